@@ -24,6 +24,23 @@ def text_column(values: Any) -> Any:
     return dtype.__from_arrow__(values)
 
 
+def as_numbers(column: Any) -> Any:
+    """Return a column of a table as numbers, NaN where it holds none, or one too large for a float."""
+    import pandas as pd
+
+    try:
+        return pd.to_numeric(column, errors="coerce")
+    except (OverflowError, TypeError, ValueError):
+        return pd.Series([_as_float(value) for value in column], index=column.index, dtype=np.float64)
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except (OverflowError, TypeError, ValueError):
+        return np.nan
+
+
 class Bundle:
     """What a named tuple of arrays inherits from, before its fields, to be taken by one address."""
 

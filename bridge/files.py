@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 MAGIC: dict[str, bytes] = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
 #: A file that is read as one text, in bytes, at most.
 MOST_TEXT = 1 << 30
+#: A line of a log, in bytes, at most.
+MOST_LINE = 1 << 20
 #: A compressed file unpacks to at most so many bytes, or so many times its size: beyond both it is a bomb.
 MOST_UNPACKED, MOST_RATIO = 1 << 26, 250
 #: Cells of a Parquet table, at most: a few kilobytes can claim any number of rows.
@@ -72,11 +74,14 @@ def stem(path: Path) -> str:
 
 
 class _Guarded(io.RawIOBase):
-    """The bytes of a file, counted: where they break off or become too many is an error with its line."""
+    """The bytes of a file, counted: where they break off, or a line of them is too long, is an error.
 
-    def __init__(self, path: Path, source: IO[bytes], most: int) -> None:
-        self._path, self._source, self._most = path, source, most
-        self._bytes, self._line = 0, 1
+    `most`, `longest`: bytes that the file may have, and a line of it; 0 = any number.
+    """
+
+    def __init__(self, path: Path, source: IO[bytes], most: int = 0, longest: int = 0) -> None:
+        self._path, self._source, self._most, self._longest = path, source, most, longest
+        self._bytes, self._line, self._open = 0, 1, 0
 
     def readable(self) -> bool:
         return True
@@ -91,13 +96,25 @@ class _Guarded(io.RawIOBase):
         except OSError as error:
             raise BridgeError(f"cannot be read ({error.strerror or error})", where=str(self._path)) from error
         self._bytes += len(data)
-        self._line += data.count(b"\n")
-        if self._bytes > self._most:
-            what = f"unpacks to more than {self._most:,} bytes, over {MOST_RATIO} times its size"
-            remedy = "No log does: check what made it. If it is right, unpack it first."
-            raise _error(self._path, what, remedy)
+        if self._most:
+            self._line += data.count(b"\n")
+            if self._bytes > self._most:
+                what = f"unpacks to more than {self._most:,} bytes, over {MOST_RATIO} times its size"
+                remedy = "No log does: check what made it. If it is right, unpack it first."
+                raise _error(self._path, what, remedy)
+        if self._longest:
+            self._refuse_long_line(data)
         buffer[: len(data)] = data
         return len(data)
+
+    def _refuse_long_line(self, data: bytes) -> None:
+        """Raise BridgeError if the line that is open behind these bytes is too long."""
+        end = data.rfind(b"\n")
+        self._open = len(data) - end - 1 if end >= 0 else self._open + len(data)
+        if self._open > self._longest:
+            what = f"the line of byte {self._bytes - self._open:,} on is longer than {self._longest:,} bytes"
+            remedy = "A record is one short line: check that this is the file you mean."
+            raise _error(self._path, what, remedy)
 
     def close(self) -> None:
         if not self.closed:
@@ -105,11 +122,12 @@ class _Guarded(io.RawIOBase):
         super().close()
 
 
-def open_read(path: Path) -> IO[bytes]:
+def open_read(path: Path, longest: int = 0) -> IO[bytes]:
     """Open a plain or compressed file for reading its decompressed bytes.
 
-    Raises BridgeError: there is no such file, it is empty or unreadable, or its name and its content disagree
-    about the compression; while reading: it is damaged, or unpacks without end.
+    `longest`: bytes that a line may have; 0 = any number. Raises BridgeError: there is no such file, it is
+    empty or unreadable, or its name and its content disagree about the compression; while reading: it is
+    damaged, unpacks without end, or has a line that is too long.
     """
     try:
         with path.open("rb") as file:
@@ -131,25 +149,29 @@ def open_read(path: Path) -> IO[bytes]:
     if found and not named:
         what = f"the content is compressed ({found[1:]}), but the name does not say so"
         raise _error(path, what, f"Rename it to {path.name}{found}.")
-    return open_as(path, named)
+    return open_as(path, named, longest)
 
 
-def open_as(path: Path, kind: str) -> IO[bytes]:
-    """Open a file for reading, decompressing it as the suffix `kind` (may be empty) says."""
+def open_as(path: Path, kind: str, longest: int = 0) -> IO[bytes]:
+    """Open a file for reading, decompressing it as the suffix `kind` (may be empty) says; see `open_read`."""
     if not kind:
-        return path.open("rb")
+        plain = path.open("rb")
+        return (
+            cast(IO[bytes], io.BufferedReader(_Guarded(path, plain, longest=longest))) if longest else plain
+        )
     openers: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
     source = openers[kind](path, "rb")
     most = max(MOST_UNPACKED, MOST_RATIO * path.stat().st_size)
-    return cast(IO[bytes], io.BufferedReader(_Guarded(path, source, most), 1 << 16))
+    return cast(IO[bytes], io.BufferedReader(_Guarded(path, source, most, longest), 1 << 16))
 
 
 def read_text(path: Path, most: int = MOST_TEXT) -> str:
     """Return the UTF-8 text of a plain or compressed file, `most` bytes at most. Errors as `open_read`."""
     with open_read(path) as file:
-        raw = file.read(most + 1)
+        long = not compression(path) and path.is_file() and path.stat().st_size > most
+        raw = b"" if long else file.read(most + 1)
     remedy = "Check that this is the file you mean"
-    if len(raw) > most:
+    if long or len(raw) > most:
         raise _error(path, f"is longer than {most:,} bytes", f"{remedy}.")
     try:
         return raw.decode("utf-8-sig")

@@ -14,8 +14,8 @@ from bridge.wire.times import MICRO, micro
 #: request, so that such jobs hold their hosts "for ever", and short enough for sums of them to fit in int64.
 LONGEST = 365 * 86_400 * MICRO
 
-#: Longest number that fits into 64 bits whatever its digits are.
-_DIGITS = 18
+#: The largest number of 64 bits.
+_LARGEST = 2**63 - 1
 
 #: What is believed of a job's length when it is submitted.
 Estimator = Callable[[JobSubmitted], Lengths]
@@ -43,7 +43,23 @@ def number_of(job_id: str) -> int | None:
     Digits beyond what 64 bits hold are a name.
     """
     name = job_id.rpartition("!")[2]
-    return int(name) if name.isascii() and name.isdigit() and len(name) <= _DIGITS else None
+    digits = name.isascii() and name.isdigit() and len(name) <= len(str(_LARGEST))
+    return int(name) if digits and int(name) <= _LARGEST else None
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """What schedulers call the jobs of a workload: their ids as numbers, or their places where ids are texts.
+
+    Attributes:
+        places: id -> number, of a log whose ids are texts; of any other, or of an unknown log, empty.
+    """
+
+    places: Mapping[str, int] = field(default_factory=dict)
+
+    def __call__(self, job_id: str) -> int | None:
+        """Return the number of a job of the wire; None if it has none."""
+        return self.places.get(job_id.rpartition("!")[2]) if self.places else number_of(job_id)
 
 
 @dataclass(frozen=True)
@@ -51,10 +67,11 @@ class Recorded:
     """Lengths looked up by the job's number, as an estimator gave them for the workload's log."""
 
     lengths: Mapping[int, Lengths]
+    numbering: Numbering = Numbering()
 
     def __call__(self, job: JobSubmitted) -> Lengths:
         """Return the lengths of a job; raises BridgeError if the log does not have it."""
-        number = number_of(job.job_id)
+        number = self.numbering(job.job_id)
         if number is None or number not in self.lengths:
             remedy = "The estimator reads --workload: give the log that the simulated jobs come from."
             raise BridgeError("there is no estimate for it", where=f"job {job.job_id}", remedy=remedy)
@@ -70,12 +87,14 @@ class Facts:
         users: a job's field ``user`` as text -> dense user number.
         shares: each user's share of the workload's node-seconds (``fairshare``).
         queues: a job's field ``queue`` as text -> the queue's share (``partition``).
+        numbering: what the jobs are called.
     """
 
     longest: float = 0.0
     users: Mapping[str, int] = field(default_factory=dict)
     shares: Sequence[float] = (1.0,)
     queues: Mapping[str, float] = field(default_factory=dict)
+    numbering: Numbering = Numbering()
 
     def user(self, job: JobSubmitted) -> int:
         """Return the job's dense user number; unknown users are user 0."""

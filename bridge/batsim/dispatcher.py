@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from bridge.batsim import events as ev
-from bridge.batsim.beliefs import Estimator, Facts, number_of, requested
+from bridge.batsim.beliefs import Estimator, Facts, requested
 from bridge.batsim.machine_view import ASLEEP, UNAVAILABLE
 from bridge.batsim.power_states import Power, PowerPlan, states
 from bridge.batsim.scheduling import Job, Placing, Scheduling, by_submission
@@ -116,7 +116,7 @@ class Dispatcher(Scheduling[Job]):
 
     def _act(self) -> None:
         if len(self._arrivals) > 1:
-            self._arrivals.sort(key=by_submission)
+            self._arrivals.sort(key=lambda event: by_submission(event, self._setup.facts.numbering))
         for arrival in self._arrivals:
             self._queue(arrival)
         if self._lost_hosts or self._changed:
@@ -147,8 +147,9 @@ class Dispatcher(Scheduling[Job]):
             self._reject(job, why)
             return
         setup = self._setup
+        number = setup.facts.numbering(event.job_id)
         job.index = self.session.submit(
-            number_of(event.job_id) or len(self._index) + 1,
+            len(self._index) + 1 if number is None else number,
             demand,
             setup.estimator(event),
             user=setup.facts.user(event),

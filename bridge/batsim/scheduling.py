@@ -65,9 +65,11 @@ class Placing:
     storage: Mapping[str, str] = field(default_factory=dict)
 
 
-def by_submission(event: ev.JobSubmitted) -> tuple[int, bool, int, str]:
+def by_submission(
+    event: ev.JobSubmitted, numbering: Callable[[str], int | None] = number_of
+) -> tuple[int, bool, int, str]:
     """Sort by (submit, id), ids that are numbers as numbers, as the fast world does."""
-    number = number_of(event.job_id)
+    number = numbering(event.job_id)
     return event.submit, number is None, number or 0, event.job_id
 
 

@@ -177,6 +177,11 @@ def convert(
         job = Detailed(**detailed)
         writer = partial(target.load("write"), profiles=builder(job.kind, machine), walltime=job.limit)
     _write(records, out, writer)
+    if target.name == "swf":
+        from bridge.workload.swf import left_out
+
+        if note := left_out(records.jobs):
+            click.echo(note)
     if tally:
         from bridge.report.tables import tally_table
 

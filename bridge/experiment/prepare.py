@@ -22,12 +22,13 @@ from bridge.workload.formats import FORMATS
 from bridge.workload.table import UNSCHEDULED, Workload
 
 if TYPE_CHECKING:
-    from bridge.batsim.beliefs import Facts, Recorded
+    from bridge.batsim.beliefs import Facts, Numbering, Recorded
     from bridge.batsim.dispatcher import Setup as Deciding
     from bridge.batsim.placement import Rule
     from bridge.batsim.process import DecisionProcess
     from bridge.learn.checkpoint import Checkpoint
     from bridge.platform.model import Platform
+    from bridge.workload.select import Jobs
 
 
 @dataclass(frozen=True)
@@ -191,11 +192,21 @@ def beliefs(prepared: Prepared) -> tuple["Recorded", "Facts"]:
 
     jobs, believed = prepared.jobs, prepared.estimate
     three = (believed.order.tolist(), believed.waiting.tolist(), believed.running.tolist())
-    lengths = dict(zip(jobs.id.tolist(), map(Lengths, *three), strict=True))
+    numbering = numbering_of(jobs)
+    lengths = dict(zip(jobs.number.tolist(), map(Lengths, *three), strict=True))
     users = dict(zip(map(str, jobs.user.tolist()), prepared.users.tolist(), strict=True))
     queues = dict(zip(map(str, jobs.queue.tolist()), prepared.partition.tolist(), strict=True))
     longest = float(believed.order.max()) / SECOND
-    return Recorded(lengths), Facts(longest, users, prepared.share.tolist(), queues)
+    facts = Facts(longest, users, prepared.share.tolist(), queues, numbering)
+    return Recorded(lengths, numbering), facts
+
+
+def numbering_of(jobs: "Jobs") -> "Numbering":
+    """Return what schedulers call the jobs, by their ids on the wire."""
+    from bridge.batsim.beliefs import Numbering
+
+    texts = jobs.id is not jobs.number
+    return Numbering(dict(zip(jobs.id.tolist(), jobs.number.tolist(), strict=True)) if texts else {})
 
 
 def by_agent(setup: "Deciding", agent: "Checkpoint | None") -> "Deciding":

@@ -14,7 +14,7 @@ import pandas as pd
 
 import bridge
 from bridge.errors import BridgeError
-from bridge.experiment.prepare import Task
+from bridge.experiment.prepare import Task, numbering_of
 from bridge.experiment.program import PREFIX, simulation_folder
 from bridge.fast import replay as fast
 from bridge.fast.table import Played
@@ -30,9 +30,11 @@ from bridge.watch import NOBODY, Watch
 from bridge.wire.times import MICRO
 
 if TYPE_CHECKING:
+    from bridge.batsim.beliefs import Numbering
     from bridge.batsim.result import Result
     from bridge.batsim.scheduling import Job
     from bridge.experiment.detailed import Conducted
+    from bridge.workload.select import Jobs
 
 
 def run_fast(task: Task, watch: Watch = NOBODY, command: str = "", *, whole: bool = True) -> Run:
@@ -191,8 +193,6 @@ def jobs_table(task: Task, conducted: "Conducted") -> pd.DataFrame:
     Batsim's columns as Batsim has them, but for the ids, which are the log's again. Further columns as in a
     replay; `requested_time` is the walltime that the platform enforced (−1 = none), `request` the log's.
     """
-    from bridge.batsim.beliefs import number_of
-
     path = conducted.folder / f"{PREFIX}_jobs.csv"
     if conducted.fault is not None and _whole_lines(path).count(b"\n") < 2:
         kinds = {str: "str", int: "int64", float: "float64"}
@@ -200,14 +200,15 @@ def jobs_table(task: Task, conducted: "Conducted") -> pd.DataFrame:
     else:
         table = read_jobs(path)
     jobs, result = task.prepared.jobs, conducted.result
-    numbers = table["job_id"].map(lambda name: number_of(str(name)))
-    row = pd.Index(jobs.id).get_indexer(pd.Index(numbers))
+    numbering = numbering_of(jobs)
+    numbers = [numbering(str(name)) for name in table["job_id"]]
+    row = pd.Index(jobs.number).get_indexer(pd.Index(numbers))
     if (unknown := table["job_id"][row < 0]).size:
         what = f"job {unknown.iloc[0]} is none of the workload's"
         raise BridgeError(what, where=str(path), remedy="Was the folder used by another simulation?")
-    known = {number_of(job.job_id): job for job in result.jobs}
-    reasons = [_reason(result, known.get(number)) for number in numbers]
-    table["job_id"] = numbers.astype("str")
+    known = {numbering(job.job_id): job for job in result.jobs}
+    reasons = [_reason(result, known.get(number), jobs, numbering) for number in numbers]
+    table["job_id"] = jobs.id[row].astype(str)
     table["workload_name"] = jobs.name
     table["user"], table["queue"] = jobs.user[row], jobs.queue[row]
     table["request"] = jobs.request[row] / MICRO
@@ -219,19 +220,21 @@ def jobs_table(task: Task, conducted: "Conducted") -> pd.DataFrame:
     return table
 
 
-def _reason(result: "Result", job: "Job | None") -> tuple[str, str, float]:
+def _reason(
+    result: "Result", job: "Job | None", jobs: "Jobs", numbering: "Numbering"
+) -> tuple[str, str, float]:
     """Return how a job started, which blocked job it overtook, and the first start it was promised, s."""
-    from bridge.batsim.beliefs import number_of
     from bridge.batsim.dispatcher import Dispatcher
 
     dispatcher = result.dispatcher
     assert isinstance(dispatcher, Dispatcher)
     if job is None or dispatcher.session is None or job.index < 0 or job.start < 0:
         return "", "", math.nan
+    past = numbering(dispatcher.overtook(job))
     promised = int(dispatcher.session.state.jobs[0, job.index].reserved)
     return (
         "backfilled" if dispatcher.backfilled(job) else "head",
-        str(number_of(dispatcher.overtook(job)) or ""),
+        "" if past is None else str(jobs.called(past)),
         promised / MICRO if promised >= 0 else math.nan,
     )
 

@@ -86,7 +86,7 @@ def prepare(
         columns=jobs.extra,
         predictor=lambda: predictor(jobs),
         jobs=lambda: View(
-            id=jobs.id,
+            id=jobs.number,
             user=jobs.user,
             submitted=jobs.submit / SECOND,
             requested=jobs.request / SECOND,
@@ -142,7 +142,7 @@ def write(state: State, b: int, place: int, prepared: Prepared, first: int, last
     for name, values in (
         ("submit", jobs.submit),
         ("run", jobs.run),
-        ("id", jobs.id),
+        ("id", jobs.number),
         ("est_wait", believed.waiting),
         ("est_run", believed.running),
         ("tie", prepared.tie),

@@ -140,8 +140,9 @@ def _check(kind: int, state: State, b: int, prepared: Prepared) -> None:
     bad = int(state.env.bad_score[b])
     if bad >= 0:
         job = state.jobs[b, bad]
+        ident = prepared.jobs.called(int(job.id))
         raise BridgeError(
-            f"the score of job {job.id} is not a finite number at time {state.env.now[b] / SECOND:g} s "
+            f"the score of job {ident} is not a finite number at time {state.env.now[b] / SECOND:g} s "
             f"(s={job.s:g}, t={job.t:g}, n={job.n:g})",
             where=f"order {prepared.compiled.order.name!r}",
             remedy="Guard divisions and logarithms, for example log2(max(n, 2)).",

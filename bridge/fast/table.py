@@ -11,6 +11,7 @@ from bridge.arrays import Flags, Floats, Ints, text_column
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
+from bridge.workload.select import Ids
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +71,7 @@ class Played:
 
         jobs, made = self._prepared.jobs, self._schedule
 
-        def text(ids: Ints) -> Any:
+        def text(ids: Ids) -> Any:
             return pc.cast(pa.array(ids), pa.string())
 
         def seconds(times: Ints) -> Floats:

@@ -25,6 +25,7 @@ from bridge.predict.submissions import of_jobs
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import NEVER, SECOND
 from bridge.watch import Told, unseen
+from bridge.workload.ids import of_texts, ranks
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import Jobs
 
@@ -130,7 +131,7 @@ def _jobs(run: "Run", table: pd.DataFrame, now: int) -> tuple[tuple[str, ...], J
     resources = ("nodes", *(name for name in run.capacity if name != "nodes" and name in table))
     require_columns(table, (*(map(demand_column, resources)), request_column, "user", "queue"), run.name)
     ids = table["job_id"].astype("str").to_numpy()
-    number = np.array([int(name) if name.isdecimal() and len(name) < 19 else -1 for name in ids], np.int64)
+    number = ranks(of_texts(ids.tolist(), padded=True))
     submit = micro(table["submission_time"])
     order = np.lexsort((np.arange(len(ids)), number, submit))
     start, end = micro(table["starting_time"])[order], micro(table["finish_time"])[order]

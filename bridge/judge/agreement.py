@@ -99,10 +99,9 @@ def agree(policy: str, fast: Run, detailed: Run) -> Agreement:
 
 def _joined(fast: Run, detailed: Run) -> Any:
     columns = ["starting_time", "execution_time", "finish_time", "requested_number_of_resources"]
-    here, there = (
-        run.jobs[columns].set_axis(plain_ids(run.jobs["job_id"].astype("str")), axis=0)
-        for run in (fast, detailed)
-    )
+    runs = (fast, detailed)
+    ids = plain_ids(*(run.jobs["job_id"].astype("str") for run in runs))
+    here, there = (run.jobs[columns].set_axis(of, axis=0) for run, of in zip(runs, ids, strict=True))
     return there.join(here.add_suffix("_fast"), how="inner")
 
 

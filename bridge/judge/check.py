@@ -299,9 +299,9 @@ def _check_log(found: _Schedule, workload: Workload) -> tuple[str, ...]:
     scheduler may run for any time. Fields that the log does not know (−1) are not compared.
     """
     log = workload.jobs
-    index = plain_ids(log["job_id"].astype(str))
+    index, ids = plain_ids(log["job_id"].astype(str), jobs_of(found.frame))
     unique = np.flatnonzero(~index.duplicated())  # of records with one id the first counts
-    at = index[unique].get_indexer(plain_ids(jobs_of(found.frame)))
+    at = index[unique].get_indexer(ids)
     matched, rows = at >= 0, unique[at]
     where = f"the workload {workload.name}"
     found.rule("not-in-workload", ~matched, "is not in {where}", where=where)

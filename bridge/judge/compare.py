@@ -86,7 +86,7 @@ def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> Com
         key: tuple(None if v is None or row[0] is None else v - row[0] for v in row)
         for key, row in metrics.items()
     }
-    base, *others = (keyed(run, name) for run, name in zip(runs, called, strict=True))
+    base, *others = keyed(runs, called)
     jobs = tuple(_jobs(base, table) for table in others)
     oracle, warnings = tuple(run.oracle for run in runs), tuple(_warnings(runs, called, jobs))
     return Comparison(called, oracle, metrics, differences, jobs, warnings)
@@ -121,16 +121,21 @@ def names_of(paths: Sequence[Path]) -> list[str]:
     return [f"{path} ({k})" for k, path in enumerate(paths, 1)]
 
 
-def keyed(run: Run, name: str) -> pd.DataFrame:
-    """Return start and wait by the key that jobs are matched by; BridgeError: the run holds a job twice."""
-    jobs = once(run.jobs)
-    table = jobs[["starting_time", "waiting_time"]].copy()
-    ids = plain_ids(jobs["job_id"].astype("str"))
-    if ids.has_duplicates:
-        ids = pd.Index(jobs["workload_name"].astype("str").to_numpy() + "!" + ids.to_numpy())
+def keyed(runs: Sequence[Run], names: Sequence[str]) -> list[pd.DataFrame]:
+    """Return starts and waits by the key that jobs are matched by; BridgeError: a run holds a job twice."""
+    tables = [once(run.jobs) for run in runs]
+    keys = plain_ids(*map(_keys, tables))
+    for ids, name in zip(keys, names, strict=True):
         if ids.has_duplicates:
             raise BridgeError(f"job {ids[ids.duplicated()][0]} stands in the run more than once", where=name)
-    return table.set_axis(ids, axis=0)
+    columns = ["starting_time", "waiting_time"]
+    return [jobs[columns].set_axis(ids, axis=0) for jobs, ids in zip(tables, keys, strict=True)]
+
+
+def _keys(jobs: pd.DataFrame) -> "pd.Series[str]":
+    """Return ids, or workloads and ids where one id stands in several workloads."""
+    ids = jobs["job_id"].astype("str")
+    return jobs["workload_name"].astype("str") + "!" + ids if ids.duplicated().any() else ids
 
 
 def _jobs(base: pd.DataFrame, other: pd.DataFrame) -> JobDifference:

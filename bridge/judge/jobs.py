@@ -93,9 +93,15 @@ def started(jobs: pd.DataFrame, *, killed: bool = True) -> Started:
     return Started(rows, *columns)
 
 
-def plain_ids(ids: "pd.Series[str]") -> "pd.Index[str]":
-    """Return ids for matching: a zero-padded number, as in Batsim workloads, matches the log's plain one."""
-    return pd.Index(ids.str.replace(r"^0+(?=[0-9]+$)", "", regex=True))
+def plain_ids(*tables: "pd.Series[str]") -> "list[pd.Index[str]]":
+    """Return ids of several tables for matching: zero-padded numbers, as in Batsim workloads, as plain ones.
+
+    Where that would make one job of two, as of ``01`` and ``1``, all are as they stand.
+    """
+    raw = [pd.Index(ids) for ids in tables]
+    plain = [ids.str.replace(r"(^|!)0+([0-9]+)$", r"\1\2", regex=True) for ids in raw]
+    alike = all(one.nunique() == other.nunique() for one, other in zip(raw, plain, strict=True))
+    return plain if alike else raw
 
 
 def jobs_of(jobs: pd.DataFrame) -> "pd.Series[str]":

@@ -55,7 +55,7 @@ def explain(run: Run, job: str, *, most: int = 5) -> Reason:
     table, submit, start, end = found.jobs, found.submit, found.start, found.end
     ids = table["job_id"].astype("str").to_numpy(str)
     where = np.flatnonzero(ids == job)
-    if len(where) == 0 and job:
+    if len(where) == 0 and job.isdecimal():
         where = np.flatnonzero(np.char.lstrip(ids, "0") == job.lstrip("0"))
     if len(where) == 0:
         never = (run.jobs["job_id"].astype("str") == job).any()

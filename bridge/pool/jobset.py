@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bridge.arrays import Floats, Ints
+from bridge.arrays import Floats, Ints, as_numbers
 from bridge.errors import BridgeError
 from bridge.pool.settings import Settings
 from bridge.scheduler.estimators import estimate
@@ -148,7 +148,12 @@ def read_vasp(path: Path | str) -> JobSet:
         raise BridgeError("no such file", where=str(path), remedy=remedy)
     try:
         table = pd.read_csv(path, dtype={"running": str})
-    except (OSError, EOFError, ValueError) as error:  # ValueError: pandas' parser errors, undecodable text
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        OverflowError,
+    ) as error:  # ValueError: pandas' parser errors, undecodable text
         raise BridgeError(f"cannot be read as CSV: {error}", where=str(path)) from error
     missing = [name for name in COLUMNS if name not in table.columns]
     if missing or table.empty:
@@ -161,11 +166,12 @@ def read_vasp(path: Path | str) -> JobSet:
     numbers: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
     limits = {"job_id": (0, 2**53), "real": (1, WIDTH + 1), "para": (1, 1e9), "cores": (1, 1e9)}
     for name, (low, high) in limits.items():
-        values = pd.to_numeric(table[name], errors="coerce").to_numpy(np.float64)
+        values = as_numbers(table[name]).to_numpy(np.float64)
         bad = ~((values >= low) & (values < high))
         if bad.any():
             row = int(np.argmax(bad))
-            raise wrong(row, f"{name} is {table[name].iloc[row]!r}, not a number from {low} to {high:g}")
+            given = str(table[name].iloc[row])[:40]
+            raise wrong(row, f"{name} is {given!r}, not a number from {low} to {high:g}")
         numbers[name] = values
     for name in ("job_id", "cores"):
         broken = numbers[name] % 1 != 0

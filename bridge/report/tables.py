@@ -257,10 +257,11 @@ def log_tables(records: "Workload", summary: "Summary") -> list[Table]:
     labels = ((label, records.header.get(label)) for label in _SHOWN["header"])
     rows = [(label, text.replace("\n", " ")) for label, text in labels if text]
     capacity = ", ".join(f"{name} {amount:,}" for name, amount in summary.capacity.items())
+    span = summary.span
     rows += [
         ("capacity", capacity or "not stated in the log"),
         ("records", f"{summary.records:,}"),
-        ("span", f"{summary.span:,.0f} s ({summary.span / 86_400:,.1f} days)"),
+        ("span", "unknown" if span is None else f"{span:,.0f} s ({span / 86_400:,.1f} days)"),
         ("offered load", "unknown" if summary.load is None else f"{summary.load:.3f}"),
         *((f"offered load, {name}", f"{load:.3f}") for name, load in summary.loads.items()),
     ]

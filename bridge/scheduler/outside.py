@@ -24,7 +24,7 @@ class View:
     """Jobs as a rule sees them: n of them, all arrays [n]; times in seconds.
 
     Attributes:
-        id: the log's ids.
+        id: the log's ids; 1, 2, … in order of submission where those are texts.
         user: dense user numbers, -1 = unknown.
         submitted: when they were submitted.
         requested: believed lengths, by the estimator of the run.

@@ -17,6 +17,7 @@ from bridge.dialects.profile_names import Profile, of_workload, spread, to_file,
 from bridge.errors import BridgeError
 from bridge.wire.jsontext import shortened
 from bridge.workload.columns import complete
+from bridge.workload.ids import of_texts
 from bridge.workload.rules import KEEP, Walltime
 from bridge.workload.table import SWF_COLUMNS, Workload, tally
 
@@ -24,9 +25,8 @@ _Row = dict[Hashable, Any]
 #: Makes the profiles of jobs (rows of a job table): each job's profile name, and name -> profile.
 ProfileBuilder = Callable[[pd.DataFrame], tuple[Sequence[str], Mapping[str, Profile]]]
 
-#: Extra columns ``batsim_id``, ``batsim_user``, … keep what is text in the file, but a number in SWF.
+#: Extra columns ``batsim_user``, ``batsim_queue``, … keep what is text in the file, but a number in SWF.
 KEPT = "batsim_"
-ID_COLUMN = f"{KEPT}id"
 #: SWF columns that name something, and so may be numbered if they are text.
 _NAMES = ("user", "group", "executable", "queue", "partition")
 #: Batsim's own fields of a job; all others are further ones, which travel in ``extra_data`` with Batsim 5.
@@ -120,8 +120,9 @@ def _refuse(jobs: pd.DataFrame, wrong: pd.Series, what: str) -> None:
 
 
 def _ids(jobs: pd.DataFrame) -> list[str]:
-    if ID_COLUMN in jobs.columns:
-        return [str(ident) for ident in jobs[ID_COLUMN]]
+    """Return ids as Batsim has them: texts as they are, numbers padded, so that they sort alike as text."""
+    if jobs["job_id"].dtype.kind != "i":
+        return [str(ident) for ident in jobs["job_id"]]
     _refuse(jobs, jobs["job_id"] < 0, "has a negative id, which sorts wrongly as text")
     width = len(str(jobs["job_id"].max()))
     return [f"{ident:0{width}d}" for ident in jobs["job_id"]]
@@ -145,8 +146,8 @@ def _job(
     for key, value in row.items():
         known = not (isinstance(value, float) and value != value)
         if str(key).startswith(KEPT):
-            if known and key != ID_COLUMN:
-                job[str(key).removeprefix(KEPT)] = value
+            if known:
+                job.setdefault(str(key).removeprefix(KEPT), value)
         elif key not in _STANDS_FOR and f"{KEPT}{key}" not in row and not (key in whole and value == -1):
             job[str(key)] = value if known else None
     return job
@@ -196,10 +197,10 @@ def _sizes(jobs: list[dict[str, Any]], made: Mapping[str, Profile]) -> dict[str,
 def read_batsim(path: str | Path) -> Workload:
     """Read a Batsim workload: run times come from delay profiles, or else from a job's field ``run``.
 
-    The job's other fields become columns under their names. Ids that are no whole numbers are kept in the
-    column ``batsim_id`` and the jobs numbered from 1; so are users, groups, executables, queues and
-    partitions that are text. Jobs without a known run time have run -1. Raises BridgeError: the file is
-    missing, damaged or no Batsim workload.
+    The job's other fields become columns under their names. Ids are the file's own, texts where not all are
+    whole numbers. Users, groups, executables, queues and partitions that are text are numbered from 1, and
+    kept in columns ``batsim_user``, … Jobs without a known run time have run -1. Raises BridgeError: the file
+    is missing, damaged or no Batsim workload.
     """
     path = Path(path)
     content = _load(path)
@@ -212,9 +213,8 @@ def read_batsim(path: str | Path) -> Workload:
     # a job without the field asks for nothing of a resource, as in the decision process
     missing = dict.fromkeys(SWF_COLUMNS, -1) | dict.fromkeys(capacity, 0)
     columns: dict[str, Any] = {name: [row.get(name, missing.get(name)) for row in rows] for name in names}
-    columns["job_id"], texts = _numbered(columns["job_id"], path)
-    if texts:
-        columns[ID_COLUMN] = texts
+    _once(columns["job_id"], path)
+    columns["job_id"] = of_texts(columns["job_id"], padded=True)
     for name in _NAMES:
         if any(isinstance(value, str) for value in columns.get(name, ())):
             words = [None if value == -1 else str(value) for value in columns[name]]
@@ -275,15 +275,10 @@ def _row(job: object, n: int, profiles: dict[str, Any], path: Path) -> dict[str,
     return row
 
 
-def _numbered(ids: list[Any], path: Path) -> tuple[list[int], list[str]]:
-    """Return whole-number ids, and the texts they stand for if those are not just numbers."""
+def _once(ids: list[str], path: Path) -> None:
+    """Refuse an id that two jobs have."""
     if len(set(ids)) < len(ids):
         twice = next(ident for ident, count in Counter(ids).items() if count > 1)
         where = f"{path}, job {shortened(twice)}"
         what = "two jobs have this id, and Batsim refuses such a workload"
         raise BridgeError(what, where=where, remedy="Give every job an id of its own.")
-    if all(ident.isascii() and ident.isdigit() and len(ident) <= 18 for ident in ids):
-        numbers = [int(ident) for ident in ids]
-        if len(set(numbers)) == len(numbers):
-            return numbers, []
-    return list(range(1, len(ids) + 1)), list(ids)

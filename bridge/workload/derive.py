@@ -18,7 +18,7 @@ from bridge.arrays import Flags, Floats, Ints
 from bridge.errors import BridgeError
 from bridge.workload.select import MICRO, Jobs
 from bridge.workload.statistics import offered_load
-from bridge.workload.table import Workload, whole_seconds
+from bridge.workload.table import UNKNOWN, Workload, submitted, whole_seconds
 
 _HOUR, _WEEK = 3600 * MICRO, 168
 #: Classes of size within which lengths are exchanged.
@@ -45,8 +45,9 @@ def scale_arrivals(workload: Workload, factor: float) -> Workload:
     """
     _positive(factor, f"the factor {factor} is not positive", "--scale", "Give a number > 0.")
     jobs = workload.jobs.copy()
-    start = jobs["submit"].min()
-    moved = (start + (jobs["submit"] - start) * factor).to_numpy(np.float64)
+    known = submitted(jobs)
+    start = jobs["submit"][known].min()
+    moved = (start + (jobs["submit"] - start) * factor).where(known, UNKNOWN).to_numpy(np.float64)
     jobs["submit"] = whole_seconds(moved) if jobs["submit"].dtype.kind == "i" else moved
     note = f"time between arrivals multiplied by {factor:g}"
     return replace(workload, jobs=jobs, header=noted(workload.header, note))
@@ -88,7 +89,8 @@ def resample(workload: Workload, jobs: int, seed: int, gap: float | None = None)
     at_least_one(jobs, "jobs")
     table = workload.jobs
     if gap is None:
-        gap = float(table["submit"].max() - table["submit"].min()) / max(len(table) - 1, 1)
+        times = table["submit"][submitted(table)]
+        gap = float(times.max() - times.min()) / max(len(times) - 1, 1)
     what = f"a mean time between arrivals of {gap:g} s is not positive"
     _positive(gap, what, "--gap", "Give a number of seconds > 0.")
     rng = np.random.default_rng(seed)
@@ -122,8 +124,8 @@ def keep(workload: Workload, jobs: Jobs) -> Workload:
     _refuse(again, "two jobs have the same id", workload, jobs)
     table = rows[~rows.index.duplicated()].loc[jobs.id].reset_index(drop=True)
     if rows.index.has_duplicates:  # a dropped record may share its id with a kept one and stand before it
-        submitted = np.rint(table["submit"].to_numpy(dtype=np.float64) * MICRO).astype(np.int64)
-        _refuse(submitted != jobs.submit + jobs.origin, "two records have the same id", workload, jobs)
+        times = np.rint(table["submit"].to_numpy(dtype=np.float64) * MICRO).astype(np.int64)
+        _refuse(times != jobs.submit + jobs.origin, "two records have the same id", workload, jobs)
     for name, micro in (("submit", jobs.submit), ("run", jobs.run), ("req_time", jobs.request)):
         table[name] = micro / MICRO if (micro % MICRO).any() else micro // MICRO  # whole if all are
     table["procs"] = table["req_procs"] = jobs.demand[:, 0]

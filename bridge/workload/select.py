@@ -2,15 +2,29 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from bridge.arrays import Flags, Floats, Ints
 from bridge.errors import BridgeError
+from bridge.workload.ids import ranks
 from bridge.workload.rules import LoadRule
-from bridge.workload.table import STATUS_CANCELLED, SWF_COLUMNS, Tally, Workload, idle_power_of, tally
+from bridge.workload.table import (
+    STATUS_CANCELLED,
+    SWF_COLUMNS,
+    Tally,
+    Workload,
+    idle_power_of,
+    submitted,
+    tally,
+)
+
+#: Ids of jobs: int64, or objects that are texts.
+Ids = npt.NDArray[Any]
 
 MICRO = 1_000_000
 #: The last instant of a schedule, microseconds: two such numbers, and what is near them as floats, fit int64.
@@ -27,7 +41,7 @@ class Jobs:
     """Jobs to schedule, in order of submission. Times in microseconds.
 
     Attributes:
-        id: [n] the log's ids.
+        id: [n] the log's ids: whole numbers, or texts.
         submit, run, request: [n] microseconds; `run` is what the machine will do.
         logged_run, logged_wait: [n] as logged, before any repair; negative = unknown.
         demand: [n, R] per resource.
@@ -44,7 +58,7 @@ class Jobs:
     """
 
     name: str
-    id: Ints
+    id: Ids
     submit: Ints
     run: Ints
     request: Ints
@@ -85,6 +99,16 @@ class Jobs:
 
     def __len__(self) -> int:
         return len(self.id)
+
+    @cached_property
+    def number(self) -> Ints:
+        """What schedulers call the jobs [n]: their ids, or 1, 2, … in this order where those are texts."""
+        ids = self.id
+        return ids if ids.dtype.kind == "i" else np.arange(1, len(ids) + 1)
+
+    def called(self, number: int) -> int | str:
+        """Return the id of the job that schedulers call by this number."""
+        return number if self.id.dtype.kind == "i" else self.id[number - 1]
 
     def take(self, which: slice | Ints | Flags) -> "Jobs":
         """Return a part of the jobs; times are left as they are."""
@@ -132,10 +156,16 @@ def machine_capacity(workload: Workload, nodes: int | None = None) -> dict[str, 
     return capacity
 
 
+def _ids(workload: Workload) -> Ids:
+    """Return the ids [n]: numbers, or else objects that are texts."""
+    column = workload.jobs["job_id"]
+    return _number_column(workload, "job_id") if column.dtype.kind in "iuf" else column.to_numpy(object)
+
+
 class _Sieve:
     """Which records are still there, and what was dropped or repaired so far."""
 
-    def __init__(self, ids: Ints, counted: Tally) -> None:
+    def __init__(self, ids: Ids, counted: Tally) -> None:
         self.ids, self.counted = ids, dict(counted)
         self.alive = np.ones(len(ids), np.bool_)
 
@@ -221,10 +251,12 @@ def select(
         rule = replace(rule, cancelled=cancelled == "keep")
     capacity = machine_capacity(workload, nodes)
     table = workload.jobs
-    sieve = _Sieve(_number_column(workload, "job_id"), workload.tally)
+    ids = _ids(workload)
+    sieve = _Sieve(ids, workload.tally)
     submit, logged_run = _micro(table["submit"]), _micro(table["run"])
-    if rule.request == "drop":
-        sieve.drop(sieve.ids <= 0, "job id not positive")
+    if rule.request == "drop" and ids.dtype.kind == "i":
+        sieve.drop(ids <= 0, "job id not positive")
+    sieve.drop(~submitted(table), "submission unknown")
     sieve.drop(submit < 0, "submitted before the log begins")
     run = _runs(workload, rule, logged_run, sieve)
     request = _requests(rule, _micro(table["req_time"]), run, sieve)
@@ -234,7 +266,8 @@ def select(
         run = np.minimum(run, request)
     demand = _demands(workload, procs, capacity, sieve)
     del procs
-    order = np.lexsort({"id": (sieve.ids,), "file": (submit,), "submit": (sieve.ids, submit)}[rule.sort])
+    rank = ranks(table["job_id"])
+    order = np.lexsort({"id": (rank,), "file": (submit,), "submit": (rank, submit)}[rule.sort])
     order = order[sieve.alive[order]][:first]
     if len(order) == 0:
         dropped = [f"{r.count} {why}" for why, r in sieve.counted.items() if r.kind == "dropped"]
@@ -250,7 +283,7 @@ def select(
     others = [c for c in table.columns if c not in SWF_COLUMNS and c not in capacity]
     return Jobs(
         name=workload.name,
-        id=sieve.ids[order],
+        id=ids[order],
         submit=submit - origin,
         run=run,
         request=request,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from bridge.workload.table import Workload
+from bridge.workload.table import Workload, submitted
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -24,14 +24,17 @@ def has_numbers(jobs: pd.DataFrame, name: str) -> bool:
 def offered_load(workload: Workload, resource: str = "nodes") -> float | None:
     """Return Σ demand·run time / (capacity · time from first to last submission) of a resource.
 
-    Records without a run time count nothing. None if the capacity, the demands or the time span is unknown.
+    Records without a run time or a submission count nothing. None if the capacity, the demands or the time
+    span is unknown.
     """
     jobs, capacity = workload.jobs, workload.capacity.get(resource, 0)
-    span = float(jobs["submit"].max() - jobs["submit"].min())
-    if capacity <= 0 or span <= 0 or (resource != "nodes" and not has_numbers(jobs, resource)):
+    submit = jobs["submit"][submitted(jobs)]
+    span = float(submit.max() - submit.min())
+    if capacity <= 0 or not span > 0 or (resource != "nodes" and not has_numbers(jobs, resource)):
         return None
     asked = demand(jobs) if resource == "nodes" else jobs[resource].clip(lower=0)
     run = jobs["run"].clip(lower=0).astype(float)  # bytes times seconds overflow whole numbers
+    run = run.where(submitted(jobs), 0.0)
     return float((asked * run).sum() / (capacity * span))
 
 
@@ -40,6 +43,7 @@ class Summary:
     """A workload in numbers; times in seconds, None = unknown.
 
     Attributes:
+        span, first_submit: from the first to the last known submission, and the first; None without.
         loads: the same of further resources; those whose demands are known.
         users: distinct users, 0 if none is known.
         serial, power_of_two: shares of records on one processor, on a power of two.
@@ -50,7 +54,8 @@ class Summary:
 
     records: int
     capacity: Mapping[str, int]
-    span: float
+    span: float | None
+    first_submit: float | None
     load: float | None
     users: int
     serial: float
@@ -64,7 +69,7 @@ def summarise(workload: Workload) -> Summary:
     """Return the numbers that describe a workload, over its records as logged."""
     jobs = workload.jobs
     procs = demand(jobs)
-    submit = np.sort(jobs["submit"].to_numpy(dtype=np.float64))
+    submit = np.sort(jobs["submit"][submitted(jobs)].to_numpy(dtype=np.float64))
     both = (jobs["req_time"] > 0) & (jobs["run"] >= 0)
     quantities: dict[str, pd.Series] = {
         "gap": pd.Series(np.diff(submit)),
@@ -81,7 +86,8 @@ def summarise(workload: Workload) -> Summary:
     return Summary(
         records=len(jobs),
         capacity=workload.capacity,
-        span=float(submit[-1] - submit[0]),
+        span=float(submit[-1] - submit[0]) if len(submit) else None,
+        first_submit=float(submit[0]) if len(submit) else None,
         load=offered_load(workload),
         users=int(jobs["user"][jobs["user"] >= 0].nunique()),
         serial=float((known == 1).mean()) if known.size else 0.0,

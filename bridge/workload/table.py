@@ -14,6 +14,7 @@ import pandas as pd
 
 from bridge.errors import BridgeError
 from bridge.files import stem
+from bridge.workload.ids import unlike
 
 #: Standard SWF fields in file order. Times in seconds, memory in KB per processor, -1 = unknown.
 SWF_COLUMNS: tuple[str, ...] = (
@@ -28,8 +29,11 @@ TIME_COLUMNS: tuple[str, ...] = ("submit", "wait", "run", "req_time")
 LONGEST = (2**63 - 1) // 1_000_000
 #: Fields that no schedule depends on: a replay does without them.
 UNSCHEDULED = frozenset(SWF_COLUMNS) - {
-    *("job_id", "submit", "wait", "run", "procs", "req_procs", "req_time", "status", "user", "queue")
+    *("job_id", "submit", "wait", "run", "procs", "req_procs", "req_time", "status", "user", "queue"),
+    "preceding_job",  # no schedule depends on it, and that is said
 }
+#: What stands for an unknown value.
+UNKNOWN = -1
 #: SWF status of a job that was cancelled before or while it ran.
 STATUS_CANCELLED = 5
 
@@ -40,7 +44,7 @@ class Reason:
 
     kind: Literal["dropped", "repaired", "noted"]
     count: int
-    examples: tuple[int, ...] = ()
+    examples: tuple[int | str, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -51,18 +55,36 @@ class Reason:
 Tally = Mapping[str, Reason]
 
 
-def tally(kind: Literal["dropped", "repaired", "noted"], why: str, ids: Iterable[int]) -> dict[str, Reason]:
+def tally(
+    kind: Literal["dropped", "repaired", "noted"], why: str, ids: Iterable[int] | Iterable[str]
+) -> dict[str, Reason]:
     """Return ``{why: Reason}`` for the given job ids, or an empty dict if there are none."""
-    found = [int(i) for i in ids]
-    return {why: Reason(kind, len(found), tuple(found[:3]))} if found else {}
+    found: list[Any] = list(ids)
+    examples = tuple(ident if isinstance(ident, str) else int(ident) for ident in found[:3])
+    return {why: Reason(kind, len(found), examples)} if found else {}
+
+
+def submitted(jobs: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Tell which records have a known submission: -1 is none, in a log whose times begin later, too."""
+    return np.asarray(jobs["submit"] != UNKNOWN, np.bool_)
 
 
 def note_order(jobs: pd.DataFrame) -> dict[str, Reason]:
-    """Count records that stand after a later submission, and ids that are used again."""
+    """Count records that stand after a later submission."""
+    known = submitted(jobs)
+    jobs = jobs if known.all() else jobs[known]
     submit, ids = jobs["submit"].to_numpy(), jobs["job_id"]
     late = np.flatnonzero(submit[1:] < np.maximum.accumulate(submit)[:-1]) + 1
-    noted = tally("noted", "submitted before a record above it", ids.iloc[late])
-    return noted | tally("noted", "job id used again", ids[ids.duplicated()])
+    return tally("noted", "submitted before a record above it", ids.iloc[late])
+
+
+def _note_dependencies(jobs: pd.DataFrame) -> dict[str, Reason]:
+    """Count records that name a preceding job, which nobody waits for."""
+    if "preceding_job" not in jobs:
+        return {}
+    after = (jobs["preceding_job"] > 0).to_numpy()
+    why = "preceding job and think time ignored: submitted at the logged time"
+    return tally("noted", why, jobs["job_id"][after]) if after.any() else {}
 
 
 @dataclass(frozen=True)
@@ -73,7 +95,8 @@ class Workload:
         name: short name, the file's stem unless told otherwise.
         jobs: one row per record in file order; columns are ``SWF_COLUMNS`` (whole numbers int64, times
             int64 or float64 seconds, -1 = unknown) and any extra demand columns, named by their
-            resource, such as ``burst_buffer`` (bytes) and ``power`` (W).
+            resource, such as ``burst_buffer`` (bytes) and ``power`` (W). Ids are texts where not all of
+            them are whole numbers (`bridge.workload.ids`).
         capacity: machine capacity per resource, ``nodes`` first. Empty if the log does not state it.
         header: the log's header, field name to text, in file order.
         source: where it came from (a path or a generator's command).
@@ -105,8 +128,16 @@ class Workload:
     def of_file(
         cls, path: Path, jobs: pd.DataFrame, capacity: dict[str, int], header: dict[str, str], counted: Tally
     ) -> "Workload":
-        """Return what a file holds: named after it, with its records' order noted beside what was counted."""
-        return cls(stem(path), jobs, capacity, header, str(path), {**counted, **note_order(jobs)})
+        """Return what a file holds: named after it, each record with an id of its own.
+
+        What was counted is told, with ids that were used again, and the records' order, beside it.
+        """
+        again = jobs["job_id"].duplicated().to_numpy()
+        if again.any():
+            twice = tally("repaired", "job id used again: a new one given", jobs["job_id"][again])
+            jobs["job_id"], counted = unlike(jobs["job_id"], again), {**counted, **twice}
+        noted = {**note_order(jobs), **_note_dependencies(jobs)}
+        return cls(stem(path), jobs, capacity, header, str(path), {**counted, **noted})
 
     @property
     def where(self) -> str:
@@ -160,6 +191,8 @@ LABELS: frozenset[str] = frozenset(
 FREE_TEXT = "Comment"
 _FIELD = re.compile(r"^;(?P<indent>\s*)(?P<label>[A-Za-z][A-Za-z0-9_]*):(?P<text>.*)$")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+#: A machine's size, with or without commas between thousands.
+_SIZE = re.compile(r"-?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)")
 #: No machine has more of anything than 19 digits say; longer texts are no numbers that Python would read.
 _PAIR = re.compile(r"([A-Za-z_]\w*)=(\d{1,19})", re.ASCII)
 
@@ -198,12 +231,13 @@ def capacity_of(header: Mapping[str, str], where: str = "") -> dict[str, int]:
     """
     capacity: dict[str, int] = {}
     for label in ("MaxProcs", "MaxNodes"):
-        found = re.search(r"-?[0-9]+", header.get(label, ""))
-        if found and len(found[0]) > 19:
-            what = f"the header gives a machine size of {len(found[0])} digits"
+        found = _SIZE.search(header.get(label, ""))
+        digits = found[0].replace(",", "") if found else "0"
+        if len(digits) > 19:
+            what = f"the header gives a machine size of {len(digits)} digits"
             raise BridgeError(what, where=where, remedy="Mend it.")
-        if found and int(found[0]) > 0:
-            capacity["nodes"] = int(found[0])
+        if int(digits) > 0:
+            capacity["nodes"] = int(digits)
             break
     return {**capacity, **parse_capacity(header.get("Capacity", ""), where)}
 

@@ -27,7 +27,9 @@ def test_fields_go_to_their_columns(written: Written) -> None:
     assert list(log.jobs.columns) == list(SWF_COLUMNS)
     assert log.jobs.iloc[0].tolist() == list(range(1, 19))
     assert set(log.jobs.dtypes) == {np.dtype("int64")}
-    assert (log.name, log.capacity, log.source, log.tally) == ("a", {"nodes": 8}, str(path), {})
+    assert (log.name, log.capacity, log.source) == ("a", {"nodes": 8}, str(path))
+    ignored = "preceding job and think time ignored: submitted at the logged time"
+    assert log.tally == {ignored: Reason("noted", 1, (1,))}
 
 
 def test_only_a_column_with_fractions_is_float(written: Written) -> None:
@@ -80,10 +82,11 @@ def test_records_stay_in_file_order_and_late_ones_are_noted(written: Written) ->
     rows = [(1, 0), (2, 50), (3, 20), (4, 30), (5, 50), (5, 60)]
     log = read_swf(written("".join(record(ident, submit, 1, 1) + "\n" for ident, submit in rows)))
     assert log.jobs["submit"].tolist() == [0, 50, 20, 30, 50, 60]
+    assert log.jobs["job_id"].tolist() == [1, 2, 3, 4, 5, 6]
     assert log.capacity == {}
     assert log.tally == {
         "submitted before a record above it": Reason("noted", 2, (3, 4)),
-        "job id used again": Reason("noted", 1, (5,)),
+        "job id used again: a new one given": Reason("repaired", 1, (5,)),
     }
 
 
@@ -110,11 +113,11 @@ def test_the_same_workload_gives_the_same_bytes(tmp_path: Path, written: Written
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.swf", "one.swf.gz", "two.swf.gz"]
 
 
-def test_text_cannot_be_written_and_leaves_no_file(tmp_path: Path, written: Written) -> None:
+def test_what_is_no_number_cannot_be_written_and_leaves_no_file(tmp_path: Path, written: Written) -> None:
     path = written(LOG)
     log = read_swf(path)
-    log.jobs["site"] = ["here", "there"]
-    with pytest.raises(BridgeError, match="column 'site'"):
+    log.jobs["power"] = [1.0, np.nan]
+    with pytest.raises(BridgeError, match="column 'power'"):
         write_swf(log, tmp_path / "b.swf")
     with pytest.raises(BridgeError, match="cannot write"):
         write_swf(read_swf(path), tmp_path / "nowhere" / "b.swf")

@@ -37,8 +37,14 @@ def workloads(draw: st.DrawFn, *, runnable: bool = False, text: bool = False) ->
         real = name in FLOAT_COLUMNS and draw(st.booleans())
         kinds = SECONDS if name in TIME_COLUMNS else (WHOLE, REAL)
         jobs[name] = pd.Series(column(kinds[real]), dtype="float64" if real else "int64")
+    ids: st.SearchStrategy[object] = st.integers(0, 2**40) if runnable else WHOLE
+    if text and draw(st.booleans()):
+        ids = st.sampled_from(["x1", "01", "1", "007", "1e5", "-0", "x y", ",", "é"])
+        rest = st.lists(ids, min_size=count - 1, max_size=count - 1, unique=True)
+        jobs["job_id"] = pd.Series(["a", *draw(rest)], dtype="str")
+    else:
+        jobs["job_id"] = draw(st.lists(ids, min_size=count, max_size=count, unique=True))
     if runnable:
-        jobs["job_id"] = draw(st.lists(st.integers(0, 2**40), min_size=count, max_size=count, unique=True))
         jobs["req_procs"] = pd.Series(column(st.integers(1, 2**20)), dtype="int64")
         jobs["submit"] = pd.Series(column(st.floats(0, 1e9)), dtype="float64")
         jobs["run"] = pd.Series(column(st.integers(1, 2**40)), dtype="int64")
@@ -48,6 +54,7 @@ def workloads(draw: st.DrawFn, *, runnable: bool = False, text: bool = False) ->
         jobs["weight"] = pd.Series(column(REAL), dtype="float64")
     if text and draw(st.booleans()):
         jobs["site"] = pd.Series(column(TEXT), dtype="str")
+        jobs["code"] = pd.Series(column(st.sampled_from(["007", "1e5", "1", "NaN", "True"])), dtype="str")
     capacity = draw(
         st.dictionaries(st.sampled_from(["nodes", "burst_buffer", "power"]), st.integers(1, 2**53))
     )

@@ -80,7 +80,9 @@ def _ratios(found: Sequence[Agreement]) -> Any:
 
 def _waits(fast: Run, detailed: Run) -> tuple[Any, Any, Any]:
     """Return ids and waits, in s, of the jobs that started in both worlds."""
-    here, there = (keyed(run, run.name)["waiting_time"].dropna() for run in (fast, detailed))
+    here, there = (
+        table["waiting_time"].dropna() for table in keyed((fast, detailed), (fast.name, detailed.name))
+    )
     common = here.index.intersection(there.index, sort=False)
     common = common[:: max(1, -(-len(common) // MOST_POINTS))]
     return common.to_numpy(), here[common].to_numpy(np.float64), there[common].to_numpy(np.float64)
