@@ -1,6 +1,7 @@
 """`bridge workload import` and `machine`: Slurm's accounting as a workload, and the machine behind it."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -51,13 +52,19 @@ def import_() -> None:
 
 @import_.command(cls=Command)
 @_importing
+@click.option(
+    "--columns",
+    metavar="A,B,…",
+    help="Names of the columns, in order, of a text without a line of them (sacct -n): what --format was.",
+)
 @click.pass_context
-def sacct(ctx: click.Context, /, source: str, **_: Any) -> None:
+def sacct(ctx: click.Context, /, source: str, columns: str | None, **_: Any) -> None:
     """Import the output of sacct: text with -P (any columns), or --json. FILE may be compressed; - is a pipe.
 
     Rows that are no record, steps and jobs that have not ended are left out, and counted by reason.
     """
-    _import(ctx, source, "sacct")
+    names = [name.partition("%")[0].strip() for name in columns.split(",")] if columns else ()
+    _import(ctx, source, "sacct", names)
 
 
 @import_.command(cls=Command)
@@ -97,7 +104,7 @@ def _is_date(word: str) -> bool:
     return re.fullmatch(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?)?", word, re.ASCII) is not None
 
 
-def _import(ctx: click.Context, source: str, form: str) -> None:
+def _import(ctx: click.Context, source: str, form: str, columns: Sequence[str] = ()) -> None:
     from bridge.workload.accounting.machine import read_machine
     from bridge.workload.accounting.source import import_accounting
 
@@ -106,7 +113,7 @@ def _import(ctx: click.Context, source: str, form: str) -> None:
     shared.check_output(out, ctx.params["force"])
     machine = read_machine(machine_file) if machine_file is not None else None
     choices = Choices(**typed(ctx, Choices))
-    made = import_accounting(source, form, _zone(ctx.params["timezone"]), machine, choices)
+    made = import_accounting(source, form, _zone(ctx.params["timezone"]), machine, choices, columns)
     texts = [name for name in made.jobs if made.jobs[name].dtype.kind not in "iuf"]
     if target is FORMATS["swf"]:
         made = replace(made, jobs=made.jobs.drop(columns=texts))

@@ -24,7 +24,7 @@ Line = tuple[str, dict[str, str]]
 
 
 def is_settings(text: str) -> bool:
-    """Tell whether a text is a slurm.conf or what `scontrol show` prints, by the names that lines begin with."""
+    """Tell whether a text is a slurm.conf or what `scontrol show` prints, by how its lines begin."""
     names = r"NodeName\s*=|PartitionName\s*=|NodeSet\s*=|ClusterName\s*=|include\s+\S"
     return re.search(rf"^\s*(?:{names})", text, re.MULTILINE | re.IGNORECASE) is not None
 

@@ -78,7 +78,7 @@ class Ignored:
             self._unconsumed.update(names)
 
     def counts(self, nodes: Mapping[str, Mapping[str, int]], partitions: Sized) -> dict[str, int]:
-        """Return what is ignored of a machine with these nodes and partitions -> how many of them, or lines."""
+        """Return what is ignored of a machine with these nodes and partitions -> how many say it."""
         states = {name: self._states.get(name, "") for name in nodes} | dict.fromkeys(self._down, "DOWN")
         out = [name for name, state in states.items() if name in nodes and _is_out(state)]
         own = sorted({kind for there in nodes.values() for kind, n in there.items() if n} - {"cores"})

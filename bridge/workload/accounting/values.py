@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
+from typing import TypeVar
 
 #: What stands for a time that there is none of (yet).
 NO_TIME = frozenset({"", "unknown", "none", "n/a", "0"})
@@ -16,6 +17,8 @@ MOST = 2**63 - 1
 LAST_INSTANT = 32_503_680_000
 #: No duration that Slurm writes is longer, s: its numbers of seconds and minutes are of 32 bits, too.
 LONGEST_DURATION = 60 * 2**32
+
+Seconds = TypeVar("Seconds", int, float)
 
 _CLOCK = re.compile(r"(?:(?P<hours>\d{1,9}):)?(?P<minutes>\d{1,9}):(?P<seconds>\d{1,2})(?:\.\d+)?")
 #: With days the first number after them is hours, however many follow.
@@ -61,18 +64,19 @@ def is_ambiguous(seconds: float, zone: tzinfo) -> bool:
 def duration(text: str) -> int:
     """Return ``D-HH[:MM[:SS]]``, ``[HH:]MM:SS`` or plain seconds, in seconds; ValueError: none of these."""
     if re.fullmatch(r"\d{1,18}", text, re.ASCII):
-        return _bounded(int(text))
+        return bounded(int(text))
     found = _DAYS.fullmatch(text) or _CLOCK.fullmatch(text)
     if not found:
         raise ValueError(f"{text[:40]!r} is no duration")
     part = {"days": 0, "hours": 0} | {name: int(value or 0) for name, value in found.groupdict().items()}
     hours = 24 * part["days"] + part["hours"]
-    return _bounded(3600 * hours + 60 * (part["minutes"] or 0) + (part["seconds"] or 0))
+    return bounded(3600 * hours + 60 * (part["minutes"] or 0) + (part["seconds"] or 0))
 
 
-def _bounded(seconds: int) -> int:
-    if seconds > LONGEST_DURATION:
-        raise ValueError(f"a duration is longer than {LONGEST_DURATION:,} s")
+def bounded(seconds: Seconds) -> Seconds:
+    """Return a duration that Slurm can write, else ValueError."""
+    if not 0 <= seconds <= LONGEST_DURATION:
+        raise ValueError(f"a duration is not within {LONGEST_DURATION:,} s")
     return seconds
 
 
@@ -87,7 +91,7 @@ def limit(text: str, *, minutes: bool) -> float | None:
     if word in ("", "PARTITION_LIMIT", "NONE", "N/A", "INVALID"):
         return None
     whole = re.fullmatch(r"\d{1,18}", text, re.ASCII)
-    return _bounded(int(text) * 60) if whole and minutes else duration(text)
+    return bounded(int(text) * 60) if whole and minutes else duration(text)
 
 
 def amount(text: str, nodes: int, cores: int) -> int:
