@@ -5,18 +5,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.show import show
+from bridge.cli.show import TERMINAL, show
 from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
 from bridge.report.table import Table
 from bridge.workload.accounting.choices import Choices
 from bridge.workload.formats import FORMATS, format_of, write
+
+if TYPE_CHECKING:
+    from bridge.workload.accounting.machine import Machine
 
 _importing = group(
     "",
@@ -124,9 +127,17 @@ def _import(ctx: click.Context, source: str, form: str, columns: Sequence[str] =
     if made.tally:
         from bridge.report.tables import tally_table
 
-        tally_table(made.tally, "records left out, mended or noted").print()
+        tally_table(made.tally, "records left out, mended, noted, or with what no scheduler looks at").print()
+    _say_ignored(machine)
     if target is FORMATS["swf"]:
         click.echo(f"SWF holds numbers only: left out {', '.join(map(str, texts))}.")
+
+
+def _say_ignored(machine: "Machine | None") -> None:
+    """Say on stderr what is told of a machine and no scheduler looks at."""
+    if machine is not None and machine.ignored:
+        texts = "; ".join(f"{count:,} {what}" for what, count in machine.ignored.items())
+        TERMINAL.say(f"no scheduler looks at: {texts}")
 
 
 def _zone(name: str) -> tzinfo:
@@ -158,3 +169,4 @@ def machine(source: Path, partition: str | None, as_json: bool) -> None:
     for name, row in (parts | ({} if partition else {"all": whole})).items():
         table.add(name, *(f"{row.get(kind, 0):,}" for kind in whole))
     show({"capacity": whole, "partitions": parts}, [table], as_json)
+    _say_ignored(found)

@@ -163,7 +163,8 @@ def convert(
         from bridge.workload.select import select
 
         jobs = select(records, LOAD_RULES[rule], first=first)
-        records, tally = derive.keep(records, jobs), jobs.tally
+        kept = {why: reason for why, reason in jobs.tally.items() if reason.kind != "ignored"}
+        records, tally = derive.keep(records, jobs), kept
     elif first is not None:
         records = derive.first(records, first)
     if asked.scale is not None:

@@ -34,15 +34,11 @@ UNSCHEDULED = frozenset(SWF_COLUMNS) - {
 STATUS_CANCELLED = 5
 
 
-#: What becomes of records: ``ignored`` ones say something that no replay looks at.
-Kind = Literal["dropped", "repaired", "noted", "ignored"]
-
-
 @dataclass(frozen=True)
 class Reason:
-    """How many records were dropped, repaired, noted or ignored for one reason, and the first few job ids."""
+    """How many records were dropped or repaired for one reason, and the first few job ids."""
 
-    kind: Kind
+    kind: Literal["dropped", "repaired", "noted", "ignored"]
     count: int
     examples: tuple[int, ...] = ()
 
@@ -55,7 +51,7 @@ class Reason:
 Tally = Mapping[str, Reason]
 
 
-def tally(kind: Kind, why: str, ids: Iterable[int]) -> dict[str, Reason]:
+def tally(kind: Literal["dropped", "repaired", "noted"], why: str, ids: Iterable[int]) -> dict[str, Reason]:
     """Return ``{why: Reason}`` for the given job ids, or an empty dict if there are none."""
     found = [int(i) for i in ids]
     return {why: Reason(kind, len(found), tuple(found[:3]))} if found else {}

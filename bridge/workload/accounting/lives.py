@@ -5,9 +5,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from typing import Literal
 
 from bridge.workload.accounting import values
-from bridge.workload.table import Kind, Reason
+from bridge.workload.table import Reason
 
 #: The states that accounting knows; a cancelled job's may name who did it.
 STATES = re.compile(
@@ -61,11 +62,24 @@ class Life:
         return self.start is not None and (self.end is not None or self.elapsed is not None)
 
 
+#: What becomes of records; ``ignored`` ones say something that no log holds.
+Kind = Literal["dropped", "repaired", "noted", "ignored"]
+
+
 @dataclass
 class Counted:
     """Records that are left out, mended or remarkable, counted by reason; with ids or lines as examples."""
 
     _ids: dict[tuple[Kind, str], list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    _firsts: dict[str, str] = field(default_factory=dict)
+
+    def refuse(self, error: Exception, examples: str, number: int) -> None:
+        """Count what is no record, under the first error of its kind; `examples`: what numbers are."""
+        message = str(error) if isinstance(error, ValueError) else "not as Slurm writes a job"
+        # Without what differs from row to row.
+        kind = re.sub(r"^['\"].*['\"] (is|names)", r"\1", message, flags=re.DOTALL)
+        self.drop(f"no record ({self._firsts.setdefault(kind, message)}; examples are {examples})", number)
 
     def drop(self, why: str, number: int) -> None:
         """Count a record that is left out."""

@@ -5,7 +5,6 @@ again, see `rows`. If free text comes last, a name cannot shift anything.
 """
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import Any
@@ -25,7 +24,7 @@ COLUMNS = (
 #: Delimiters, in the order in which a header is tried for them.
 DELIMITERS = ("\x1f", "|", "\t", ";", ",")
 _NEEDED = (
-    "Needed are JobID, State, Submit and Start; if the listing has no line of names, name them with --columns. "
+    "Needed are JobID, State, Submit and Start; of a listing without a line of names --columns tells them. "
     "`bridge workload import command` prints the line to run."
 )
 
@@ -57,7 +56,6 @@ def read_sacct(
     ends = first.endswith(delimiter) and first.count(delimiter) == len(names)
     layout = Layout(tuple(names), delimiter, ends, head="" if columns else first)
     unread = [name for name in names if name not in READ and name not in WORDS]
-    firsts: dict[str, str] = {}
     for number, cells in rows(lines, begin if columns else begin + 1, layout):
         if cells is not None and "." in cells["jobid"]:
             continue
@@ -66,8 +64,7 @@ def read_sacct(
                 raise ValueError("it has not as many cells as there are columns, or they cannot be placed")
             one = life(cells, zone)
         except (ValueError, OverflowError) as error:
-            why = firsts.setdefault(_kind(str(error)), str(error))
-            counted.drop(f"no record ({why}; examples are lines)", number)
+            counted.refuse(error, "lines", number)
             continue
         if unread and any(cells[name].strip() for name in unread):
             counted.ignore(f"columns that are not read: {', '.join(unread)}", one.number)
@@ -85,11 +82,6 @@ def _check_names(names: Sequence[str], first_cells: Sequence[str], first: str, w
         raise BridgeError(f"two columns are named {twice}", where=where, remedy="Leave one of them out.")
 
 
-def _kind(error: str) -> str:
-    """Return a message without what differs from row to row, so that rows are counted together."""
-    return re.sub(r"^['\"].*['\"] (is|names)", r"a cell \1", error, flags=re.DOTALL)
-
-
 def read_sacct_json(value: Any, where: str, counted: Counted) -> Iterator[Life]:
     """Yield the lives of jobs of a JSON answer of `sacct`, Slurm 22.05 to 25.x, steps left out.
 
@@ -102,15 +94,11 @@ def read_sacct_json(value: Any, where: str, counted: Counted) -> Iterator[Life]:
     if jobs and all(isinstance(job, Mapping) and "job_state" in job and "state" not in job for job in jobs):
         what = "is what squeue or `scontrol show job` answers: jobs of now, and no accounting"
         raise BridgeError(what, where=where, remedy="Give what `sacct --json` answers.")
-    firsts: dict[str, str] = {}
     for place, job in enumerate(jobs, start=1):
         try:
             yield _life(job)
-        except ValueError as error:
-            why = firsts.setdefault(_kind(str(error)), str(error))
-            counted.drop(f"no record ({why}; examples are places in the list)", place)
-        except (TypeError, KeyError, AttributeError, IndexError, OverflowError):
-            counted.drop("no record (not as Slurm writes a job; examples are places in the list)", place)
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError) as error:
+            counted.refuse(error, "places in the list", place)
 
 
 def number(value: Any) -> float | None:

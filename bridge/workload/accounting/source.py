@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -17,6 +18,7 @@ from bridge.workload.accounting.jobcomp import read_jobcomp
 from bridge.workload.accounting.lives import Counted, Life
 from bridge.workload.accounting.machine import Machine
 from bridge.workload.accounting.sacct import read_sacct, read_sacct_json
+from bridge.workload.ignored import note_ignored
 from bridge.workload.table import Workload
 
 #: Bytes that are read at a time, and of a line of text at most.
@@ -50,7 +52,8 @@ def import_accounting(
         lives = read_sacct(text, where, counted, zone, columns)
     name = "accounting" if path == "-" else files.stem(Path(path)).removesuffix(".txt")
     lives = _noting_doubles(lives, counted, zone)
-    return assemble(lives, name, where, counted, machine, choices or Choices())
+    made = assemble(lives, name, where, counted, machine, choices or Choices())
+    return replace(made, tally={**made.tally, **note_ignored(made)})
 
 
 def _noting_doubles(lives: Iterator[Life], counted: Counted, zone: tzinfo) -> Iterator[Life]:
