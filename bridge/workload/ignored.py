@@ -47,7 +47,7 @@ def note_ignored(workload: Workload) -> dict[str, Reason]:
     for name in (*_KINDS, *_FILLED):
         if name in jobs:
             text = "qos_name" if name == "queue" and "qos_name" in jobs else name
-            found |= note_column(text, jobs[name], ids)
+            found |= note_column(text, jobs[text], ids)
     if "state" in jobs:
         stopped = np.asarray(jobs["state"].isin(_STOPPED), np.bool_)
         found |= _ignored(
