@@ -13,8 +13,8 @@ import pandas as pd
 from bridge.arrays import Flags
 from bridge.workload.table import Reason, Workload
 
-#: Columns of demands by their names, as far as names tell.
-_DEMAND = re.compile(r"gpus(_\w+)?|main_memory|burst_buffer(_\w+)?|license_\w+|gres_\w+|power")
+#: Columns that are demands by their names.
+_DEMAND = re.compile(r"gpus(_\w+)?|main_memory|burst_buffer(_\w+)?|license_\w+|gres_\w+")
 #: Demands that are of single nodes, where capacities are of the whole machine.
 _OF_NODES = re.compile(r"gpus(_\w+)?|main_memory|gres_\w+")
 #: Texts that say nothing.
