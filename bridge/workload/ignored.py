@@ -6,6 +6,7 @@ job may have, or the jobs that it waits for, changes nothing, and neither does a
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -63,12 +64,12 @@ def note_ignored(workload: Workload) -> dict[str, Reason]:
     return found
 
 
-def note_column(name: str, column: "pd.Series[int]", ids: "pd.Series[int]") -> dict[str, Reason]:
+def note_column(name: str, column: "pd.Series[Any]", ids: "pd.Series[Any]") -> dict[str, Reason]:
     """Return what one column of a log says and no scheduler looks at, if it says anything."""
     if name in _FILLED:
         return _ignored(_FILLED[name], _filled(column), ids)
     what = _KINDS.get("queue" if name == "qos_name" else name)
-    if what is None or not len(column) or (column.iloc[0] == column).all():
+    if what is None or not len(column) or column.eq(column.iloc[0]).all():
         return {}
     known = _known(column)
     kinds = column[known].nunique()
@@ -76,23 +77,23 @@ def note_column(name: str, column: "pd.Series[int]", ids: "pd.Series[int]") -> d
     return _ignored(what.format(kinds), known, ids) if kinds > 1 else {}
 
 
-def _known(column: "pd.Series[int]") -> Flags:
+def _known(column: "pd.Series[Any]") -> Flags:
     if column.dtype.kind in "iuf":
         return np.asarray(column >= 0, np.bool_)
     return _has_text(column)
 
 
-def _filled(column: "pd.Series[int]") -> Flags:
+def _filled(column: "pd.Series[Any]") -> Flags:
     if column.dtype.kind in "iufb":
         return np.asarray(column > 0, np.bool_)
     return _has_text(column)
 
 
-def _has_text(column: "pd.Series[str]") -> Flags:
+def _has_text(column: "pd.Series[Any]") -> Flags:
     return ~np.asarray(column.fillna("").isin(_NOTHING), np.bool_)
 
 
-def _ignored(what: str, mask: Flags, ids: "pd.Series[int]") -> dict[str, Reason]:
+def _ignored(what: str, mask: Flags, ids: "pd.Series[Any]") -> dict[str, Reason]:
     """Return what some records say, the first of them as examples."""
     rows = np.flatnonzero(mask)
     if not len(rows):

@@ -218,7 +218,7 @@ def _demands(kept: list[Life], unit: str) -> dict[str, npt.NDArray[np.int64]]:
     granted = [{**life.requested, **life.allocated} for life in kept]
     asked = [{**life.allocated, **life.requested} for life in kept]
 
-    def column(demands: list[Mapping[str, int]], name: str, unknown: int) -> npt.NDArray[np.int64]:
+    def column(demands: Iterable[Mapping[str, int]], name: str, unknown: int) -> npt.NDArray[np.int64]:
         return np.array([demand.get(name, unknown) for demand in demands], np.int64)
 
     others = sorted({name for demand in granted for name in demand} - {"nodes"})
