@@ -8,7 +8,7 @@ _AGAIN = "Print it again with `sacct -P`: `bridge workload import command` print
 #: How a text begins -> what it is, and what to do.
 _FORMS: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
-        re.compile(r"[^\n]*\n-+(?: +-+)* *\r?(?:\n|$)"),
+        re.compile(r"[^\n|]*\n-{2,}(?: +-{2,})+ *\r?(?:\n|$)"),
         "is a listing in columns of fixed width, which cut off what is longer (OUT_OF_ME+)",
         _AGAIN,
     ),

@@ -15,6 +15,8 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|\d+|Unknown|None|N/A|", re.I
 _LENGTH = re.compile(r"[\d:.-]*|UNLIMITED|Partition_Limit|INVALID", re.IGNORECASE)
 _NUMBER = re.compile(r"\d*[KMG]?")
 _TRES = re.compile(r"(?:[\w/:.-]+=[\w.]+,?)*")
+#: A row has at most so many cells too many.
+_MOST_EXTRA = 1000
 #: What a cell of a column can be; the first one of free text. Other columns hold any one cell.
 _CELLS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("jobid", "jobidraw"), _BEGIN),
@@ -87,7 +89,7 @@ def _places(cells: Sequence[str], names: Sequence[str]) -> list[int] | None:
     be, a second one from the right which of them lead to the end.
     """
     more = len(cells) - len(names)
-    if more < 0:
+    if not 0 <= more <= _MOST_EXTRA:
         return None
     whole = (1 << (more + 1)) - 1
     shifts, reached = [], 1
