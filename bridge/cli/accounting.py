@@ -1,21 +1,25 @@
 """`bridge workload import` and `machine`: Slurm's accounting as a workload, and the machine behind it."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.show import show
+from bridge.cli.show import TERMINAL, show
 from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
 from bridge.report.table import Table
 from bridge.workload.accounting.choices import Choices
 from bridge.workload.formats import FORMATS, format_of, write
+
+if TYPE_CHECKING:
+    from bridge.workload.accounting.machine import Machine
 
 _importing = group(
     "",
@@ -51,13 +55,19 @@ def import_() -> None:
 
 @import_.command(cls=Command)
 @_importing
+@click.option(
+    "--columns",
+    metavar="A,B,…",
+    help="Names of the columns, in order, of a text without a line of them (sacct -n): what --format was.",
+)
 @click.pass_context
-def sacct(ctx: click.Context, /, source: str, **_: Any) -> None:
+def sacct(ctx: click.Context, /, source: str, columns: str | None, **_: Any) -> None:
     """Import the output of sacct: text with -P (any columns), or --json. FILE may be compressed; - is a pipe.
 
     Rows that are no record, steps and jobs that have not ended are left out, and counted by reason.
     """
-    _import(ctx, source, "sacct")
+    names = [name.partition("%")[0].strip() for name in columns.split(",")] if columns else ()
+    _import(ctx, source, "sacct", names)
 
 
 @import_.command(cls=Command)
@@ -97,7 +107,7 @@ def _is_date(word: str) -> bool:
     return re.fullmatch(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?)?", word, re.ASCII) is not None
 
 
-def _import(ctx: click.Context, source: str, form: str) -> None:
+def _import(ctx: click.Context, source: str, form: str, columns: Sequence[str] = ()) -> None:
     from bridge.workload.accounting.machine import read_machine
     from bridge.workload.accounting.source import import_accounting
 
@@ -106,7 +116,7 @@ def _import(ctx: click.Context, source: str, form: str) -> None:
     shared.check_output(out, ctx.params["force"])
     machine = read_machine(machine_file) if machine_file is not None else None
     choices = Choices(**typed(ctx, Choices))
-    made = import_accounting(source, form, _zone(ctx.params["timezone"]), machine, choices)
+    made = import_accounting(source, form, _zone(ctx.params["timezone"]), machine, choices, columns)
     texts = [name for name in made.jobs if made.jobs[name].dtype.kind not in "iuf"]
     if target is FORMATS["swf"]:
         made = replace(made, jobs=made.jobs.drop(columns=texts))
@@ -117,9 +127,17 @@ def _import(ctx: click.Context, source: str, form: str) -> None:
     if made.tally:
         from bridge.report.tables import tally_table
 
-        tally_table(made.tally, "records left out, mended or noted").print()
+        tally_table(made.tally, "records left out, mended, noted, or with what no scheduler looks at").print()
+    _say_ignored(machine)
     if target is FORMATS["swf"]:
         click.echo(f"SWF holds numbers only: left out {', '.join(map(str, texts))}.")
+
+
+def _say_ignored(machine: "Machine | None") -> None:
+    """Say on stderr what is told of a machine and no scheduler looks at."""
+    if machine is not None and machine.ignored:
+        texts = "; ".join(f"{count:,} {what}" for what, count in machine.ignored.items())
+        TERMINAL.say(f"no scheduler looks at: {texts}")
 
 
 def _zone(name: str) -> tzinfo:
@@ -151,3 +169,4 @@ def machine(source: Path, partition: str | None, as_json: bool) -> None:
     for name, row in (parts | ({} if partition else {"all": whole})).items():
         table.add(name, *(f"{row.get(kind, 0):,}" for kind in whole))
     show({"capacity": whole, "partitions": parts}, [table], as_json)
+    _say_ignored(found)

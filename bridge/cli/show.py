@@ -99,14 +99,14 @@ class Terminal(Watch):
         click.echo(f"bridge: {text}", err=True)
 
     def dropped(self, tally: Any, of: str = "") -> None:
-        """Say which records were dropped or repaired, in one line each; `of` comes first: whose they are."""
+        """Say which records were dropped, repaired or ignored; `of` comes first: whose they are."""
         for why, reason in tally.items():
             if reason.kind == "dropped":
                 noun = "record" if reason.count == 1 else "records"
                 self.say(f"{of}{reason.count:,} {noun} dropped: {why} (job {reason.shown})")
-        repaired = [f"{r.count:,} {why}" for why, r in tally.items() if r.kind != "dropped"]
-        if repaired:
-            self.say(of + "; ".join(repaired))
+        for kinds, label in ((("repaired", "noted"), ""), (("ignored",), "no scheduler looks at: ")):
+            if texts := [f"{reason.count:,} {why}" for why, reason in tally.items() if reason.kind in kinds]:
+                self.say(of + label + "; ".join(texts))
 
     def compiling(self) -> None:
         """Tell that the first start compiles, so that nobody thinks it hangs."""

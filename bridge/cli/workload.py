@@ -90,6 +90,7 @@ def info(log: str, rule: str | None, as_json: bool, **asked: Any) -> None:
     LOG is a file, a bundled workload or a fetched log of the catalogue.
     """
     from bridge.report.tables import log_tables, tally_table
+    from bridge.workload.ignored import note_ignored
     from bridge.workload.select import select
     from bridge.workload.statistics import summarise
 
@@ -102,15 +103,23 @@ def info(log: str, rule: str | None, as_json: bool, **asked: Any) -> None:
         jobs = select(records, LOAD_RULES[rule], cancelled=asked["cancelled"])
     except BridgeError as error:
         problem = error
-    counted = jobs.tally if jobs is not None else records.tally
-    reasons = [{"reason": why, **record_of(reason)} for why, reason in counted.items()]
+    found = jobs.tally if jobs is not None else {**records.tally, **note_ignored(records)}
+    counted, ignored = (
+        {why: r for why, r in found.items() if (r.kind == "ignored") == of} for of in (False, True)
+    )
+    reasons, unheeded = (
+        [{"reason": why, **record_of(reason)} for why, reason in of.items()] for of in (counted, ignored)
+    )
     usable = {"rule": rule, "jobs": len(jobs) if jobs is not None else 0, "tally": reasons}
+    usable["ignored"] = unheeded
     about = {"name": records.name, "source": records.source, **record_of(summary)}
     shown: list[Any] = [*log_tables(records, summary)]
     if counted:
         shown.append(tally_table(counted, f"records dropped, repaired or noted (loading rule {rule})"))
     else:
         shown.append(f"No record is dropped or repaired (loading rule {rule}).")
+    if ignored:
+        shown.append(tally_table(ignored, "what no scheduler looks at"))
     shown += [] if jobs is None else [f"usable jobs: {len(jobs):,}"]
     show({**about, "header": records.header, "selection": usable}, shown, as_json)
     if problem is not None and records.capacity.get("nodes"):
@@ -163,7 +172,8 @@ def convert(
         from bridge.workload.select import select
 
         jobs = select(records, LOAD_RULES[rule], first=first)
-        records, tally = derive.keep(records, jobs), jobs.tally
+        kept = {why: reason for why, reason in jobs.tally.items() if reason.kind != "ignored"}
+        records, tally = derive.keep(records, jobs), kept
     elif first is not None:
         records = derive.first(records, first)
     if asked.scale is not None:

@@ -291,9 +291,9 @@ def number(value: float) -> str:
 
 
 def tally_table(tally: "Tally", title: str) -> Table:
-    """Return the records that were dropped, repaired and noted, by reason."""
+    """Return the records that were dropped, repaired, noted and ignored, by reason."""
     table = Table(("", "records", "reason", "job ids, for example"), title=title, words=(2, 3))
-    kinds = ("dropped", "repaired", "noted")
+    kinds = ("dropped", "repaired", "noted", "ignored")
     for why, reason in sorted(tally.items(), key=lambda item: kinds.index(item[1].kind)):
         table.add(reason.kind, f"{reason.count:,}", why, reason.shown)
     return table

@@ -22,6 +22,7 @@ from bridge.arrays import as_numbers
 from bridge.errors import BridgeError
 from bridge.wire.jsontext import loads
 from bridge.workload.ids import of_texts
+from bridge.workload.ignored import note_column
 from bridge.workload.table import (
     FLOAT_COLUMNS,
     SWF_COLUMNS,
@@ -167,10 +168,11 @@ def write_parquet(workload: Workload, path: str | Path) -> None:
 def complete(
     table: pd.DataFrame, place: Callable[[int], str], source: str, leave: Collection[str] = ()
 ) -> tuple[pd.DataFrame, dict[str, Reason]]:
-    """Return the table with every SWF column, in SWF order and of the right kind, and what was repaired.
+    """Return the table with every SWF column, in SWF order and of the right kind, and what was counted.
 
     Columns that are missing become -1 (unknown), and so do single empty cells, which are counted. Extra
-    columns follow unchanged, those to `leave` are checked only. The table must hold ``job_id``, ``submit``
+    columns follow unchanged, those to `leave` are checked only, and counted if no scheduler looks at what
+    they say. The table must hold ``job_id``, ``submit``
     and one of ``procs`` and ``req_procs``; it is empty afterwards, for memory's sake. `place`: row number
     (from 0) -> where that row stands. Raises BridgeError: one of those is missing or empty, or a cell is no
     number or, where it must be whole, has a fraction.
@@ -188,6 +190,7 @@ def complete(
     if table.empty:
         raise BridgeError("the table has no row", where=source, remedy="Check what wrote it.")
     repaired: set[int] = set()
+    ignored: dict[str, Reason] = {}
     columns: dict[str, pd.Series] = {}
     for name in SWF_COLUMNS:
         if name not in table.columns:
@@ -206,6 +209,8 @@ def complete(
         column = _kind(column.fillna(-1) if empty.any() else column, name, place)
         if name not in leave:
             columns[name] = column
+        else:
+            ignored |= note_column(name, column, columns["job_id"])
     for name in list(table.columns):
         column = table.pop(name)
         if column.dtype == object:
@@ -213,7 +218,7 @@ def complete(
             _refuse(np.array(large), f"{name} does not fit 64 bits", place)
         columns[str(name)] = column
     jobs = pd.DataFrame(columns, copy=False)
-    return jobs, tally("repaired", "empty cells set to -1", jobs["job_id"].iloc[sorted(repaired)])
+    return jobs, ignored | tally("repaired", "empty cells set to -1", jobs["job_id"].iloc[sorted(repaired)])
 
 
 def _name(table: pd.DataFrame) -> None:

@@ -12,6 +12,7 @@ import pandas as pd
 from bridge.arrays import Flags, Floats, Ints
 from bridge.errors import BridgeError
 from bridge.workload.ids import ranks
+from bridge.workload.ignored import note_ignored
 from bridge.workload.rules import LoadRule
 from bridge.workload.table import (
     STATUS_CANCELLED,
@@ -49,7 +50,8 @@ class Jobs:
         capacity: [R].
         user, queue: [n] as logged, -1 = unknown.
         origin: microseconds that were subtracted from the log's submit times.
-        tally: records dropped or repaired, by reason (reading and selection together).
+        tally: records dropped or repaired, by reason (reading and selection together), and what the log says
+            that no scheduler looks at.
         extra: further columns of numbers, each [n].
         idle_power: W that each node draws with or without a job, which no job's demand for power holds.
 
@@ -295,7 +297,7 @@ def select(
         user=_number_column(workload, "user")[order],
         queue=_number_column(workload, "queue")[order],
         origin=origin,
-        tally=sieve.counted,
+        tally=sieve.counted | note_ignored(workload),
         extra={c: np.asarray(table[c], np.float64)[order] for c in others if table[c].dtype.kind in "if"},
         idle_power=idle_power_of(workload.header, workload.where),
     )

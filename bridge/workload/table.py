@@ -42,7 +42,7 @@ STATUS_CANCELLED = 5
 class Reason:
     """How many records were dropped or repaired for one reason, and the first few job ids."""
 
-    kind: Literal["dropped", "repaired", "noted"]
+    kind: Literal["dropped", "repaired", "noted", "ignored"]
     count: int
     examples: tuple[int | str, ...] = ()
 

@@ -120,3 +120,35 @@ def test_a_log_without_its_machine_can_be_looked_at(files: Path) -> None:
     assert told.status == 0
     assert "usable jobs are not known" in told.err
     assert "Give --nodes N" in told.err
+
+
+def test_what_no_scheduler_looks_at_is_said_and_json_stays_json(files: Path) -> None:
+    (files / "slurm.conf").write_text(f"{CONF}PartitionName=long Nodes=ALL QOS=low\n")
+    told = typed("workload", "machine", files / "slurm.conf", "--json")
+    assert set(json.loads(told.out)) == {"capacity", "partitions"}
+    assert "2 partitions: taken as one pool of nodes; 1 partitions with QOS" in told.err
+    listing = SACCT.replace("|JobName", "|Partition|JobName").replace("node=2|", "node=2|agent|")
+    (files / "sacct.txt").write_text(
+        listing.replace("node=1|", "node=1|long|").replace("FAILED", "PREEMPTED")
+    )
+    out = files / "log.parquet"
+    said = imported("sacct", files / "sacct.txt", "--machine", files / "slurm.conf", "--out", out)
+    assert "all nodes are one pool" in " ".join(said.split())
+    played = typed("replay", out, "--policy", "fcfs+easy", "--json")
+    assert json.loads(played.out)["jobs.total"] == 2
+    assert played.err.count("no scheduler looks at: ") == 1
+    assert "2 jobs of 2 partitions: all nodes are one pool; 1 were preempted" in played.err
+    info = json.loads(fine("workload", "info", out, "--json"))["selection"]
+    assert [item["count"] for item in info["ignored"]] == [2, 1, 2]
+    assert not any(item["kind"] == "ignored" for item in info["tally"])
+
+
+def test_a_listing_without_a_line_of_names(files: Path) -> None:
+    head, rows = SACCT.split("\n", 1)
+    (files / "rows.txt").write_text(rows)
+    names = head.replace("|", ",").replace("State", "State%20")
+    imported("sacct", files / "rows.txt", "--columns", names, "--out", files / "log.csv")
+    assert read(files / "log.csv").jobs["job_id"].tolist() == [1, 2]
+    assert "--columns tells them" in refused(
+        "workload", "import", "sacct", files / "rows.txt", "--out", files / "no.csv"
+    )

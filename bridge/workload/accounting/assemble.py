@@ -1,6 +1,7 @@
 """From the lives of jobs to a workload: what counts as a job, from when it waits, what it demands."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -21,7 +22,14 @@ _HOUR = 3600
 COMPLETED = 1
 #: Columns of text that a workload gets -> the word of a life; the first ones tell of people.
 PERSONAL: Mapping[str, str] = {"user_name": "user", "account": "account", "job_name": "name"}
-_TEXTS: Mapping[str, str] = {"partition_name": "partition", "qos_name": "qos", "exit_code": "exit_code"}
+_TEXTS: Mapping[str, str] = {
+    "partition_name": "partition",
+    "qos_name": "qos",
+    "exit_code": "exit_code",
+    "constraints": "constraints",
+    "reservation": "reservation",
+    "licenses": "licenses",
+}
 #: Slurm's column that tells how many processors a job had, by unit.
 _TELLS: Mapping[str, str] = {"nodes": "NNodes", "cores": "AllocCPUS"}
 #: Columns of whole numbers that are codes, counted from 1 in order of appearance -> the word of a life.
@@ -70,10 +78,10 @@ def assemble(
 
 def _ended(lives: Iterable[Life], counted: Counted, partition: str | None, source: str) -> list[Life]:
     """Return lives that have come to an end, each once."""
-    found: dict[tuple[int, float, float | None], Life] = {}
+    found: dict[tuple[int | str, float, float | None], Life] = {}
     clusters: set[str] = set()
     for life in lives:
-        key = (life.number, life.submit, life.start)
+        key = (life.identity, life.submit, life.start)
         clusters.add(life.words.get("cluster", ""))
         if partition is not None and life.words.get("partition") != partition:
             counted.drop("of another partition", life.number)
@@ -91,6 +99,8 @@ def _ended(lives: Iterable[Life], counted: Counted, partition: str | None, sourc
             counted.drop("ended before it started", life.number)
         else:
             found[key] = sound
+            if not life.is_numbered:
+                counted.note("task without a number of its own (JobIDRaw): it gets a new one", life.number)
             if "+" in life.label:
                 counted.note("component of a heterogeneous job: a job of its own here", life.number)
     if len(clusters - {""}) > 1:
@@ -167,12 +177,12 @@ def _times(
 ) -> dict[str, npt.NDArray[np.int64]]:
     """Return ids, times and states by column; a first life keeps Slurm's number, others get new ones."""
     ids = [life.number for life in kept]
-    lives, seen, following = [0] * len(kept), Counter[int](), max(ids)
-    begins = [(life.number, life.submit, life.start or math.inf) for life in kept]
+    lives, seen, following = [0] * len(kept), Counter[int | str](), max(ids)
+    begins = [(life.number, _task(life), life.submit, life.start or math.inf) for life in kept]
     for n in sorted(range(len(kept)), key=begins.__getitem__):
-        lives[n] = seen[ids[n]]
-        seen[kept[n].number] += 1
-        if lives[n]:
+        lives[n] = seen[kept[n].identity]
+        seen[kept[n].identity] += 1
+        if lives[n] or not kept[n].is_numbered:
             following += 1
             ids[n] = following
     status = {"COMPLETED": COMPLETED, "CANCELLED": STATUS_CANCELLED}
@@ -191,6 +201,12 @@ def _times(
     return {name: np.rint(np.asarray(of, np.float64)).astype(np.int64) for name, of in columns.items()}
 
 
+def _task(life: Life) -> int:
+    """Return the number of a task within its array, if it has no other."""
+    digits = re.search(r"[_+](\d{1,18})$", life.label, re.ASCII)
+    return int(digits[1]) if digits and not life.is_numbered else -1
+
+
 def _paused(life: Life) -> float:
     if life.start is None or life.end is None or life.elapsed is None:
         return 0
@@ -198,11 +214,11 @@ def _paused(life: Life) -> float:
 
 
 def _demands(kept: list[Life], unit: str) -> dict[str, npt.NDArray[np.int64]]:
-    """Return demands by column: as granted where a job ran, else as asked."""
-    granted = [life.allocated or life.requested for life in kept]
-    asked = [life.requested or life.allocated for life in kept]
+    """Return demands by column: as granted or, where that is not told of a resource, as asked."""
+    granted = [{**life.requested, **life.allocated} for life in kept]
+    asked = [{**life.allocated, **life.requested} for life in kept]
 
-    def column(demands: list[Mapping[str, int]], name: str, unknown: int) -> npt.NDArray[np.int64]:
+    def column(demands: Iterable[Mapping[str, int]], name: str, unknown: int) -> npt.NDArray[np.int64]:
         return np.array([demand.get(name, unknown) for demand in demands], np.int64)
 
     others = sorted({name for demand in granted for name in demand} - {"nodes"})
@@ -240,4 +256,4 @@ def _peak(table: pd.DataFrame) -> int:
     ran = table[(table["wait"] >= 0) & (table["run"] > 0) & (table["suspended"] == 0)]
     start, changes = (ran["submit"] + ran["wait"]).to_numpy(), np.concatenate((ran["procs"], -ran["procs"]))
     order = np.lexsort((changes, np.concatenate((start, start + ran["run"]))))
-    return int(np.cumsum(changes[order]).max(initial=0))
+    return int(np.cumsum(changes[order].astype(np.float64)).max(initial=0))  # no sum wraps around

@@ -29,7 +29,10 @@ _COLUMNS = {
     "EligibleTime": "eligible",
     "ExitCode": "exitcode",
     "WorkDir": "workdir",
+    "ReservationName": "reservation",
 }
+#: Fields that say nothing of when and where a job runs.
+_KNOWN = frozenset({"WcKey", "DerivedExitCode", "ArrayJobId", "ArrayTaskId", "HetJobId", "HetJobOffset"})
 _FIELD = re.compile(r"(?:^| )([A-Z]\w*)=")
 _HEAD = re.compile(
     r"JobId=(?P<id>\d+) UserId=(?P<user>[^ (]*)\((?P<uid>\d+)\) GroupId=\S* Name=(?P<rest>.*)", re.DOTALL
@@ -45,21 +48,31 @@ def read_jobcomp(text: str, where: str, counted: Counted, zone: tzinfo = UTC) ->
     if not begins:
         remedy = "Give the file that JobCompLoc names, with JobCompType=jobcomp/filetxt."
         raise BridgeError("no line begins with JobId=… UserId=…", where=where, remedy=remedy)
-    line = 1
+    if text[: begins[0]].strip():
+        counted.drop("no record (examples are lines)", 1)
+    line = 1 + text.count("\n", 0, begins[0])
     for begin, end in zip(begins, [*begins[1:], len(text)], strict=True):
         try:
-            yield life(_cells(text[begin:end].rstrip("\r\n ")), zone)
+            one, unread = _life(text[begin:end].rstrip("\r\n "), zone)
         except (ValueError, KeyError, OverflowError):
-            counted.drop("no record (examples are lines)", line + text.count("\n", 0, begin))
+            counted.drop("no record (examples are lines)", line)
+        else:
+            if unread:
+                counted.ignore(f"fields that are not read: {', '.join(sorted(unread))}", one.number)
+            yield one
+        line += text.count("\n", begin, end)
 
 
-def _cells(record: str) -> dict[str, str]:
+def _life(record: str, zone: tzinfo) -> tuple[Life, set[str]]:
+    """Return the life that a record tells of, and the names of fields with a text that nobody reads."""
     head = _HEAD.fullmatch(record)
     if not head:
-        raise ValueError("no record")
+        raise ValueError("it has no JobId, UserId, GroupId and Name")
     rest = f" {head['rest']}"
     fields = list(_FIELD.finditer(rest))
     last = {found[1]: (n, found) for n, found in enumerate(fields)}
+    if missing := {"JobState", "SubmitTime", "StartTime"} - last.keys():
+        raise ValueError(f"it has no {', '.join(sorted(missing))}")
     cells = {"jobid": head["id"], "user": head["user"] or head["uid"]}
     for name, column in _COLUMNS.items():
         if name in last:
@@ -75,4 +88,5 @@ def _cells(record: str) -> dict[str, str]:
         cells |= {"nodelist": "", "start": "Unknown"}  # it never ran: its start is its end
     elif cells["state"] == "PENDING":
         cells["state"] = "REQUEUED"
-    return cells
+    behind = (name for name, (n, _) in last.items() if n >= last["JobState"][0])
+    return life(cells, zone), {name for name in behind if name not in _COLUMNS and name not in _KNOWN}

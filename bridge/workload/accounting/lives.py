@@ -28,6 +28,7 @@ class Life:
     Attributes:
         label: the id as users see it: ``12``, a task ``12_3`` of an array, a component ``30+1``.
         number: Slurm's own number of it, of which no other job has the same at that time.
+        is_numbered: whether `number` is its own; that of a task may not be listed: it is the array's then.
         elapsed: seconds at work, None if unknown.
         suspended: seconds suspended, None if unknown.
         limit: seconds; infinite = unlimited, None = the partition's.
@@ -48,6 +49,12 @@ class Life:
     requested: Mapping[str, int]
     allocated: Mapping[str, int]
     words: Mapping[str, str]
+    is_numbered: bool = True
+
+    @property
+    def identity(self) -> int | str:
+        """What no other job has at that time."""
+        return self.number if self.is_numbered else self.label
 
     @property
     def ran(self) -> bool:
@@ -55,13 +62,24 @@ class Life:
         return self.start is not None and (self.end is not None or self.elapsed is not None)
 
 
+#: What becomes of records; ``ignored`` ones say something that no log holds.
+Kind = Literal["dropped", "repaired", "noted", "ignored"]
+
+
 @dataclass
 class Counted:
     """Records that are left out, mended or remarkable, counted by reason; with ids or lines as examples."""
 
-    _ids: dict[tuple[Literal["dropped", "repaired", "noted"], str], list[int]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
+    _ids: dict[tuple[Kind, str], list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    _firsts: dict[str, str] = field(default_factory=dict)
+
+    def refuse(self, error: Exception, examples: str, number: int) -> None:
+        """Count what is no record, under the first error of its kind; `examples`: what numbers are."""
+        message = str(error) if isinstance(error, ValueError) else "not as Slurm writes a job"
+        # Without what differs from row to row.
+        kind = re.sub(r"^['\"].*['\"] (is|names)", r"\1", message, flags=re.DOTALL)
+        self.drop(f"no record ({self._firsts.setdefault(kind, message)}; examples are {examples})", number)
 
     def drop(self, why: str, number: int) -> None:
         """Count a record that is left out."""
@@ -75,6 +93,10 @@ class Counted:
         """Count a remarkable record."""
         self._ids["noted", why].append(number)
 
+    def ignore(self, why: str, number: int) -> None:
+        """Count a record that says what no log holds."""
+        self._ids["ignored", why].append(number)
+
     def tally(self) -> dict[str, Reason]:
         """Return what was counted, by reason."""
         return {why: Reason(kind, len(ids), tuple(ids[:3])) for (kind, why), ids in self._ids.items()}
@@ -83,7 +105,6 @@ class Counted:
 #: Column of `sacct`, in small letters -> what it is called among a life's words.
 WORDS = {
     "user": "user",
-    "uid": "user",
     "account": "account",
     "partition": "partition",
     "qos": "qos",
@@ -93,11 +114,36 @@ WORDS = {
     "cluster": "cluster",
     "workdir": "directory",
     "submitline": "command",
+    "constraints": "constraints",
+    "reservation": "reservation",
+    "licenses": "licenses",
 }
 #: Columns without which nothing can be said of a job.
 NEEDED = ("jobid", "state", "submit", "start")
+#: Columns that are read, besides those of `WORDS`.
+READ = frozenset(
+    (
+        *("jobid", "jobidraw", "state", "submit", "eligible", "start", "end", "elapsedraw", "elapsed"),
+        *(
+            "suspended",
+            "timelimitraw",
+            "timelimit",
+            "reqtres",
+            "alloctres",
+            "reqnodes",
+            "nnodes",
+            "allocnodes",
+        ),
+        *("reqcpus", "ncpus", "alloccpus", "reqmem", "reqgres", "allocgres", "nodelist", "uid"),
+    )
+)
 #: Columns that users fill with any text.
-FREE = frozenset({"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "wckey"})
+FREE = frozenset(
+    (
+        *("jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "wckey", "extra"),
+        *("constraints", "stdin", "stdout", "stderr"),
+    )
+)
 
 
 def life(cells: Mapping[str, str], zone: tzinfo) -> Life:
@@ -112,9 +158,12 @@ def life(cells: Mapping[str, str], zone: tzinfo) -> Life:
     submit = values.instant(cells["submit"], zone)
     if submit is None:
         raise ValueError("it was never submitted")
+    requested = _requested(cells)
+    number, is_numbered = _number(cells.get("jobidraw") or label)
     return Life(
         label=label,
-        number=_number(cells.get("jobidraw") or label),
+        number=number,
+        is_numbered=is_numbered,
         state=state[1],
         submit=submit,
         eligible=values.instant(cells.get("eligible", ""), zone),
@@ -123,17 +172,24 @@ def life(cells: Mapping[str, str], zone: tzinfo) -> Life:
         elapsed=values.duration(elapsed) if elapsed else None,
         suspended=values.duration(cells["suspended"]) if cells.get("suspended") else None,
         limit=values.limit(cells.get("timelimitraw") or cells.get("timelimit", ""), minutes=True),
-        requested=_requested(cells),
-        allocated=_allocated(cells),
-        words={WORDS[name]: text for name, text in cells.items() if name in WORDS and text},
+        requested=requested,
+        allocated=_allocated(cells, requested),
+        words=_words(cells),
     )
 
 
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
-        # A task of an array, or a component, of which Slurm's own number is not told.
-        raise ValueError(f"{text[:40]!r} is not the number of one job: have JobIDRaw listed, too")
-    return int(text)
+def _words(cells: Mapping[str, str]) -> dict[str, str]:
+    words = {WORDS[name]: text for name, text in cells.items() if name in WORDS and text != "(null)"}
+    words["user"] = words.get("user") or cells.get("uid", "")
+    return {word: text for word, text in words.items() if text}
+
+
+def _number(text: str) -> tuple[int, bool]:
+    """Return a job's number and whether it is its own, or else its array's; ValueError: it is none."""
+    match = re.fullmatch(r"(\d{1,18})(_\d+|_\[[^\]]*\]|\+\d+)?", text, re.ASCII)
+    if not match:
+        raise ValueError(f"{text[:40]!r} is no id of a job")
+    return int(match[1]), not match[2]
 
 
 def _whole(cells: Mapping[str, str], *names: str) -> int:
@@ -148,15 +204,26 @@ def _requested(cells: Mapping[str, str]) -> dict[str, int]:
     found = values.resources(cells.get("reqtres", ""))
     plain = {"nodes": _whole(cells, "reqnodes", "nnodes"), "cores": _whole(cells, "reqcpus", "ncpus")}
     found = {name: number for name, number in plain.items() if number} | found
-    if "main_memory" not in found and cells.get("reqmem"):
-        found["main_memory"] = values.amount(cells["reqmem"], found.get("nodes", 1), found.get("cores", 1))
-    return found
+    found = values.generic(cells.get("reqgres", ""), times=max(found.get("nodes", 1), 1)) | found
+    return _memory(cells, found) | found
 
 
-def _allocated(cells: Mapping[str, str]) -> dict[str, int]:
+def _allocated(cells: Mapping[str, str], requested: Mapping[str, int]) -> dict[str, int]:
     found = values.resources(cells.get("alloctres", ""))
     plain = {"nodes": _whole(cells, "allocnodes", "nnodes"), "cores": _whole(cells, "alloccpus", "ncpus")}
     named = cells.get("nodelist", "")
     if not plain["nodes"] and named and named != "None assigned":
         plain["nodes"] = sum(1 for _ in values.node_names(named))
-    return {name: number for name, number in plain.items() if number} | found
+    found = {name: number for name, number in plain.items() if number} | found
+    found = values.generic(cells.get("allocgres", "")) | found
+    return found and _memory(cells, found, requested) | found
+
+
+def _memory(cells: Mapping[str, str], *demands: Mapping[str, int]) -> dict[str, int]:
+    """Return the memory that was asked for (ReqMem), of so many nodes or cores, unless the first has it."""
+    text = cells.get("reqmem", "")
+    if text in ("", "?") or "main_memory" in demands[0]:
+        return {}
+    nodes, cores = (next((of[name] for of in demands if name in of), 1) for name in ("nodes", "cores"))
+    size = values.amount(text, nodes, cores)
+    return {"main_memory": size} if size else {}

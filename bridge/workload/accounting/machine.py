@@ -3,20 +3,20 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bridge import files
 from bridge.errors import BridgeError
 from bridge.workload.accounting import values
+from bridge.workload.accounting.conf import Line, is_settings, settings
+from bridge.workload.accounting.ignored import Ignored
+from bridge.workload.accounting.values import generic as generic
 
 #: States of nodes that are no part of the machine (yet).
 _ABSENT = re.compile("FUTURE|UNKNOWN_NODE", re.IGNORECASE)
 _REMEDY = "Give slurm.conf, or the output of `sinfo -N -o '%N|%c|%m|%G|%P|%l'` or `scontrol -o show node`."
-#: What `scontrol show node` tells first of each node, and slurm.conf of none.
-_OF_SCONTROL = re.compile(r"\bCPUTot=", re.IGNORECASE)
-#: An `Include` leads at most so deep.
-_DEEPEST = 8
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,14 @@ class Partition:
 
 @dataclass(frozen=True)
 class Machine:
-    """Nodes by name with their resources (cores, main_memory in bytes, gpus, …), and partitions by name."""
+    """Nodes by name with their resources (cores, main_memory in bytes, gpus, …), and partitions by name.
+
+    `ignored`: what is said of it and no replay looks at, with the number of nodes, partitions or lines.
+    """
 
     nodes: Mapping[str, Mapping[str, int]]
     partitions: Mapping[str, Partition] = field(default_factory=dict)
+    ignored: Mapping[str, int] = field(default_factory=dict)
 
     def capacity(self, partition: str | None = None) -> dict[str, int]:
         """Return what there is of each resource, ``nodes`` first; of one partition, if it is named."""
@@ -50,100 +54,97 @@ class Machine:
             names = [name for name in self.nodes if name in self.partitions[partition].nodes]
         parts = [self.nodes[name] for name in names]
         kinds = dict.fromkeys(kind for part in parts for kind in part)
-        return {"nodes": len(parts)} | {kind: sum(part.get(kind, 0) for part in parts) for kind in kinds}
+        whole = {kind: sum(part.get(kind, 0) for part in parts) for kind in kinds}
+        if beyond := [kind for kind, amount in whole.items() if amount > values.MOST]:
+            remedy = "Check what the nodes are said to have."
+            raise BridgeError(f"the machine's {beyond[0]} does not fit 64 bits", remedy=remedy)
+        return {"nodes": len(parts)} | whole
 
 
 def read_machine(path: str | Path) -> Machine:
     """Read the machine from a file in any of the three forms; BridgeError names the line."""
     path = Path(path)
     text = files.read_text(path)
-    if re.search(r"^\s*NodeName\s*=", text, re.MULTILINE | re.IGNORECASE):
-        return _of_settings(_settings(path, text), str(path))
+    if is_settings(text):
+        return _of_settings(settings(path, text), str(path))
     return _of_table(text, str(path))
 
 
-def _settings(path: Path, text: str, depth: int = 0) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield place and settings (names in small letters) of each line; records of `scontrol` are one line."""
-    text = re.sub(r"\\\n", " ", text)
-    text = re.sub(r"\n[ \t]+(?=\w+=)", " ", text)  # scontrol's continued records
-    for number, raw in enumerate(text.split("\n"), start=1):
-        line = re.sub(r"(?<!\\)#.*", "", raw).strip()
-        if _OF_SCONTROL.search(line):  # it has no comments: `OS=Linux 5.14 #1 SMP …`
-            line = raw.strip()
-        place = f"{path}:{number}"
-        if found := re.match(r"include\s+(\S+)", line, re.IGNORECASE):
-            if depth == _DEEPEST:
-                raise BridgeError("includes files without end", where=place)
-            other = path.parent / found[1]
-            yield from _settings(other, files.read_text(other), depth + 1)
-            continue
-        yield place, dict(_pairs(line))
+@dataclass
+class _Found:
+    """What lines tell of nodes, and what refers to nodes that further lines may bring."""
+
+    nodes: dict[str, dict[str, int]] = field(default_factory=dict)
+    named_so_far: int = 0
+    features: dict[str, set[str]] = field(default_factory=dict)
+    named: dict[str, set[str]] = field(default_factory=dict)
+    sets: dict[str, Line] = field(default_factory=dict)
+    partitions: list[Line] = field(default_factory=list)
+    ignored: Ignored = field(default_factory=Ignored)
 
 
-def _pairs(line: str) -> Iterator[tuple[str, str]]:
-    for found in re.finditer(r"([A-Za-z][\w/:]*)\s*=\s*(\"[^\"]*\"|\S*)", line):
-        yield found[1].lower(), found[2].strip('"')
-
-
-def _of_settings(lines: Iterable[tuple[str, dict[str, str]]], where: str) -> Machine:
-    nodes: dict[str, dict[str, int]] = {}
-    features: dict[str, set[str]] = {}
-    sets: dict[str, dict[str, str]] = {}
-    of_nodes: dict[str, str] = {}
-    of_partitions: dict[str, str] = {}
-    partitions: list[tuple[str, dict[str, str]]] = []
-    named: dict[str, set[str]] = {}
+def _of_settings(lines: Iterable[Line], where: str) -> Machine:
+    found = _Found()
+    defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
     for place, line in lines:
-        try:
-            if (name := line.get("nodename")) is not None:
-                if name.upper() == "DEFAULT":
-                    of_nodes |= line
-                    continue
-                _add_nodes(nodes, features, named, of_nodes | line)
-            elif (name := line.get("partitionname")) is not None:
-                if name.upper() == "DEFAULT":
-                    of_partitions |= line
-                else:
-                    partitions.append((place, of_partitions | line))
-            elif (name := line.get("nodeset")) is not None:
-                sets[name] = line
-        except (ValueError, OverflowError) as error:
-            raise BridgeError(str(error), where=place, remedy="Mend the line.") from error
-    if not nodes:
+        kind = next((kind for kind in (*defaults, "nodeset") if kind in line), "")
+        if kind in defaults and line[kind].upper() == "DEFAULT":
+            defaults[kind] |= line
+            continue
+        whole = defaults.get(kind, {}) | line
+        with _mending(place):
+            found.ignored.add(kind, whole)
+            if kind == "nodename":
+                _add_nodes(found, whole)
+            elif kind == "partitionname":
+                found.partitions.append((place, whole))
+            elif kind == "nodeset":
+                found.sets[line["nodeset"]] = (place, line)
+    if not found.nodes:
         raise BridgeError("names no node", where=where, remedy=_REMEDY)
-    groups = {name: _members(line, features) for name, line in sets.items()}
-    found = {}
-    for place, line in partitions:
-        try:
-            found[line["partitionname"]] = _partition(line, nodes, groups)
-        except ValueError as error:
-            raise BridgeError(str(error), where=place, remedy="Mend the line.") from error
-    for name, members in named.items():
-        found.setdefault(name, Partition(name, frozenset(members)))
-    return Machine(nodes, found)
+    groups: dict[str, set[str]] = {}
+    for name, (place, line) in found.sets.items():
+        with _mending(place):
+            of_feature = found.features.get(line.get("feature", ""), ())
+            groups[name] = _members(line.get("nodes", ""), found.nodes, groups).union(of_feature)
+    partitions = {}
+    for place, line in found.partitions:
+        with _mending(place):
+            partitions[line["partitionname"]] = _partition(line, found.nodes, groups)
+    for name, members in found.named.items():
+        partitions.setdefault(name, Partition(name, frozenset(members)))
+    return Machine(found.nodes, partitions, found.ignored.counts(found.nodes, partitions))
 
 
-def _add_nodes(
-    nodes: dict[str, dict[str, int]],
-    features: dict[str, set[str]],
-    named: dict[str, set[str]],
-    line: Mapping[str, str],
-) -> None:
+@contextmanager
+def _mending(place: str) -> Iterator[None]:
+    """Raise BridgeError with this place for a cell that is not what it should be."""
+    try:
+        yield
+    except (ValueError, OverflowError) as error:
+        raise BridgeError(str(error), where=place, remedy="Mend the line.") from error
+
+
+def _add_nodes(found: _Found, line: Mapping[str, str]) -> None:
     if _ABSENT.match(line.get("state", "")):
         return
-    cores = _count(line, "cpus", "cputot", default=0)
+    cores = _count(line, "cpus", "procs", "cputot", default=0)
     if not cores:
         sockets = _count(line, "sockets", "socketsperboard") * _count(line, "boards")
         cores = sockets * _count(line, "corespersocket") * _count(line, "threadspercore")
     there = {"cores": cores, "main_memory": _count(line, "realmemory", default=0) << 20}
     there |= generic(line.get("gres", ""))
-    told = line.get("features") or line.get("feature") or line.get("activefeatures") or ""
-    for name in values.node_names(line["nodename"]):
-        nodes[name] = there
-        for feature in filter(None, re.split("[,&]", told)):
-            features.setdefault(feature, set()).add(name)
+    features = line.get("features") or line.get("feature") or line.get("activefeatures") or ""
+    names = list(values.node_names(line["nodename"]))
+    found.named_so_far += len(names)
+    if found.named_so_far > values.MOST_NODES:
+        raise ValueError(f"with this line more than {values.MOST_NODES:,} nodes are named")
+    for name in names:
+        found.nodes[name] = there
+        for feature in filter(None, re.split("[,&]", features)):
+            found.features.setdefault(feature, set()).add(name)
         for partition in filter(None, line.get("partitions", "").split(",")):
-            named.setdefault(partition, set()).add(name)
+            found.named.setdefault(partition, set()).add(name)
 
 
 def _count(line: Mapping[str, str], *names: str, default: int = 1) -> int:
@@ -156,34 +157,21 @@ def _count(line: Mapping[str, str], *names: str, default: int = 1) -> int:
     return int(line[name])
 
 
-def generic(text: str) -> dict[str, int]:
-    """Return generic resources: ``gpu:a100:4(S:0-1),fake:2`` → gpus, gpus_a100, gres_fake."""
-    found: dict[str, int] = {}
-    plain = re.sub(r"\([^()]*\)", "", text)
-    for word in filter(None, plain.split(",")):
-        name, *kind = word.split(":")
-        count = kind.pop() if kind and re.fullmatch(r"\d+[KMGT]?", kind[-1], re.ASCII) else "1"
-        tres = f"gres/{name}" + (f":{kind[0]}" if kind else "")
-        for called, number in values.resources(f"{tres}={count}").items():
-            found[called] = found.get(called, 0) + number
-    return found
-
-
-def _members(line: Mapping[str, str], features: Mapping[str, set[str]]) -> set[str]:
-    if "nodes" in line:
-        return set(values.node_names(line["nodes"]))
-    return set(features.get(line.get("feature", ""), ()))
+def _members(text: str, nodes: Mapping[str, object], groups: Mapping[str, set[str]]) -> set[str]:
+    """Return the nodes of a list that may name sets of nodes, or ALL."""
+    members: set[str] = set()
+    for word in filter(None, re.split(r",(?![^\[]*\])", text)):
+        if word.upper() == "ALL":
+            members |= set(nodes)
+        else:
+            members |= groups[word] if word in groups else set(values.node_names(word))
+    return members
 
 
 def _partition(
     line: Mapping[str, str], nodes: Mapping[str, object], groups: Mapping[str, set[str]]
 ) -> Partition:
-    members: set[str] = set()
-    for word in filter(None, re.split(r",(?![^\[]*\])", line.get("nodes", ""))):
-        if word.upper() == "ALL":
-            members |= set(nodes)
-        else:
-            members |= groups[word] if word in groups else set(values.node_names(word))
+    members = _members(line.get("nodes", ""), nodes, groups)
     limits = {name: values.limit(line.get(name, ""), minutes=True) for name in ("maxtime", "defaulttime")}
     longest, default = limits["maxtime"], limits["defaulttime"]
     return Partition(
@@ -205,6 +193,9 @@ _SINFO = {
     "partition": "partition",
     "timelimit": "limit",
     "state": "state",
+    "avail_features": "features",
+    "active_features": "activefeatures",
+    "weight": "weight",
 }
 
 
@@ -219,6 +210,7 @@ def _of_table(text: str, where: str) -> Machine:
     nodes: dict[str, dict[str, int]] = {}
     members: dict[str, set[str]] = {}
     limits: dict[str, float] = {}
+    ignored = Ignored()
     for number, line in enumerate(lines[begin + 1 :], start=begin + 2):
         cells = dict(zip(heads, split(line), strict=False))
         place = f"{where}:{number}"
@@ -228,12 +220,12 @@ def _of_table(text: str, where: str) -> Machine:
             names = list(values.node_names(cells["nodes"]))
             there: dict[str, int] = {}
             if "cores" in cells:
-                there["cores"] = int(cells["cores"].rstrip("+"))
+                there["cores"] = _count({"CPUS": cells["cores"].rstrip("+")}, "CPUS")
             if "memory" in cells:
-                there["main_memory"] = int(cells["memory"].rstrip("+")) << 20
-            if cells.get("gres", "(null)") not in ("(null)", "N/A"):
-                there |= generic(cells["gres"])
+                there["main_memory"] = _count({"MEMORY": cells["memory"].rstrip("+")}, "MEMORY") << 20
+            there |= generic(cells.get("gres", ""))
             limit = values.limit(cells.get("limit", "infinite"), minutes=True)
+            ignored.add_nodes(cells | {"nodename": cells["nodes"]})
         except (ValueError, KeyError, OverflowError) as error:
             raise BridgeError(f"is no line of sinfo ({error})", where=place, remedy=_REMEDY) from error
         for name in names:
@@ -244,5 +236,5 @@ def _of_table(text: str, where: str) -> Machine:
             limits[partition] = math.inf if limit is None else limit
     if not nodes:
         raise BridgeError("tells of no node", where=where, remedy=_REMEDY)
-    found = {name: Partition(name, frozenset(names), limits[name]) for name, names in members.items()}
-    return Machine(nodes, found)
+    partitions = {name: Partition(name, frozenset(names), limits[name]) for name, names in members.items()}
+    return Machine(nodes, partitions, ignored.counts(nodes, partitions))

@@ -1,30 +1,31 @@
 """What `sacct` prints, as lives of jobs: text (-P or -p), any columns in any order, or --json.
 
-What is no record is counted. Job names may hold line breaks and the delimiter. Such a row of text can be put
-together again where one column of free text is listed; if that is the last one, a name cannot shift anything.
+What is no record is counted. Job names may hold line breaks and the delimiter: such a row is put together
+again, see `rows`. If free text comes last, a name cannot shift anything.
 """
 
 import math
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import Any
 
 from bridge.errors import BridgeError
 from bridge.workload.accounting import values
-from bridge.workload.accounting.lives import FREE, NEEDED, STATES, Counted, Life, life
+from bridge.workload.accounting.forms import refuse_others
+from bridge.workload.accounting.lives import NEEDED, READ, STATES, WORDS, Counted, Life, life
+from bridge.workload.accounting.rows import Layout, rows
 
 #: What `sacct` is asked for: free text last, so that no name can shift a column.
 COLUMNS = (
     *("JobID", "JobIDRaw", "User", "Account", "Partition", "State", "ExitCode", "Submit", "Eligible"),
     *("Start", "End", "ElapsedRaw", "Suspended", "TimelimitRaw", "NNodes", "ReqCPUS", "AllocCPUS"),
-    *("ReqMem", "ReqTRES", "AllocTRES", "QOS", "Reason", "Flags", "NodeList", "JobName"),
+    *("ReqMem", "ReqTRES", "AllocTRES", "QOS", "Reason", "Reservation", "NodeList", "Constraints", "JobName"),
 )
 #: Delimiters, in the order in which a header is tried for them.
 DELIMITERS = ("\x1f", "|", "\t", ";", ",")
-_BEGIN = re.compile(r"\d+(?:_(?:\d+|\[[^\]]*\])|\+\d+)?(?:\.\w+)?")
 _NEEDED = (
-    "Needed are JobID, State, Submit and Start; `bridge workload import command` prints the line to run."
+    "Needed are JobID, State, Submit and Start; of a listing without a line of names --columns tells them. "
+    "`bridge workload import command` prints the line to run."
 )
 
 
@@ -36,79 +37,49 @@ def command(begin: str, end: str) -> str:
     )
 
 
-def read_sacct(text: str, where: str, counted: Counted, zone: tzinfo = UTC) -> Iterator[Life]:
-    """Yield the lives of jobs of a listing with a line of column names, steps left out.
+def read_sacct(
+    text: str, where: str, counted: Counted, zone: tzinfo = UTC, columns: Sequence[str] = ()
+) -> Iterator[Life]:
+    """Yield the lives of jobs of a listing, steps left out.
 
-    Lines that begin with ``#`` before the names are comments; `counted` takes rows that are no record, with
-    their line. BridgeError: there is no line of column names, or it lacks one of `NEEDED`.
+    Its first line names the columns, unless `columns` do. Lines that begin with ``#`` before it are comments;
+    `counted` takes rows that are no record, with their line. BridgeError: it is a listing of another form,
+    there is no line of column names, or it lacks one of `NEEDED`.
     """
+    refuse_others(text, where)
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     begin = next((n for n, line in enumerate(lines) if line and not line.startswith("#")), len(lines))
-    head = lines[begin] if begin < len(lines) else ""
-    delimiter = next((d for d in DELIMITERS if d in head), "|")
-    names = [name.strip().lower() for name in head.removesuffix(delimiter).split(delimiter)]
-    missing = [name for name in NEEDED if name not in names]
-    if missing:
-        what = f"no column {', '.join(missing)} in the first line: {head[:60]!r}"
-        raise BridgeError(what, where=f"{where}:{begin + 1}", remedy=_NEEDED)
-    for number, cells in _rows(lines, begin + 1, names, delimiter, head):
-        label = cells["jobid"] if cells is not None else ""
-        if "." in label:
+    first = lines[begin] if begin < len(lines) else ""
+    delimiter = next((d for d in DELIMITERS if d in first), "|")
+    names = [name.strip().lower() for name in columns or first.removesuffix(delimiter).split(delimiter)]
+    _check_names(names, first.lower().split(delimiter) if columns else (), first, f"{where}:{begin + 1}")
+    ends = first.endswith(delimiter) and first.count(delimiter) == len(names)
+    layout = Layout(tuple(names), delimiter, ends, head="" if columns else first)
+    unread = [name for name in names if name not in READ and name not in WORDS]
+    for number, cells in rows(lines, begin if columns else begin + 1, layout):
+        if cells is not None and "." in cells["jobid"]:
             continue
         try:
             if cells is None:
-                raise ValueError("it has not as many cells as the first line has names")
-            yield life(cells, zone)
+                raise ValueError("it has not as many cells as there are columns, or they cannot be placed")
+            one = life(cells, zone)
         except (ValueError, OverflowError) as error:
-            counted.drop(f"no record ({_kind(str(error))}; examples are lines)", number)
-
-
-def _kind(error: str) -> str:
-    """Return a message without what differs from row to row, so that rows are counted together."""
-    return re.sub(r"^['\"].*['\"] (is|names)", r"a cell \1", error, flags=re.DOTALL)
-
-
-def _rows(
-    lines: list[str], begin: int, names: list[str], delimiter: str, head: str
-) -> Iterator[tuple[int, dict[str, str] | None]]:
-    """Yield line numbers and cells by column; None for what is no row."""
-    first, last = names.index("jobid") == 0, names[-1] in FREE
-    number = begin
-    while number < len(lines):
-        row, at = lines[number], number + 1
-        number += 1
-        if not row or row == head:
+            counted.refuse(error, "lines", number)
             continue
-        # A name's line break: what follows is no beginning of a row, and this one is short or ends in a name.
-        while number < len(lines) and (
-            row.count(delimiter) < len(names) - 1 or (last and lines[number] and lines[number] != head)
-        ):
-            follows = lines[number].split(delimiter, 1)
-            if first and _BEGIN.fullmatch(follows[0]) and len(follows) == 2:
-                break
-            if not first and lines[number].count(delimiter) >= len(names) - 1:
-                break
-            row += f"\n{lines[number]}"
-            number += 1
-        yield at, _split(row, names, delimiter)
+        if unread and any(cells[name].strip() for name in unread):
+            counted.ignore(f"columns that are not read: {', '.join(unread)}", one.number)
+        yield one
 
 
-def _split(row: str, names: list[str], delimiter: str) -> dict[str, str] | None:
-    """Return the cells of a row by column; of a row with too many, one column of free text takes the rest."""
-    found = row.split(delimiter)
-    if len(found) == len(names) + 1 and not found[-1]:
-        found.pop()  # of `sacct -p`, which ends each row in a delimiter
-    more = len(found) - len(names)
-    if more < 0:
-        return None
-    if more:
-        free = [place for place, name in enumerate(names) if name in FREE]
-        if len(free) != 1:
-            return None
-        place = free[0]
-        found[place : place + more + 1] = [delimiter.join(found[place : place + more + 1])]
-    cells = zip(names, found, strict=True)
-    return {name: cell if name in FREE else cell.strip() for name, cell in cells}
+def _check_names(names: Sequence[str], first_cells: Sequence[str], first: str, where: str) -> None:
+    """Refuse names of columns: one is missing or twice, or the first line (`first_cells`) has them, too."""
+    if {*NEEDED} <= {*first_cells}:
+        raise BridgeError("the first line names the columns", where=where, remedy="Leave --columns out.")
+    if missing := [name for name in NEEDED if name not in names]:
+        what = f"no column {', '.join(missing)} in the first line: {first[:60]!r}"
+        raise BridgeError(what, where=where, remedy=_NEEDED)
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise BridgeError(f"two columns are named {twice}", where=where, remedy="Leave one of them out.")
 
 
 def read_sacct_json(value: Any, where: str, counted: Counted) -> Iterator[Life]:
@@ -120,11 +91,14 @@ def read_sacct_json(value: Any, where: str, counted: Counted) -> Iterator[Life]:
     if not isinstance(jobs, list):
         remedy = "Give what `sacct --json` or GET /slurmdb/…/jobs answers."
         raise BridgeError("has no list of jobs", where=where, remedy=remedy)
+    if jobs and all(isinstance(job, Mapping) and "job_state" in job and "state" not in job for job in jobs):
+        what = "is what squeue or `scontrol show job` answers: jobs of now, and no accounting"
+        raise BridgeError(what, where=where, remedy="Give what `sacct --json` answers.")
     for place, job in enumerate(jobs, start=1):
         try:
             yield _life(job)
-        except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError):
-            counted.drop("no record (not as Slurm writes a job; examples are places in the list)", place)
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError) as error:
+            counted.refuse(error, "places in the list", place)
 
 
 def number(value: Any) -> float | None:
@@ -141,18 +115,27 @@ def number(value: Any) -> float | None:
 
 
 def _life(job: Mapping[str, Any]) -> Life:
-    time, ident = job["time"], int(job["job_id"])
+    time, ident = job["time"], job["job_id"]
+    if not isinstance(ident, int) or not 0 <= ident < 10**18:
+        raise ValueError(f"{str(ident)[:40]!r} is no id of a job")
     states = job["state"]["current"]
     state = STATES.fullmatch(states[0] if isinstance(states, list) else states)
     submit = _instant(time["submission"])
-    if not state or submit is None:
-        raise ValueError("no state or no submission")
+    if not state:
+        raise ValueError(f"{str(states)[:40]!r} is no state of a job")
+    if submit is None:
+        raise ValueError("it was never submitted")
     limit = number(time.get("limit"))
+    requested = _resources(job, "requested")
     link = job.get("association") or {}
     words = {word: job.get(word) or link.get(word) for word in ("user", "account")}
     words |= {word: job.get(word) for word in ("partition", "qos", "name", "cluster")}
     words |= {"exit_code": _exit_code(job.get("exit_code")), "reason": job["state"].get("reason")}
-    words["directory"] = job.get("working_directory")
+    words |= {"directory": job.get("working_directory"), "licenses": job.get("licenses")}
+    words |= {
+        "constraints": job.get("constraints"),
+        "reservation": (job.get("reservation") or {}).get("name"),
+    }
     return Life(
         label=_label(job, ident),
         number=ident,
@@ -161,18 +144,34 @@ def _life(job: Mapping[str, Any]) -> Life:
         eligible=_instant(time.get("eligible")),
         start=_instant(time.get("start")),
         end=_instant(time.get("end")),
-        elapsed=number(time.get("elapsed")),
-        suspended=number(time.get("suspended")),
+        elapsed=_duration(time.get("elapsed")),
+        suspended=_duration(time.get("suspended")),
         # Up to 23.02 an unlimited job's limit is null.
-        limit=math.inf if time.get("limit", 0) is None else None if limit is None else limit * 60,
-        requested=_resources(job, "requested"),
+        limit=math.inf if time.get("limit", 0) is None else _duration(limit, 60),
+        requested=_required(job, requested) | requested,
         allocated=_resources(job, "allocated"),
         words={word: text for word, text in words.items() if isinstance(text, str) and text},
     )
 
 
 def _instant(value: Any) -> float | None:
-    return number(value) or None  # 0 stands for no time
+    seconds = number(value) or None  # 0 stands for no time
+    return None if seconds is None else values.in_calendar(seconds)
+
+
+def _duration(value: Any, unit: int = 1) -> float | None:
+    """Return a number of `unit` seconds in seconds; ValueError: it is too long."""
+    count = number(value)
+    return count if count is None or math.isinf(count) else values.bounded(count * unit)
+
+
+def _required(job: Mapping[str, Any], found: Mapping[str, int]) -> dict[str, int]:
+    """Return the memory that was asked for where it is not told among the trackable resources."""
+    required = job.get("required") or {}
+    per_core, per_node = (number(required.get(f"memory_per_{of}")) for of in ("cpu", "node"))
+    if per_core:
+        return {"main_memory": values.amount(f"{per_core:.0f}Mc", 1, found.get("cores", 1))}
+    return {"main_memory": values.amount(f"{per_node:.0f}Mn", found.get("nodes", 1), 1)} if per_node else {}
 
 
 def _label(job: Mapping[str, Any], ident: int) -> str:

@@ -3,13 +3,22 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta, tzinfo
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, tzinfo
+from typing import TypeVar
 
 #: What stands for a time that there is none of (yet).
 NO_TIME = frozenset({"", "unknown", "none", "n/a", "0"})
 #: A list of nodes names at most so many.
 MOST_NODES = 1_000_000
+#: Amounts are whole numbers of 64 bits.
+MOST = 2**63 - 1
+#: The beginning of the year 3000, s since 1970: what is later is counted in smaller units.
+LAST_INSTANT = 32_503_680_000
+#: No duration that Slurm writes is longer, s: its numbers of seconds and minutes are of 32 bits, too.
+LONGEST_DURATION = 60 * 2**32
+
+Seconds = TypeVar("Seconds", int, float)
 
 _CLOCK = re.compile(r"(?:(?P<hours>\d{1,9}):)?(?P<minutes>\d{1,9}):(?P<seconds>\d{1,2})(?:\.\d+)?")
 #: With days the first number after them is hours, however many follow.
@@ -32,11 +41,18 @@ def instant(text: str, zone: tzinfo) -> float | None:
     """
     if text.lower() in NO_TIME:
         return None
-    if re.fullmatch(r"\d{1,12}", text, re.ASCII):
-        return float(text)
+    if re.fullmatch(r"\d{1,18}", text, re.ASCII):
+        return in_calendar(float(text))
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", text, re.ASCII):
         raise ValueError(f"{text[:40]!r} is no time")
-    return datetime.fromisoformat(text).replace(tzinfo=zone).timestamp()
+    return in_calendar(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp())
+
+
+def in_calendar(seconds: float) -> float:
+    """Return seconds since 1970 that lie before the year 3000, else ValueError."""
+    if not 0 <= seconds <= LAST_INSTANT:
+        raise ValueError("a time is not in the years 1970 to 2999: are its seconds milli- or microseconds?")
+    return seconds
 
 
 def is_ambiguous(seconds: float, zone: tzinfo) -> bool:
@@ -47,14 +63,21 @@ def is_ambiguous(seconds: float, zone: tzinfo) -> bool:
 
 def duration(text: str) -> int:
     """Return ``D-HH[:MM[:SS]]``, ``[HH:]MM:SS`` or plain seconds, in seconds; ValueError: none of these."""
-    if re.fullmatch(r"\d{1,12}", text, re.ASCII):
-        return int(text)
+    if re.fullmatch(r"\d{1,18}", text, re.ASCII):
+        return bounded(int(text))
     found = _DAYS.fullmatch(text) or _CLOCK.fullmatch(text)
     if not found:
         raise ValueError(f"{text[:40]!r} is no duration")
-    part = {"days": 0} | {name: int(value or 0) for name, value in found.groupdict().items()}
-    span = timedelta(days=min(part["days"], 10**8), hours=part["hours"], minutes=part["minutes"])
-    return int(span.total_seconds()) + part["seconds"]
+    part = {"days": 0, "hours": 0} | {name: int(value or 0) for name, value in found.groupdict().items()}
+    hours = 24 * part["days"] + part["hours"]
+    return bounded(3600 * hours + 60 * (part["minutes"] or 0) + (part["seconds"] or 0))
+
+
+def bounded(seconds: Seconds) -> Seconds:
+    """Return a duration that Slurm can write, else ValueError."""
+    if not 0 <= seconds <= LONGEST_DURATION:
+        raise ValueError(f"a duration is not within {LONGEST_DURATION:,} s")
+    return seconds
 
 
 def limit(text: str, *, minutes: bool) -> float | None:
@@ -67,20 +90,31 @@ def limit(text: str, *, minutes: bool) -> float | None:
         return math.inf
     if word in ("", "PARTITION_LIMIT", "NONE", "N/A", "INVALID"):
         return None
-    whole = re.fullmatch(r"\d{1,12}", text, re.ASCII)
-    return int(text) * 60 if whole and minutes else duration(text)
+    whole = re.fullmatch(r"\d{1,18}", text, re.ASCII)
+    return bounded(int(text) * 60) if whole and minutes else duration(text)
 
 
 def amount(text: str, nodes: int, cores: int) -> int:
     """Return an amount of memory in bytes: ``4G`` for the job, ``4Gn`` a node, ``4000Mc`` a core.
 
-    Without a unit it is megabytes, as Slurm counts. Raises ValueError: it is no amount.
+    Without a unit it is megabytes, as Slurm counts. Raises ValueError: it is no amount, or beyond 64 bits.
     """
     found = _AMOUNT.fullmatch(text)
     if not found:
         raise ValueError(f"{text[:40]!r} is no amount of memory")
     times = {"n": nodes, "c": cores}.get(found["per"].lower(), 1)
-    return round(float(found["number"]) * _UNITS[found["unit"].upper()]) * max(times, 1)
+    return _fitting(_scaled(found["number"], _UNITS[found["unit"].upper()]) * max(times, 1), "memory")
+
+
+def _scaled(number: str, scale: int) -> int:
+    return int(number) * scale if number.isdecimal() else round(float(number) * scale)
+
+
+def _fitting(number: int, name: str) -> int:
+    """Return an amount of a resource that fits 64 bits, else ValueError."""
+    if number > MOST:
+        raise ValueError(f"an amount of {name} does not fit 64 bits")
+    return number
 
 
 def resource(name: str) -> str:
@@ -110,10 +144,32 @@ def resources(text: str) -> dict[str, int]:
             number = _AMOUNT.fullmatch(value)
             if not number or number["per"]:
                 raise ValueError(f"{value[:40]!r} is no amount of {name}")
-            scale = 1000 ** "KMGTPE".index(number["unit"].upper()) * 1000 if number["unit"] else 1
-            found[called] = round(float(number["number"]) * scale)
+            scale = _UNITS[number["unit"].upper()] if number["unit"] else 1
+            found[called] = _fitting(_scaled(number["number"], scale), name)
     if "gpus" not in found and (kinds := [n for k, n in found.items() if k.startswith("gpus_")]):
-        found["gpus"] = sum(kinds)
+        found["gpus"] = _fitting(sum(kinds), "gpus")
+    return found
+
+
+#: What accounting of Slurm 19 and older calls the plugin of GPUs, where the name is not known to it.
+_GPU_PLUGIN = "7696487"
+
+
+def generic(text: str, times: int = 1) -> dict[str, int]:
+    """Return generic resources: ``gpu:a100:4(S:0-1),fake:2`` → gpus, gpus_a100, gres_fake; else ValueError.
+
+    `times`: nodes, where the text tells of one node.
+    """
+    found: dict[str, int] = {}
+    plain = "" if text.upper() in ("N/A", "NONE") else re.sub(r"\([^()]*\)", "", text)
+    for word in filter(None, plain.split(",")):
+        name, *kind = re.sub(r"^(?:PER_NODE:)?(?:gres[:/])?", "", word).split(":")
+        count = kind.pop() if kind and re.fullmatch(r"\d+[KMGTP]?", kind[-1], re.ASCII) else "1"
+        if not name or (name == "0" and not kind):
+            continue
+        tres = f"gres/{'gpu' if name == _GPU_PLUGIN else name}" + (f":{kind[0]}" if kind else "")
+        for called, number in resources(f"{tres}={count}").items():
+            found[called] = _fitting(found.get(called, 0) + number * times, tres)
     return found
 
 
@@ -130,20 +186,33 @@ def node_names(text: str) -> Iterator[str]:
     for word in re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+|[\[\]]", text):
         if word in "[]" or not _BRACKETS.sub("", word).isprintable():
             raise ValueError(f"{text[:40]!r} is no list of nodes")
-        pieces = _BRACKETS.split(word)
-        ranges = [list(_numbers(piece)) if odd % 2 else [piece] for odd, piece in enumerate(pieces)]
-        left -= math.prod(map(len, ranges))
+        pieces = [_spans(piece) if odd % 2 else [piece] for odd, piece in enumerate(_BRACKETS.split(word))]
+        left -= math.prod(sum(1 if isinstance(span, str) else len(span[0]) for span in of) for of in pieces)
         if left < 0:
             raise ValueError(f"{text[:40]!r} names more than {MOST_NODES:,} nodes")
-        yield from ("".join(name) for name in itertools.product(*ranges))
+        yield from ("".join(name) for name in itertools.product(*map(_spelt, pieces)))
 
 
-def _numbers(text: str) -> Iterator[str]:
+#: Numbers, and how many digits they have at least.
+_Span = tuple[range, int]
+
+
+def _spans(text: str) -> list[_Span]:
+    """Return the numbers of a pair of brackets, ``08-10,12``; ValueError: there are none."""
+    found = []
     for part in text.split(","):
         low, dash, high = part.partition("-")
         high = high if dash else low
-        if not (low.isdecimal() and high.isdecimal() and len(high) <= 12 and int(low) <= int(high)):
+        digits = low.isdecimal() and high.isdecimal() and max(len(low), len(high)) <= 12
+        if not digits or int(low) > int(high):
             raise ValueError(f"{text[:40]!r} is no range of nodes")
-        if int(high) - int(low) >= MOST_NODES:
-            raise ValueError(f"{text[:40]!r} names more than {MOST_NODES:,} nodes")
-        yield from (f"{number:0{len(low)}d}" for number in range(int(low), int(high) + 1))
+        found.append((range(int(low), int(high) + 1), len(low)))
+    return found
+
+
+def _spelt(spans: Iterable[_Span | str]) -> Iterator[str]:
+    for span in spans:
+        if isinstance(span, str):
+            yield span
+        else:
+            yield from (f"{number:0{span[1]}d}" for number in span[0])

@@ -113,3 +113,47 @@ def test_any_text_is_a_value_or_an_error(text: str) -> None:
             read()
         except ValueError as error:
             assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus"),
+    [
+        *(("gpu:4", 4), ("gpu:a100:2,gpu:v100:1", 3), ("7696487:2", 2), ("gres:gpu:1", 1), ("gres/gpu:3", 3)),
+        *(("(null)", 0), ("0", 0), ("", 0), ("N/A", 0), ("gpu", 1), ("gpu:2(IDX:0-1)", 2), ("gpu:1K", 1024)),
+    ],
+)
+def test_generic_resources(text: str, gpus: int) -> None:
+    assert values.generic(text).get("gpus", 0) == gpus
+    assert values.generic(text, times=2).get("gpus", 0) == 2 * gpus
+
+
+def test_amounts_are_exact_and_fit_64_bits() -> None:
+    assert values.resources("gres/x=4G,license/a=999999999999999999") == {
+        "gres_x": 4 << 30,
+        "license_a": 999_999_999_999_999_999,
+    }
+    for wrong in (
+        "mem=9007199254740993K,gres/gpu:a=9E",
+        "mem=99999999999999T",
+        "gres/gpu:a=7E,gres/gpu:b=7E",
+    ):
+        with pytest.raises(ValueError, match="does not fit 64 bits"):
+            values.resources(wrong)
+
+
+@pytest.mark.parametrize("text", ["1700000000000", "1700000000000000", "0001-01-01T00:00:00"])
+def test_times_that_are_no_seconds_of_our_centuries(text: str) -> None:
+    with pytest.raises(ValueError, match="milli- or microseconds"):
+        values.instant(text, UTC)
+
+
+@pytest.mark.parametrize("text", ["999999999999999", "99999999-00:00:00"])
+def test_durations_that_slurm_cannot_write(text: str) -> None:
+    with pytest.raises(ValueError, match="a duration is not within"):
+        values.duration(text)
+
+
+def test_lists_of_nodes_are_counted_before_they_are_built() -> None:
+    for text in ("n" + "[0-999999]" * 100, "n[" + ",".join(["0-999999"] * 100) + "]"):
+        with pytest.raises(ValueError, match="names more than 1,000,000 nodes"):
+            next(values.node_names(text))

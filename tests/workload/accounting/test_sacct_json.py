@@ -109,3 +109,32 @@ def test_what_is_no_job_is_counted_by_its_place(job: Any) -> None:
 def test_what_has_no_jobs() -> None:
     with pytest.raises(BridgeError, match="no list of jobs"):
         list(read_sacct_json({"nodes": []}, "list", Counted()))
+
+
+def test_memory_that_was_only_required() -> None:
+    per_core = {"CPUs": 2, "memory_per_cpu": {"set": True, "infinite": False, "number": 100}}
+    (life,) = read_sacct_json({"jobs": [old(required=per_core)]}, "list", Counted())
+    assert (life.requested["main_memory"], life.allocated["main_memory"]) == (200 << 20, 200 << 20)
+    per_node = {"memory_per_node": {"set": True, "infinite": False, "number": 300}}
+    (life,) = read_sacct_json({"jobs": [old(required=per_node)]}, "list", Counted())
+    assert life.requested["main_memory"] == 600 << 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"job_id": 10**18}, "'1000000000000000000' is no id of a job"),
+        ({"time": old()["time"] | {"end": 1700000000000000}}, "milli- or microseconds"),
+        ({"time": old()["time"] | {"elapsed": -5}}, "a duration is not within"),
+        ({"state": {"current": "DONE"}}, "'DONE' is no state of a job"),
+        ({"time": 5}, "not as Slurm writes a job"),
+    ],
+)
+def test_impossible_values_are_counted_by_what_they_are(changes: dict[str, Any], why: str) -> None:
+    counted = Counted()
+    assert [life.number for life in read_sacct_json({"jobs": [old(), old(**changes)]}, "list", counted)] == [
+        8
+    ]
+    ((reason, found),) = counted.tally().items()
+    assert why in reason
+    assert (found.kind, found.count, found.examples) == ("dropped", 1, (2,))

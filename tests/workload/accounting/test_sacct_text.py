@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from bridge.errors import BridgeError
 from bridge.workload.accounting.lives import Counted, Life
+from bridge.workload.accounting.rows import Layout, rows
 from bridge.workload.accounting.sacct import COLUMNS, command, read_sacct
 
 HEAD = "JobID|JobIDRaw|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|NNodes|JobName"
@@ -105,3 +106,47 @@ def test_any_order_of_columns_gives_the_same(jobs: list[tuple[int, str]], names:
 def test_any_text_is_read_or_counted(text: str) -> None:
     found, _ = lives(*text.split("\n"))
     assert all(life.number >= 0 for life in found)
+
+
+PIPES = "JobName|JobID|State|Submit|Start|Comment|End|Constraints|User|WorkDir"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a|b|1|COMPLETED|1|2||3||ann|/home", ("a|b", "", "")),
+        ("a|1|COMPLETED|1|2|see | this|3|knl|ann|/home", ("a", "see | this", "knl")),
+        ("a|1|COMPLETED|1|2||3|knl|haswell|ann|/home|x", ("a", "", "knl|haswell")),
+        ("a|b|1|COMPLETED|1|2|c|3||ann|/x|y", ("a|b", "c", "")),
+    ],
+)
+def test_delimiters_in_several_columns_of_free_text(text: str, expected: tuple[str, str, str]) -> None:
+    (cells,) = (
+        cells for _, cells in rows([text], 0, Layout(tuple(PIPES.lower().split("|")), "|", False, ""))
+    )
+    assert cells is not None
+    assert (cells["jobname"], cells["comment"], cells["constraints"]) == expected
+    assert (cells["jobid"], cells["end"], cells["user"]) == ("1", "3", "ann")
+
+
+@pytest.mark.parametrize("text", ["a|1|COMPLETED|1|2|3|4|5||ann|/home", "a|1|COMPLETED|1|2|x|y|z||ann|/home"])
+def test_a_row_that_can_be_read_in_several_ways_is_none(text: str) -> None:
+    layout = Layout(tuple(PIPES.lower().split("|")), "|", False, "")
+    assert [cells for _, cells in rows([text], 0, layout)] == [None]
+    assert [cells for _, cells in rows([text.replace("x", "|" * 5000)], 0, layout)] == [None]
+
+
+def test_unknown_states_are_named_and_columns_that_are_not_read() -> None:
+    counted = Counted()
+    text = "JobID|State|Submit|Start|MaxRSS|Color\n"
+    text += "1|DONE|1|2|5K|\n2|LATE|1|2|5K|\n3|FAILED|1|2|5K|red\n4|FAILED|1|2||\n"
+    assert [life.number for life in read_sacct(text, "list", counted, UTC)] == [3, 4]
+    assert {why: (reason.kind, reason.count) for why, reason in counted.tally().items()} == {
+        "no record ('DONE' is no state of a job; examples are lines)": ("dropped", 2),
+        "columns that are not read: maxrss, color": ("ignored", 1),
+    }
+
+
+def test_a_column_that_is_named_twice() -> None:
+    with pytest.raises(BridgeError, match="two columns are named jobid"):
+        lives(head="JobID|JobID|State|Submit|Start")

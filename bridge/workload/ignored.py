@@ -1,0 +1,101 @@
+"""What a log says of its jobs and no scheduler here looks at: named once, with the number of records.
+
+Nodes are one pool, on which any job may run at any time. What is told of partitions, queues, the nodes that a
+job may have, or the jobs that it waits for, changes nothing, and neither does a demand without a capacity.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bridge.arrays import Flags
+from bridge.workload.table import Reason, Workload
+
+#: Columns that are demands by their names.
+_DEMAND = re.compile(r"gpus(_\w+)?|main_memory|burst_buffer(_\w+)?|license_\w+|gres_\w+")
+#: Demands that are of single nodes, where capacities are of the whole machine.
+_OF_NODES = re.compile(r"gpus(_\w+)?|main_memory|gres_\w+")
+#: Texts that say nothing.
+_NOTHING = ("", "(null)", "None", "none", "N/A", "nan", "-1", "0")
+#: States of jobs that were stopped by the system.
+_STOPPED = ("PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REQUEUED")
+#: Columns of codes or texts that tell jobs apart -> how many of them there are.
+_KINDS: Mapping[str, str] = {
+    "partition": "jobs of {} partitions: all nodes are one pool",
+    "queue": "jobs of {} queues: no queue has limits or a priority",
+}
+#: Columns that say something where they are filled -> what.
+_FILLED: Mapping[str, str] = {
+    "preceding_job": "follow another job: they arrive as logged",
+    "dependency": "wait for other jobs: they arrive as logged",
+    "req_memory": "ask for memory of each processor",
+    "constraints": "ask for features of nodes",
+    "features": "ask for features of nodes",
+    "property": "ask for a property of nodes",
+    "licenses": "ask for licences",
+    "reservation": "ran in a reservation",
+    "soft_walltime": "have a soft walltime",
+}
+
+
+def note_ignored(workload: Workload) -> dict[str, Reason]:
+    """Return what the records of a log say and no scheduler looks at, by what it is."""
+    jobs, found = workload.jobs, dict[str, Reason]()
+    ids = jobs["job_id"]
+    for name in (*_KINDS, *_FILLED):
+        if name in jobs:
+            text = "qos_name" if name == "queue" and "qos_name" in jobs else name
+            found |= note_column(text, jobs[text], ids)
+    if "state" in jobs:
+        stopped = np.asarray(jobs["state"].isin(_STOPPED), np.bool_)
+        found |= _ignored(
+            "were preempted, requeued, or lost a node: they run as long as logged", stopped, ids
+        )
+    demands = [str(name) for name in jobs if _DEMAND.fullmatch(str(name)) and name not in workload.capacity]
+    for name in demands:
+        found |= _ignored(f"ask for {name}: no capacity of it is stated", _filled(jobs[name]), ids)
+    pooled = [name for name in workload.capacity if _OF_NODES.fullmatch(name) and name in jobs]
+    if pooled:
+        asking = np.logical_or.reduce([_filled(jobs[name]) for name in pooled])
+        found |= _ignored(f"ask for {', '.join(pooled)}: one pool, whichever nodes have it", asking, ids)
+    return found
+
+
+def note_column(name: str, column: "pd.Series[Any]", ids: "pd.Series[Any]") -> dict[str, Reason]:
+    """Return what one column of a log says and no scheduler looks at, if it says anything."""
+    if name in _FILLED:
+        return _ignored(_FILLED[name], _filled(column), ids)
+    what = _KINDS.get("queue" if name == "qos_name" else name)
+    if what is None or not len(column) or column.eq(column.iloc[0]).all():
+        return {}
+    known = _known(column)
+    kinds = column[known].nunique()
+    what = "jobs of {} QOS: none has limits or a priority" if name == "qos_name" else what
+    return _ignored(what.format(kinds), known, ids) if kinds > 1 else {}
+
+
+def _known(column: "pd.Series[Any]") -> Flags:
+    if column.dtype.kind in "iuf":
+        return np.asarray(column >= 0, np.bool_)
+    return _has_text(column)
+
+
+def _filled(column: "pd.Series[Any]") -> Flags:
+    if column.dtype.kind in "iufb":
+        return np.asarray(column > 0, np.bool_)
+    return _has_text(column)
+
+
+def _has_text(column: "pd.Series[Any]") -> Flags:
+    return ~np.asarray(column.fillna("").isin(_NOTHING), np.bool_)
+
+
+def _ignored(what: str, mask: Flags, ids: "pd.Series[Any]") -> dict[str, Reason]:
+    """Return what some records say, the first of them as examples."""
+    rows = np.flatnonzero(mask)
+    if not len(rows):
+        return {}
+    return {what: Reason("ignored", len(rows), tuple(ids.iloc[rows[:3]].tolist()))}
