@@ -162,8 +162,6 @@ def make_env(name: str = "bridge/Backfill-v0", **options: Any) -> "gymnasium.Env
     """
     import gymnasium
 
-    import bridge.env.register  # noqa: F401  (makes the names known)
-
     return gymnasium.make(name, **options)
 
 
