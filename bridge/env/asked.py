@@ -189,7 +189,7 @@ class ManyEnv(gymnasium.vector.VectorEnv[Any, Ints, npt.NDArray[Any]]):
         if len(listed) != self.num_envs or not whole:
             remedy = f"One whole number from 0 on, or a list of {self.num_envs}, one for each environment."
             raise BridgeError(f"seed cannot be {seeds!r:.60}", where="reset", remedy=remedy)
-        before = self._generators or [None] * self.num_envs
+        before: Sequence[np.random.Generator | None] = self._generators or [None] * self.num_envs
         return [
             own if seed is None and own is not None else np_random(None if seed is None else int(seed))[0]
             for seed, own in zip(listed, before, strict=True)

@@ -92,7 +92,8 @@ class Reward:
 
     def __post_init__(self) -> None:
         """Refuse a value that is none of those above."""
-        if callable(self.metric):
+        metric: object = self.metric
+        if callable(metric):
             what, remedy = "metric cannot be a function", "A function is an environment's whole `reward`."
             raise BridgeError(what, where="reward", remedy=remedy)
         verify(self, "reward")
