@@ -8,9 +8,6 @@ def main() -> int:
     """Run the command line and return its exit status."""
     try:
         from bridge.cli.main import main as run
-        from bridge.streams import print_utf8
-
-        print_utf8()
 
         return run()
     except KeyboardInterrupt:  # while modules were loaded
