@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed
@@ -57,8 +58,8 @@ class Program:
         """Return what the program says of its version, empty if nothing within 60 s."""
         try:
             words = [*self.command, "--version"]
-            text = {"encoding": "utf-8", "errors": "replace"}
-            done = subprocess.run(words, capture_output=True, timeout=60, check=False, **text)
+            how: dict[str, Any] = {"encoding": "utf-8", "errors": "replace"}
+            done = subprocess.run(words, capture_output=True, timeout=60, check=False, **how)
         except (OSError, subprocess.TimeoutExpired):
             return ""
         lines = (done.stdout or done.stderr).strip().splitlines()
