@@ -154,7 +154,7 @@ def decide_trivially(address: str) -> None:
 def listens(address: str) -> bool:
     """Tell whether somebody has bound a port of this machine (Linux); nobody notices the question."""
     port = f"{int(address.rpartition(':')[2]):04X}"
-    rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    rows = (line.split() for line in Path("/proc/net/tcp").read_text(encoding="utf-8").splitlines()[1:])
     return any(row[1].endswith(f":{port}") and row[3] == "0A" for row in rows)
 
 

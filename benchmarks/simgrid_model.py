@@ -49,7 +49,7 @@ def write_workload(path: Path, hosts: int, jobs: int, kind: str, seed: int) -> N
         listed.append(
             {"id": f"{i:06}", "subtime": round(now, 3), "walltime": 1e6, "res": res, "profile": f"p{i}"}
         )
-    path.write_text(json.dumps({"nb_res": hosts, "jobs": listed, "profiles": profiles}))
+    path.write_text(json.dumps({"nb_res": hosts, "jobs": listed, "profiles": profiles}), encoding="utf-8")
 
 
 class Fcfs:
@@ -83,12 +83,14 @@ def peak_memory_mib(pid: int) -> float:
     pids = [pid]
     children = Path(f"/proc/{pid}/task/{pid}/children")
     if children.exists():
-        pids += [int(child) for child in children.read_text().split()]
+        pids += [int(child) for child in children.read_text(encoding="utf-8").split()]
     sizes = []
     for one in pids:
         try:
             sizes.append(
-                int(Path(f"/proc/{one}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+                int(Path(f"/proc/{one}/statm").read_text(encoding="utf-8").split()[1])
+                * os.sysconf("SC_PAGE_SIZE")
+                / 2**20
             )
         except (OSError, IndexError):
             continue

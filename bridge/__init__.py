@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bridge.gymnasium_hook import install
+
 if TYPE_CHECKING:
     from bridge.api import decide, evaluate, forecast, load_agent, make_env, replay, train
 
@@ -20,3 +22,6 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """Return what this module offers."""
     return sorted({*globals(), *__all__})
+
+
+install()  # `gymnasium.make("bridge/Backfill-v0")` needs no further import

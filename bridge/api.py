@@ -1,5 +1,6 @@
 """The public face: what `import bridge` offers, as data frames and plain objects. Importing it is instant."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
@@ -51,7 +52,10 @@ def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) 
     given = {**options, **policy_fields(_policy(policy))}
     experiment = parse({"workload": workload}, "replay", given)
     experiment.check()
-    return run_fast(load(experiment))
+    task = load(experiment)
+    for text in task.warnings:
+        warnings.warn(text, stacklevel=2)
+    return run_fast(task)
 
 
 def evaluate(
@@ -90,6 +94,8 @@ def evaluate(
     entry = scheduler_for(request)
     _refuse(entry, "evaluate", options)
     document = entry.evaluate(request, NOBODY).document
+    for text in document.get("warnings", ()):
+        warnings.warn(text, stacklevel=2)
     found = pd.DataFrame([_row(one) for one in document["policies"]]).set_index("policy")
     found.attrs = {key: value for key, value in document.items() if key != "policies"}
     found.attrs["values"] = {one["name"]: one["values"] for one in document["policies"] if "values" in one}
@@ -164,8 +170,6 @@ def make_env(name: str = "bridge/Backfill-v0", **options: Any) -> "gymnasium.Env
         options: such as ``workload``, ``order``, ``length`` (jobs an episode), ``encoder``, ``reward``.
     """
     import gymnasium
-
-    import bridge.env.register  # noqa: F401  (makes the names known)
 
     return gymnasium.make(name, **options)
 

@@ -16,6 +16,11 @@ Flags = npt.NDArray[np.bool_]
 WORD = 8
 
 
+def behind(flags: Flags) -> int:
+    """Return the place behind the last True, 0 if there is none."""
+    return int(np.flatnonzero(flags).max(initial=-1)) + 1
+
+
 def text_column(values: Any) -> Any:
     """Return an Arrow array of strings as a pandas column without a copy: objects cost time and memory."""
     import pandas as pd

@@ -1,6 +1,6 @@
 """Who watches long work: how far it is, and what is worth a line. Nobody, unless a terminal does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -17,6 +17,11 @@ class Watch:
 
     def say(self, text: str) -> None:
         """Take one line about the work."""
+
+    def warn(self, texts: Iterable[str]) -> None:
+        """Take what the numbers are not good for, a line each."""
+        for text in texts:
+            self.say(f"warning: {text}")
 
     def dropped(self, tally: Any) -> None:
         """Take notice of records that were dropped or repaired, see `bridge.workload.table.Tally`."""

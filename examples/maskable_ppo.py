@@ -16,7 +16,7 @@ import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.env_util import make_vec_env
 
-import bridge.env.register  # noqa: F401  (makes the environments' names known)
+import bridge  # noqa: F401  (makes the environments' names known)
 from bridge.env.reward import Reward
 from bridge.env.task import ENCODERS
 

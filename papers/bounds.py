@@ -36,7 +36,7 @@ def measured(name: str) -> dict[str, Any]:
 @cache
 def known() -> dict[str, Any]:
     """Return what was measured: log -> bound."""
-    return dict(json.loads(_PATH.read_text())) if _PATH.exists() else {}
+    return dict(json.loads(_PATH.read_text(encoding="utf-8"))) if _PATH.exists() else {}
 
 
 def _least(found: dict[str, Any], what: str) -> float:
@@ -93,7 +93,7 @@ def main(names: list[str]) -> None:
     for name in names or LOGS:
         found = {**known(), name: measured(name)}
         kept = {one: found[one] for one in LOGS if one in found}
-        _PATH.write_text(json.dumps(kept, indent=1) + "\n")
+        _PATH.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         known.cache_clear()
         print(f"{name}: {[row['difference_percent'] for row in kept[name]['rows'][1:]]}", flush=True)
     print(store.written("bounds", page()))

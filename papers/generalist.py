@@ -161,8 +161,8 @@ def main(folders: list[str]) -> None:
     """Measure, if agents are named, and write the page."""
     if folders:
         paths = [Path(one) for one in folders]
-        _PATH.write_text(json.dumps({one: measured(paths, one) for one in BELIEFS}) + "\n")
-    print(store.written("generalist", page(json.loads(_PATH.read_text()))))
+        _PATH.write_text(json.dumps({one: measured(paths, one) for one in BELIEFS}) + "\n", encoding="utf-8")
+    print(store.written("generalist", page(json.loads(_PATH.read_text(encoding="utf-8")))))
 
 
 if __name__ == "__main__":

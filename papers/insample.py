@@ -90,7 +90,7 @@ def lowest(cell: Cell) -> tuple[float, int]:
 @functools.cache
 def known() -> dict[str, Any]:
     """Return what was measured: row -> log -> seed -> mean, epoch, and the digest of the cell."""
-    return dict(json.loads(_PATH.read_text())) if _PATH.exists() else {}
+    return dict(json.loads(_PATH.read_text(encoding="utf-8"))) if _PATH.exists() else {}
 
 
 def published(row: str, log: str) -> float:

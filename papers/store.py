@@ -92,7 +92,7 @@ def add(table: str, result: Mapping[str, Any]) -> None:
 def alone(path: Path) -> Iterator[None]:
     """Keep other runs from changing the file meanwhile."""
     WORK.mkdir(parents=True, exist_ok=True)
-    with (WORK / f".{path.name}.lock").open("w") as lock:
+    with (WORK / f".{path.name}.lock").open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -104,7 +104,7 @@ def bridge(*words: str) -> str:
         BridgeError: it failed.
     """
     command = [sys.executable, "-m", "bridge.cli.main", *words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
         raise BridgeError("this command failed", where=" ".join(words), remedy=done.stderr.strip())
     return done.stdout

@@ -55,7 +55,7 @@ class Held:
     def of(cls, folder: Path) -> "Held":
         """Read it from its folder."""
         seconds = pd.read_parquet(folder / PROGRESS)["seconds"]
-        told = json.loads((folder / "evaluation.json").read_text())
+        told = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
         return cls(folder.name, checkpoint.load_any(folder), len(seconds), float(seconds.sum()), told)
 
     @property
@@ -124,7 +124,7 @@ def _copy(folder: Path, target: Path) -> None:
 
 def _forget_folder(agent: Path) -> None:
     """Let an agent know its log by the file's name: nobody else has our folders."""
-    content = json.loads(agent.read_text())
+    content = json.loads(agent.read_text(encoding="utf-8"))
     content["workload"] = Path(content["workload"]).name
     with replacing(agent) as out:
         out.write(json.dumps(content, indent=2).encode())

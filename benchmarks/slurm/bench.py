@@ -72,11 +72,15 @@ class Bench:
 
     def audit(self) -> list[dict[str, Any]]:
         """Return the lines of the audit log."""
-        return [json.loads(line) for line in self.agent.audit.read_text().splitlines() if line.endswith("}")]
+        return [
+            json.loads(line)
+            for line in self.agent.audit.read_text(encoding="utf-8").splitlines()
+            if line.endswith("}")
+        ]
 
     def report(self) -> dict[str, Any]:
         """Return the report of the agent that has ended."""
-        found: dict[str, Any] = json.loads(self.agent.report.read_text())
+        found: dict[str, Any] = json.loads(self.agent.report.read_text(encoding="utf-8"))
         return found
 
     def differences(self) -> int:

@@ -113,7 +113,8 @@ def _tell(
     drained, since, until = told.pop("drained")
     jobs = [f"{job}#1" for job in ours]
     chosen = decided(log, made.audit())
-    times, text = log.times, (made.folder / "log" / "slurmctld.log").read_text(errors="replace")
+    text = (made.folder / "log" / "slurmctld.log").read_text(encoding="utf-8", errors="replace")
+    times = log.times
     begun = {job: times["allocate"].get(f"{job}#1", [0.0])[-1] for job in ours}
     on_drained = [
         job

@@ -155,7 +155,7 @@ def _tell(
 def _tell_of_a_kill(made: Bench, names: list[str], found: dict[str, Any], as_json: bool) -> None:
     """A slurmctld that was killed forgets jobs, and gives their ids again."""
     log, report = made.log, made.report()
-    text = (made.folder / "log" / "slurmctld.log").read_text(errors="replace")
+    text = (made.folder / "log" / "slurmctld.log").read_text(encoding="utf-8", errors="replace")
     jobs = list(log.times["submit"])
     told = [event for line in made.audit() for event in line.get("told", ())]
     known = named(log, {event[2] for event in told if event[0] == "wait"})

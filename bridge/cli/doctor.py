@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
@@ -85,7 +85,8 @@ def _program(name: str, arguments: list[str], purpose: str, remedy: str) -> Find
     if path is None:
         return Finding(name, "missing", f"not on PATH; {purpose}", remedy)
     try:
-        done = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=20, check=False)
+        how: dict[str, Any] = {"encoding": "utf-8", "errors": "replace"}
+        done = subprocess.run([path, *arguments], capture_output=True, timeout=20, check=False, **how)
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding(name, "missing", f"{path} does not answer ({error}); {purpose}", remedy)
     said = (done.stdout.strip() or done.stderr.strip()).splitlines()

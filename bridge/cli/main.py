@@ -10,6 +10,7 @@ import click
 
 import bridge
 from bridge.errors import BridgeError
+from bridge.streams import print_utf8
 
 
 class LazyGroup(click.Group):
@@ -90,6 +91,7 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main, 
 
     `name`: how it was called, for usage and help.
     """
+    print_utf8()
     try:
         _refuse_bytes(sys.argv[1:] if argv is None else argv)
         status = run(args=argv, prog_name=name, standalone_mode=False)
@@ -142,6 +144,9 @@ def _refuse_bytes(words: Sequence[str]) -> None:
     for word in words:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             shown = word.encode("utf-8", "backslashreplace").decode()
+            if sys.getfilesystemencoding() != "utf-8":
+                what = f"{shown} cannot be named in this locale"
+                raise click.UsageError(f"{what}; set LC_ALL=C.UTF-8, or PYTHONUTF8=1")
             raise click.UsageError(f"{shown} is no text in UTF-8; rename the file")
 
 

@@ -84,6 +84,7 @@ def replay(
     for picture in pictures.values():
         shared.check_output(picture, force, inside=out)
     TERMINAL.dropped(task.prepared.jobs.tally)
+    TERMINAL.warn(task.warnings)
     said = Setup() if experiment.agent else Setup(order="", backfill="", protocol="")  # those even by default
     options = words(replace(experiment, workload=""), Experiment("", setup=said))
     command = shlex.join(["bridge", "replay", log, *options])

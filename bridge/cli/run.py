@@ -85,6 +85,7 @@ def run(
         check_target(out, force=force)
     task = load(experiment)
     TERMINAL.dropped(task.prepared.jobs.tally)
+    TERMINAL.warn(task.warnings)
     if experiment.on == "fast":
         made, fault, status = run_fast(task, TERMINAL), None, 0
         if out is not None:

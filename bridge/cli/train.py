@@ -133,6 +133,9 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
     if asked.resume and asked.teacher is not None and is_checkpoint(folder / TEACHER):
         raise click.UsageError("a training that goes on has its teacher in its folder: leave --teacher out")
     trainer = begun(entry, recipe, workload or "", folder, given, command=_command(ctx), watch=TERMINAL)
+    if trainer.ended:
+        done = f"{folder} has learnt for all its {trainer.epoch:,} epochs already: nothing was trained"
+        TERMINAL.say(f"{done}; --epochs N asks for more")
     _run(trainer, asked.tensorboard)
     _report(trainer, load(folder, type(recipe)).epoch, _NEXT[entry.name])
 

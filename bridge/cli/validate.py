@@ -106,6 +106,12 @@ def validate(
     if save_baseline is not None:
         write_document(found.document, save_baseline)
     show(found.document | {"problems": found.problems}, found.shown, as_json)
+    if save_baseline is not None:
+        TERMINAL.say(f"baseline written to {save_baseline}")
+    if not found.problems and "baseline" in own:
+        TERMINAL.say(f"agrees with the baseline {own['baseline']}")
+    elif not found.problems and tolerance is not None:
+        TERMINAL.say("both worlds agree within the tolerance")
     for problem in found.problems[:20]:
         click.echo(f"beyond the tolerance: {problem}", err=True)
     if len(found.problems) > 20:

@@ -6,7 +6,7 @@ import sys
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -31,9 +31,13 @@ def _made(kind: type[T], values: Mapping[str, Any]) -> T:
     return kind(**{field.name: values[key] for key, field in fields_of(kind).items()})
 
 
-def verify(made: object, where: str) -> None:
-    """Refuse a dataclass made in Python that `build` would not make. Raises BridgeError."""
-    _values(type(made), made, "", where, None)
+def verify(made: object, where: str, names: Iterable[str] = ()) -> None:
+    """Refuse a dataclass made in Python that `build` would not make; only these fields, if any are named.
+
+    Raises BridgeError.
+    """
+    document = {name: getattr(made, name) for name in names}
+    _values(type(made), document or made, "", where, made if document else None)
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What all Gymnasium environments here do alike: one episode at a time, or many in one call."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Protocol, TypeVar
@@ -8,6 +9,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Discrete, Space
+from gymnasium.utils.seeding import np_random
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
@@ -33,6 +35,16 @@ class Step:
 
 
 S = TypeVar("S", bound=Step)
+#: What episodes are drawn with: one generator, or one for each place.
+Draws = np.random.Generator | Sequence[np.random.Generator]
+
+
+def drawn_by(rng: Draws, places: Ints) -> Iterator[tuple[Ints, np.random.Generator]]:
+    """Yield places with the generator that draws for them: all at once, or place after place."""
+    if isinstance(rng, np.random.Generator):
+        yield places, rng
+    else:
+        yield from ((places[k : k + 1], rng[b]) for k, b in enumerate(places.tolist()))
 
 
 class Asked(Protocol[S]):
@@ -58,8 +70,11 @@ class Asked(Protocol[S]):
     def info(self) -> dict[str, npt.NDArray[Any]]:
         """Return more about every place, each [B]."""
 
-    def restart(self, rng: np.random.Generator, options: dict[str, Any], *, rewind: bool) -> None:
-        """Begin an episode at every place; `rewind`: those of a list, if there is one, from the first on."""
+    def restart(self, rng: Draws, options: dict[str, Any], *, rewind: bool) -> None:
+        """Begin an episode at every place; `rewind`: those of a list, if there is one, from the first on.
+
+        BridgeError: there is no such option, or not such a value of it.
+        """
 
     def begin(self, places: Ints, rng: np.random.Generator) -> None:
         """Begin an episode at each of these places; what waits elsewhere stays."""
@@ -139,24 +154,54 @@ class ManyEnv(gymnasium.vector.VectorEnv[Any, Ints, npt.NDArray[Any]]):
         self.single_observation_space, self.single_action_space = episodes.spaces()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._generators: list[np.random.Generator] = []  # a place's own, after a list of seeds
         if self.task.seed is not None:
             super().reset(seed=self.task.seed)
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode at every place; arguments as in `OneEnv.reset`."""
-        super().reset(seed=seed)
-        self._episodes.restart(self.np_random, options or {}, rewind=seed is not None)
+        """Begin an episode at every place; arguments as in `OneEnv.reset`.
+
+        With a list of seeds [B], each place draws like a single environment of its seed, as in Gymnasium's
+        ``SyncVectorEnv``; None leaves a place's generator as it is.
+        """
+        if seed is None or isinstance(seed, int | np.integer):
+            super().reset(seed=None if seed is None else int(seed))
+            self._generators = self._generators if seed is None else []
+        else:
+            self._generators = self._seeded(seed)
+        self._episodes.restart(self._draws, options or {}, rewind=seed is not None)
         invalid = np.zeros(self.num_envs, np.bool_)
         return self._episodes.observation(), {**self._episodes.info(), "invalid": invalid}
+
+    @property
+    def _draws(self) -> Draws:
+        return self._generators or self.np_random
+
+    def _seeded(self, seeds: Sequence[int | None]) -> list[np.random.Generator]:
+        """Return a generator for each place, by its seed; without one the place's own goes on."""
+        try:
+            listed = list(seeds)
+        except TypeError:
+            listed = []
+        whole = all(s is None or (isinstance(s, int | np.integer) and s >= 0) for s in listed)
+        if len(listed) != self.num_envs or not whole:
+            remedy = f"One whole number from 0 on, or a list of {self.num_envs}, one for each environment."
+            raise BridgeError(f"seed cannot be {seeds!r:.60}", where="reset", remedy=remedy)
+        before: Sequence[np.random.Generator | None] = self._generators or [None] * self.num_envs
+        return [
+            own if seed is None and own is not None else np_random(None if seed is None else int(seed))[0]
+            for seed, own in zip(listed, before, strict=True)
+        ]
 
     def step(self, actions: Ints) -> tuple[Any, Floats, Flags, Flags, dict[str, Any]]:
         """Answer every waiting decision, and begin the next episode where one was over."""
         ended = np.flatnonzero(~self._episodes.waiting)
         done = self._episodes.answer(actions)
         if len(ended):
-            self._episodes.begin(ended, self.np_random)
+            for places, rng in drawn_by(self._draws, ended):
+                self._episodes.begin(places, rng)
         info = {**self._episodes.info(), "invalid": done.invalid}
         if (last := done.over | done.cut).any():
             for name, values in self._episodes.results(done).items():
@@ -164,7 +209,11 @@ class ManyEnv(gymnasium.vector.VectorEnv[Any, Ints, npt.NDArray[Any]]):
         return self._episodes.observation(), done.rewards, done.over.copy(), done.cut, info
 
     def action_masks(self) -> Flags:
-        """Return [B, actions] which are legal now; none at places whose episode is over."""
+        """Return [B, actions] which are legal now; none at places whose episode is over.
+
+        The next step begins an episode there and reads no action, so any will do: Gymnasium's
+        ``action_space.sample(mask)`` gives 0 for such a row.
+        """
         return np.array(self._episodes.masks)
 
     def outcome(self, place: int) -> Any:

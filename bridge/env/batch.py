@@ -1,6 +1,7 @@
 """Many episodes side by side in the compiled core: one call brings all to their next decision."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -123,6 +124,14 @@ class Batch:
         self._offsets = np.zeros(size + 1, np.int64)
         self._context = np.zeros((size, shape.context), np.float32)
         self._counts = np.zeros(size, np.int64)
+        self._advance = _advance
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Machine code stays with its process; a copy finds its own."""
+        return {**self.__dict__, "_advance": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
         self._advance = _advance
 
     def reset(self, starts: Ints, length: int | None = None) -> View:

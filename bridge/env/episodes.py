@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.arrays import Flags, Floats, Ints
-from bridge.env.asked import Step
+from bridge.env.asked import Draws, Step, drawn_by
 from bridge.env.batch import Batch
+from bridge.env.options import refuse_options
 from bridge.env.reward import Episode, base_costs, episode_of, scale, score, weights
 from bridge.env.shown import Shown
 from bridge.env.source import Starts, constants_of, jobs_of
@@ -75,13 +76,24 @@ class Episodes(Shown):
         seen = episode_of(self.batch, b)
         return replace(seen, start=np.where(seen.start < 0, np.nan, seen.start))
 
-    def restart(self, rng: np.random.Generator, options: dict[str, Any], *, rewind: bool) -> None:
+    def restart(self, rng: Draws, options: dict[str, Any], *, rewind: bool) -> None:
         """Begin an episode at every place, at the first jobs ``start`` if the options have them."""
+        refuse_options(options, ("start",))
+        first = options.get("start")
+        starts = None if first is None else self._starts(first)
         if rewind:
             self.starts.rewind()
-        first = options.get("start")
-        starts = None if first is None else np.broadcast_to(np.asarray(first, np.int64), len(self))
-        self.begin(np.arange(len(self)), rng, starts)
+        for places, own in drawn_by(rng, np.arange(len(self))):
+            self.begin(places, own, None if starts is None else starts[places])
+
+    def _starts(self, first: object) -> Ints:
+        """Return a first job for each place."""
+        indices = np.asarray(first)
+        if indices.dtype.kind not in "iu" or indices.shape not in ((), (1,), (len(self),)):
+            several = f", or {len(self)} of them" if len(self) > 1 else ""
+            remedy = f"The number of a job, counted from 0{several}."
+            raise BridgeError(f"start cannot be {first!r:.60}", where="reset", remedy=remedy)
+        return np.broadcast_to(indices.astype(np.int64), len(self))
 
     def begin(self, places: Ints, rng: np.random.Generator, starts: Ints | None = None) -> None:
         """Begin an episode at these places, at first jobs `starts` or drawn ones; what waits elsewhere stays.

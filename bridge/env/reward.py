@@ -1,12 +1,14 @@
 """What became of an episode's jobs, under an agent and under the base policy, and what that is worth."""
 
-from dataclasses import dataclass
-from typing import Literal
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import numpy as np
 
 from bridge.arrays import Flags, Floats, Ints
-from bridge.config import Unsigned
+from bridge.config import Unsigned, verify
 from bridge.env.batch import Batch
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
@@ -14,6 +16,11 @@ from bridge.fast.replay import replay_sequences
 from bridge.judge.idle import idle_fitting
 from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown
 from bridge.scheduler.state import SECOND
+
+#: What an episode is measured by; lower is better.
+Metric = Literal["bsld", "wait", "bsld.max", "wait.max"]
+#: How it is compared with the base's.
+Form = Literal["native", "percentage", "relative", "winloss", "plain"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,10 @@ class Episode:
     capacity: Ints
 
     def value(self, metric: str) -> float:
-        """Return the episode's metric, see `Reward`."""
+        """Return the episode's metric, see `Reward`. Raises BridgeError: there is none of the name."""
+        if metric not in get_args(Metric):
+            remedy = f"Choose {', '.join(get_args(Metric))}."
+            raise BridgeError("unknown metric of an episode", where=repr(metric), remedy=remedy)
         wait, (name, _, largest) = self.start - self.submit, metric.partition(".")
         values = bounded_slowdown(wait, self.run) if name == "bsld" else wait
         return float(values.max() if largest else values.mean())
@@ -74,11 +84,19 @@ class Reward:
             this cost.
     """
 
-    metric: Literal["bsld", "wait", "bsld.max", "wait.max"] = "bsld"
-    form: Literal["native", "percentage", "relative", "winloss", "plain"] = "percentage"
+    metric: Metric = "bsld"
+    form: Form = "percentage"
     spread: Literal["end", "time"] = "end"
     penalty: float = 0.0
     idle: Unsigned = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse a value that is none of those above."""
+        metric: object = self.metric
+        if callable(metric):
+            what, remedy = "metric cannot be a function", "A function is an environment's whole `reward`."
+            raise BridgeError(what, where="reward", remedy=remedy)
+        verify(self, "reward")
 
     def cost(self, episode: Episode) -> float:
         """Return what an episode that is over costs: its metric, and its idle nodes."""
@@ -98,6 +116,34 @@ class Reward:
                 raise BridgeError(f"reward.{name} cannot be {value}", remedy=remedy)
 
 
+@dataclass(frozen=True)
+class OwnReward(Reward):
+    """What a function of the user's own says that an episode is worth; all of it at the last decision.
+
+    Attributes:
+        function: takes the `Episode` that is over, and returns the reward, a finite number: more is better.
+    """
+
+    form: Form = "plain"
+    function: Callable[[Episode], float] = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        """A function is not plain data, which the parent's check is for."""
+
+    def cost(self, episode: Episode) -> float:
+        """Return minus the function's value; BridgeError: it is no finite number."""
+        value = self.function(episode)
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            name = getattr(self.function, "__qualname__", repr(self.function))
+            remedy = "Let it return one finite number of the episode that it is called with."
+            raise BridgeError(f"the reward cannot be {value!r:.60}", where=f"function {name}", remedy=remedy)
+        return -number
+
+
 def base_costs(base: Prepared, starts: Ints, length: int, reward: Reward) -> Floats:
     """Return what the base policy's schedules cost of the `length` jobs from each of `starts` on."""
     values, jobs = [], base.jobs
@@ -112,13 +158,14 @@ def base_costs(base: Prepared, starts: Ints, length: int, reward: Reward) -> Flo
 
 def score(reward: Reward, base: float, value: float) -> float:
     """Return what an episode with this value is worth against the base's."""
-    forms = {
+    worth = {
         "plain": -value,
         "native": base - value,
         "percentage": (base - value) / base if base > 0 else min(base - value, 0.0),
         "relative": (base - value) / max(base, value, 1.0),
+        "winloss": float(np.sign(base - value)),
     }
-    return forms[reward.form] if reward.form in forms else float(np.sign(base - value))
+    return worth[reward.form]
 
 
 def scale(reward: Reward, base: Floats) -> Floats:

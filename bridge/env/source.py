@@ -63,7 +63,7 @@ class Starts:
                 f"a part of {end - self.low:,} jobs holds no episode of {length}",
                 remedy="Use a longer log, a larger part or a smaller length.",
             )
-        self.listed = None if listed is None else np.asarray(listed, np.int64).reshape(-1)
+        self.listed = None if listed is None else _whole(listed)
         self._next = 0
         if self.listed is not None:
             outside = self.listed[(self.listed < 0) | (self.listed > jobs - length)]
@@ -85,3 +85,12 @@ class Starts:
         which = (self._next + np.arange(n)) % len(self.listed)
         self._next = int(which[-1] + 1) if n else self._next
         return self.listed[which]
+
+
+def _whole(listed: object) -> Ints:
+    """Return a list of whole numbers as an array."""
+    numbers = np.asarray(listed).reshape(-1)
+    if len(numbers) and numbers.dtype.kind not in "iu":
+        remedy = "A list of whole numbers: first jobs, counted from 0."
+        raise BridgeError(f"starts cannot be {listed!r:.60}", where="environment", remedy=remedy)
+    return numbers.astype(np.int64)

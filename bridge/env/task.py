@@ -2,13 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
+
+from bridge.config import Natural, Positive, verify
 from bridge.encode.encoder import DECISIONS, Decision, Encoder
-from bridge.env.reward import Reward
+from bridge.env.options import refuse_kinds
+from bridge.env.reward import OwnReward, Reward
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
+from bridge.plugins import near
 from bridge.scheduler.protocol import Policy
 from bridge.workload.select import Jobs
 from bridge.workload.table import Workload
@@ -90,7 +96,8 @@ class Task(Decided):
         decision: ``pick``, ``backfill``, ``pick+backfill`` (both by one agent) or ``inspect``.
         setup: order, backfilling, protocol, …; without the agent this is the base that rewards compare with.
         encoder: rows, features, window, stop action, padding, context; may be for any number of resources.
-        reward: see `bridge.env.reward.Reward`.
+        reward: see `bridge.env.reward.Reward`; or a function of the episode that is over
+            (`bridge.env.reward.Episode`), whose value, more being better, comes with its last decision.
         workload: a log's path, a bundled or fetched one's name, a Workload, or Jobs selected already.
         guard: BACKFILL: ``mask`` (only what EASY allows is offered), ``penalty`` (see `Reward`) or ``none``.
         max_rejects, retry_after: INSPECT, see `bridge.scheduler.protocol.Policy`.
@@ -107,16 +114,19 @@ class Task(Decided):
     reward: Reward = field(default_factory=Reward)
     workload: str | Path | Workload | Jobs = WORKLOAD
     guard: Guard = "none"
-    max_rejects: int = 72
-    retry_after: float = 600.0
+    max_rejects: Natural = 72
+    retry_after: Positive = 600.0
     length: int = 256
     part: tuple[float, float] = (0.0, 1.0)
     starts: Sequence[int] | None = None
-    seed: int | None = None
+    seed: Natural | None = None
     constants: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself."""
+        """Refuse values of another kind, and what contradicts itself."""
+        if callable(self.reward):
+            object.__setattr__(self, "reward", OwnReward(function=self.reward))
+        refuse_kinds(self, _KINDS)
         shown, behind, guards = self.encoder.decision, self.setup.backfill, get_args(Guard)
         if shown != self.decision:
             what = f"an encoder of {shown} decisions shows no {self.decision} decision"
@@ -130,6 +140,25 @@ class Task(Decided):
         if self.guard == "penalty" and self.reward.penalty <= 0:
             raise BridgeError("a guard by penalty needs a reward with a penalty above 0", where="reward")
         self.reward.check()
+        verify(self, "environment", _PLAIN)
+        verify(self.setup, "environment")
+
+
+#: What options that are no plain data are, and how to write them.
+_KINDS: Mapping[str, tuple[Any, str]] = {
+    "setup": (Setup, "Write a bridge.fast.setup.Setup, or its fields as options of their own."),
+    "encoder": (Encoder, "Write a bridge.encode.encoder.Encoder; bridge.env.task.ENCODERS has some."),
+    "reward": (
+        Reward,
+        "Write a bridge.env.reward.Reward, such as Reward('bsld', 'percentage'), or a function of an Episode "
+        "that returns a number.",
+    ),
+    "workload": (
+        str | PathLike | Workload | Jobs,
+        "Write a log's path, the name of a bundled or a fetched one, a Workload, or Jobs.",
+    ),
+}
+_PLAIN = ("max_rejects", "retry_after", "length", "part", "seed", "constants")
 
 
 def task(decision: Decision, **options: Any) -> Task:
@@ -143,9 +172,16 @@ def task(decision: Decision, **options: Any) -> Task:
     own = {f.name for f in fields(Task)} - {"decision"}
     rules = {f.name for f in fields(Setup)}
     if unknown := sorted(options.keys() - own - rules):
-        known = ", ".join(sorted(own | rules))
-        raise BridgeError("unknown option", where=repr(unknown[0]), remedy=f"Known: {known}.")
-    changes = {name: value for name, value in options.items() if name in rules}
-    given = {name: value for name, value in options.items() if name in own and value is not None}
-    given["setup"] = replace(options.get("setup") or SETUPS[decision], **changes)
+        known = sorted(own | rules)
+        remedy = f"{near(unknown[0], known)}Known: {', '.join(known)}."
+        raise BridgeError("unknown option", where=repr(unknown[0]), remedy=remedy)
+    changes = {name: _plain(value) for name, value in options.items() if name in rules}
+    given = {name: _plain(value) for name, value in options.items() if name in own and value is not None}
+    setup = options.get("setup") or SETUPS[decision]
+    given["setup"] = replace(setup, **changes) if isinstance(setup, Setup) else setup
     return Task(**{"decision": decision, "encoder": ENCODERS[decision], **given})
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of NumPy's as Python's; anything else is as it is."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -13,6 +13,7 @@ from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD
 from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.fast.episode import Prepared
 from bridge.fast.setup import POLICY, Setup
+from bridge.judge.compare import trained_on_them
 from bridge.policy_name import is_own
 from bridge.scheduler.session import Lengths
 from bridge.scheduler.state import SECOND
@@ -39,6 +40,7 @@ class Task:
         setup: its setup with seed and machine size filled in.
         records: the log, with the platform's capacities; without a platform nobody needs it.
         prepared: selected jobs, beliefs and policy: the same for both worlds.
+        trained_on: of these jobs, how many the agent may have learnt on.
     """
 
     experiment: Experiment
@@ -47,6 +49,14 @@ class Task:
     prepared: Prepared
     platform: "Platform | None"
     agent: "Checkpoint | None" = None
+    trained_on: int = 0
+
+    @property
+    def warnings(self) -> list[str]:
+        """What its numbers are not good for, a line each."""
+        if self.agent is None or not self.trained_on:
+            return []
+        return [trained_on_them(self.agent.name, self.trained_on, self.n_jobs)]
 
     @property
     def on(self) -> str:
@@ -125,7 +135,8 @@ def load(experiment: Experiment) -> Task:
     """
     experiment.check()
     simulated = bool(experiment.detailed.platform)
-    records = read_log(experiment.workload, experiment.malformed, leave=() if simulated else UNSCHEDULED)
+    whole = simulated or bool(experiment.agent)  # an agent knows its log by all that is in it
+    logged = records = read_log(experiment.workload, experiment.malformed, leave=() if whole else UNSCHEDULED)
     setup, platform = experiment.seeded(), None
     if simulated:
         from bridge.experiment.power_options import booked
@@ -144,8 +155,15 @@ def load(experiment: Experiment) -> Task:
         agent, setup = _with_agent(experiment, setup)
         policy = agent.recipe.policy()
     jobs, kept = setup.select(records), records if simulated else None
-    del records
-    return Task(experiment, setup, kept, setup.prepare(jobs, policy), platform, agent)
+    n = 0 if agent is None else _count_trained_on(agent, experiment.workload, logged, jobs)
+    del records, logged
+    return Task(experiment, setup, kept, setup.prepare(jobs, policy), platform, agent, n)
+
+
+def _count_trained_on(agent: "Checkpoint", name: str, logged: Workload, jobs: "Jobs") -> int:
+    from bridge.learn.agent import trained_on
+
+    return int(trained_on(agent, name, logged, jobs).sum())
 
 
 def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setup]":

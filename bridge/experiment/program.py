@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed
@@ -57,7 +58,8 @@ class Program:
         """Return what the program says of its version, empty if nothing within 60 s."""
         try:
             words = [*self.command, "--version"]
-            done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+            how: dict[str, Any] = {"encoding": "utf-8", "errors": "replace"}
+            done = subprocess.run(words, capture_output=True, timeout=60, check=False, **how)
         except (OSError, subprocess.TimeoutExpired):
             return ""
         lines = (done.stdout or done.stderr).strip().splitlines()
@@ -178,7 +180,7 @@ class Child:
     def last_words(self, lines: int = 5) -> str:
         """Return the last lines of its output, or of those in it that SimGrid calls critical, in order."""
         try:
-            words = self._log.read_text(errors="replace").splitlines()
+            words = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             return ""
         words = [line for line in words if CRITICAL in line] or words
@@ -201,7 +203,7 @@ def simulation_folder(exchange: Path | None = None) -> Iterator[Path]:
     _forget_left_ones()
     name = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
-        with (name / _LOCK).open("w") as lock:
+        with (name / _LOCK).open("w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # until this process ends, however it does
             folder = name / "detailed"  # with the user's own umask, unlike the one above it
             folder.mkdir()
@@ -216,6 +218,6 @@ def _forget_left_ones() -> None:
         with suppress(OSError):
             if lock.stat().st_uid != os.getuid() or time.time() - lock.stat().st_mtime < _NEW:
                 continue
-            with lock.open("r+") as held:
+            with lock.open("r+", encoding="utf-8") as held:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(lock.parent)

@@ -106,7 +106,8 @@ def run_trial(
     line = [*program, "-p", str(Path(platform.path).resolve()), "-m", platform.master_name]
     until = time.monotonic() + timeout
     with simulation_folder() as folder:
-        (folder / "workload.json").write_text(json.dumps(workload(jobs, len(platform.compute))))
+        text = json.dumps(workload(jobs, len(platform.compute)))
+        (folder / "workload.json").write_text(text, encoding="utf-8")
         line += ["-w", str(folder / "workload.json"), "-e", str(folder / "out")]
         started: list[Child] = []
 
@@ -137,7 +138,7 @@ def run_trial(
 def _results(jobs: Sequence[TrialJob], path: Path) -> list[TrialResult]:
     if not path.exists():
         raise BridgeError("the platform model wrote no jobs file", where=path.name)
-    with path.open(newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         rows = {row["job_id"]: row for row in csv.DictReader(file)}
     told = [(job, rows.get(job.ident, {})) for job in jobs]
     times = [float(row["execution_time"]) if row.get("execution_time") else None for _, row in told]

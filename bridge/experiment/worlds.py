@@ -184,6 +184,7 @@ def record(task: Task) -> dict[str, Any]:
         "records": {why: reason.count for why, reason in jobs.tally.items()},
         "versions": versions(),
         "experiment": experiment.as_dict(),
+        "trained_on": task.trained_on or None,
     }
 
 

@@ -22,6 +22,8 @@ from bridge.judge.stats import rank_agreement
 RANKED = ("wait.mean", "bsld.mean", "turnaround.mean", "utilisation.nodes", "makespan")
 #: Version of a baseline's layout.
 FORMAT = 1
+#: Jobs whose start differs between the worlds: of a policy, and of all; a document says it twice.
+DIFFERING = "differing_starts"
 _KILLED = "jobs.state.COMPLETED_WALLTIME_REACHED"
 
 
@@ -164,10 +166,12 @@ def close(value: float | None, other: float | None, tolerance: float) -> bool:
 
 def as_dict(found: Sequence[Agreement], inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return a validation of these inputs as plain values for JSON; it also serves as a baseline."""
+    differing = [one.jobs.differing_starts for one in found]
     return {
         "format": FORMAT,
         "inputs": dict(inputs),
-        "policies": [record_of(one) for one in found],
+        DIFFERING: sum(differing),
+        "policies": [{**record_of(one), DIFFERING: n} for one, n in zip(found, differing, strict=True)],
         "ranks": {key: record_of(rank) for key, rank in ranks(found).items()},
     }
 
@@ -195,7 +199,14 @@ def read_validation(document: Any, where: str) -> Validation:
     if document.get("format") != FORMAT:
         said = f"format {document.get('format')!r} is unknown, this version of bridge reads {FORMAT}"
         raise BridgeError(said, where=where, remedy="Validate anew.")
-    return build(Validation, document, where)
+    own = _without_differing(document)
+    if isinstance(policies := own.get("policies"), list):
+        own["policies"] = [_without_differing(one) if isinstance(one, dict) else one for one in policies]
+    return build(Validation, own, where)
+
+
+def _without_differing(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key != DIFFERING}
 
 
 def against(document: Mapping[str, Any], baseline: Mapping[str, Any], tolerance: float) -> list[str]:
@@ -220,7 +231,7 @@ def against(document: Mapping[str, Any], baseline: Mapping[str, Any], tolerance:
             for key, value in before[world].items()
             if not close(value, now[name][world].get(key), tolerance)
         ]
-        here, there = (one["jobs"]["differing_starts"] for one in (now[name], before))
+        here, there = (one["jobs"][DIFFERING] for one in (now[name], before))
         if here != there:
             said.append(f"{name}: {here} starts differ between the worlds, {there} in the baseline")
     return said + [f"{name} is not in the baseline" for name in now if name not in then]

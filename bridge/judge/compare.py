@@ -92,8 +92,17 @@ def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> Com
     return Comparison(called, oracle, metrics, differences, jobs, warnings)
 
 
+def trained_on_them(agent: str, jobs: int, of: int, unit: str = "jobs") -> str:
+    """Return the warning of an agent that is judged on jobs that it may have learnt on."""
+    learnt = f"{agent} has learnt on {jobs:,} of these {of:,} {unit}"
+    return f"{learnt}: what it reaches there says little about jobs that it has not seen"
+
+
 def _warnings(runs: Sequence[Run], names: Sequence[str], jobs: Sequence[JobDifference]) -> list[str]:
     base, said = names[0], []
+    for name, run in zip(names, runs, strict=True):
+        if learnt := run.config.get("trained_on"):
+            said.append(trained_on_them(name, learnt, len(run.jobs)))
     for name, found in zip(names[1:], jobs, strict=True):
         if found.only_base or found.only_here:
             said.append(

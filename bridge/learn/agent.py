@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bridge.arrays import Ints
+from bridge.arrays import Flags, Ints, behind
 from bridge.encode.encoder import Compiled
 from bridge.encode.rows import choice_of, encode, key_rows, list_rows, write_context
 from bridge.env.batch import Batch, View
@@ -153,10 +153,14 @@ def require_same(agent: Checkpoint, name: str, workload: Workload, remedy: str) 
         raise refused(agent, f"the log {name} has changed since the agent was trained on it", remedy)
 
 
+def trained_on(agent: Checkpoint, name: str, workload: Workload, jobs: Jobs) -> Flags:
+    """Tell which jobs of a log the agent may have learnt on, training and validation; none of another log."""
+    if not knows(agent, name, workload):
+        return np.zeros(len(jobs), np.bool_)
+    own = agent.recipe.setup.select(workload)
+    return np.isin(jobs.id, own.id[: round(len(own) * agent.recipe.test_from)])
+
+
 def first_unseen(agent: Checkpoint, name: str, workload: Workload, jobs: Jobs) -> int:
     """Return the place among jobs of a log behind which the agent has seen none; 0 on another log."""
-    if not knows(agent, name, workload):
-        return 0
-    own = agent.recipe.setup.select(workload)
-    seen = own.id[: round(len(own) * agent.recipe.test_from)]
-    return int(np.flatnonzero(np.isin(jobs.id, seen)).max(initial=-1)) + 1
+    return behind(trained_on(agent, name, workload, jobs))

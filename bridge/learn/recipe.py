@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, overload
 
 from bridge.config import Count, Natural, Of, Positive, Share, Unsigned, build, plain, verify
 from bridge.encode.encoder import EACH, Decision, Encoder
+from bridge.env.reward import OwnReward
 from bridge.env.reward import Reward as Reward
 from bridge.env.task import Decided, Guard
 from bridge.errors import BridgeError
@@ -320,6 +321,13 @@ class Recipe(Named, Decided):
     def protocol(self) -> str:
         """The exact rules under which it learns."""
         return self.setup.protocol
+
+    def check(self) -> None:
+        """Refuse what cannot be trained, see `Named.check`; a function is no plain data."""
+        if callable(self.reward) or isinstance(self.reward, OwnReward):
+            remedy = "Write a Reward; an environment (`bridge.make_env`) takes a function as its reward."
+            raise BridgeError("reward cannot be a function", where="recipe", remedy=remedy)
+        super().check()
 
     def rules(self) -> Iterator[Rule]:
         decision, training = self.decision, self.training

@@ -138,7 +138,7 @@ def findings_of_simgrid(paths: Sequence[str | Path], *, timeout: float = 120.0) 
             [interpreter, "-c", _PROGRAM],
             input=json.dumps([files, max(1, round(timeout)), _MEMORY]),
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             check=False,
             cwd=folder,

@@ -1,6 +1,8 @@
 """The Gymnasium environments of the time-stepped pool: pick a waiting job, kill a running one, or wait."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from os import PathLike
 from pathlib import Path
 from types import EllipsisType
 from typing import Any, get_args
@@ -10,8 +12,11 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete, Space
 
 from bridge.arrays import Flags, Floats, Floats32, Ints
-from bridge.env.asked import ManyEnv, OneEnv, Step
+from bridge.config import Count, Natural, Positive, verify
+from bridge.env.asked import Draws, ManyEnv, OneEnv, Step, drawn_by
+from bridge.env.options import refuse_kinds, refuse_options
 from bridge.errors import BridgeError
+from bridge.plugins import near
 from bridge.pool.evaluate import jobs_of
 from bridge.pool.jobset import STEP_SECONDS, JobSet, believing
 from bridge.pool.picture import highest
@@ -39,16 +44,26 @@ class Task:
 
     data: Path | str | JobSet | None = None
     kill: Kill = "learned"
-    rate: float = 0.7
-    steps: int = 200
+    rate: Positive = 0.7
+    steps: Count = 200
     estimator: str = "running"
     settings: Settings = field(default_factory=Settings)
     sequences: Sequences | None = None
-    seed: int | None = None
+    seed: Natural | None = None
 
     def __post_init__(self) -> None:
         if self.kill not in get_args(Kill):
             raise BridgeError(f"unknown kill {self.kill!r}", remedy=f"One of {', '.join(get_args(Kill))}.")
+        refuse_kinds(self, _KINDS)
+        verify(self, "environment", ("rate", "steps", "estimator", "seed"))
+
+
+#: What options that are no plain data are, and how to write them.
+_KINDS: Mapping[str, tuple[Any, str]] = {
+    "data": (str | PathLike | JobSet | None, "Write a job file's path, `synthetic`, or a JobSet."),
+    "settings": (Settings, "Write a bridge.pool.settings.Settings."),
+    "sequences": (Sequences | None, "Write a bridge.pool.world.Sequences."),
+}
 
 
 class Episodes:
@@ -91,11 +106,13 @@ class Episodes:
         """Return the time since each episode began, s."""
         return {"time": self.pools.state.env.now * float(STEP_SECONDS)}
 
-    def restart(self, rng: np.random.Generator, options: dict[str, Any], *, rewind: bool) -> None:  # noqa: ARG002
+    def restart(self, rng: Draws, options: dict[str, Any], *, rewind: bool) -> None:
         """Begin an episode at every place; `rewind`: play given sequences from the first one on."""
+        refuse_options(options, ())
         if rewind:
             self._next = 0
-        self.begin(np.arange(len(self)), rng)
+        for places, own in drawn_by(rng, np.arange(len(self))):
+            self.begin(places, own)
 
     def begin(self, places: Ints, rng: np.random.Generator) -> None:
         """Begin an episode at these places; BridgeError: all sequences drawn are without jobs."""
@@ -176,9 +193,9 @@ class PickOrKillVectorEnv(ManyEnv):
 
 
 def _task(options: dict[str, Any]) -> Task:
-    try:
-        return Task(**options)
-    except TypeError as error:
-        raise BridgeError(
-            f"unknown option: {error}", where="PickOrKill", remedy="See bridge.pool.environment.Task."
-        ) from None
+    names = [f.name for f in fields(Task)]
+    for name in options:
+        if name not in names:
+            remedy = f"{near(name, names)}Known: {', '.join(names)}."
+            raise BridgeError("unknown option", where=repr(name), remedy=remedy)
+    return Task(**options)

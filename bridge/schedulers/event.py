@@ -3,13 +3,14 @@
 import functools
 import hashlib
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from bridge.arrays import Flags, Ints, behind
 from bridge.batsim.beliefs import requested
 from bridge.batsim.dispatcher import Setup as Deciding
 from bridge.batsim.process import DecisionProcess
@@ -22,6 +23,7 @@ from bridge.experiment.worlds import run_fast, simulated
 from bridge.fast.episode import Prepared
 from bridge.fast.setup import Setup
 from bridge.judge import agreement
+from bridge.judge.compare import trained_on_them
 from bridge.judge.run import write_run
 from bridge.judge.sequences import SAMPLERS, Play, judge, sample, values_of
 from bridge.learn.folder import is_checkpoint, is_of_pool
@@ -108,7 +110,8 @@ class Event:
         workload = read_log(name, request.typed.get("malformed", "refuse"))
         jobs = setup.select(workload)
         watch.dropped(jobs.tally)
-        before = _unseen(agents, name, workload, jobs, first)
+        learnt = _trained_on(agents, name, workload, jobs, first)
+        before = max(map(behind, learnt), default=0)
         before = before if sampling.part is None else round(len(jobs) * sampling.part)
         sampler = SAMPLERS.get(setup.rules()[1].name, SAMPLERS["standard"])
         if first is not None and not {"protocol", "preset"} & {*request.typed}:
@@ -116,6 +119,8 @@ class Event:
         length, count = sampling.length or sampler.length, sampling.sequences or sampler.sequences
         seed = sampler.seed if sampling.seed is None else sampling.seed
         starts = before + sample(sampler, len(jobs) - before, count, length, seed)
+        warnings = list(_warnings(agents, learnt, starts, length))
+        watch.warn(warnings)
         watch.compiling()
         results: list[Result] = []
         prepared = [one.prepare(jobs) for one in contestants]
@@ -130,8 +135,9 @@ class Event:
             if not results:
                 raise
             said = f"{len(results)} of {len(contestants)} policies are finished"
-            raise StoppedError(_judged(results, starts, length, sampling.metric, jobs.name), said) from None
-        return _judged(results, starts, length, sampling.metric, jobs.name)
+            outcome = _judged(results, starts, length, sampling.metric, jobs.name, warnings)
+            raise StoppedError(outcome, said) from None
+        return _judged(results, starts, length, sampling.metric, jobs.name, warnings)
 
     def validate(self, request: Request, on: str, out: Path | None, watch: Watch) -> Outcome:
         baseline, tolerance = request.typed.get("baseline"), request.typed.get("tolerance")
@@ -154,6 +160,7 @@ class Event:
             task = load(experiment)
             if not found:
                 watch.dropped(task.prepared.jobs.tally)
+            watch.warn(task.warnings)
             one, inputs = _both(name, task, out, watch)
             found.append(one)
         document, problems = agreement.as_dict(found, inputs), []
@@ -253,22 +260,33 @@ def _contestants(
     return list(dict.fromkeys(found))
 
 
-def _unseen(
+def _trained_on(
     agents: "Sequence[Checkpoint]", name: str, workload: Workload, jobs: Jobs, own: "Checkpoint | None"
-) -> int:
-    """Return the first job from which on no agent has learnt."""
+) -> list[Flags]:
+    """Return which jobs each agent may have learnt on; `own`: its log is the one that it learnt on."""
     if not agents:
-        return 0
-    from bridge.learn.agent import first_unseen, require_same
+        return []
+    from bridge.learn.agent import require_same, trained_on
 
     if own is not None:
         require_same(
             own, name, workload, f"If you mean this log: bridge evaluate {name} --agent {own.folder}"
         )
-    return max(first_unseen(agent, name, workload, jobs) for agent in agents)
+    return [trained_on(agent, name, workload, jobs) for agent in agents]
 
 
-def _judged(results: Sequence[Result], starts: Any, length: int, metric: str, name: str) -> Outcome:
+def _warnings(
+    agents: "Sequence[Checkpoint]", learnt: Sequence[Flags], starts: Ints, length: int
+) -> Iterator[str]:
+    """Yield a line for each agent that is judged on sequences with jobs that it may have learnt on."""
+    for agent, jobs in zip(agents, learnt, strict=True):
+        if n := sum(bool(jobs[first : first + length].any()) for first in starts.tolist()):
+            yield trained_on_them(agent.name, n, len(starts), "sequences")
+
+
+def _judged(
+    results: Sequence[Result], starts: Any, length: int, metric: str, name: str, warnings: Sequence[str]
+) -> Outcome:
     """Return the results with intervals, and differences from the first one."""
     first, _, base = results[0]
     higher = metric == "utilisation"
@@ -282,6 +300,7 @@ def _judged(results: Sequence[Result], starts: Any, length: int, metric: str, na
         "length": length,
         "sequences": len(starts),
         "starts": [int(s) for s in starts],
+        "warnings": [*warnings],
         "policies": [
             {
                 "name": who.name,

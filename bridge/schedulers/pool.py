@@ -16,7 +16,7 @@ from bridge.experiment.detailed import write_again
 from bridge.experiment.prepare import read_sound
 from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.experiment.worlds import versions
-from bridge.judge.agreement import write_document
+from bridge.judge.agreement import DIFFERING, write_document
 from bridge.learn.folder import sha256_of
 from bridge.policy_name import PolicyName, combined, parse_policy
 from bridge.pool.evaluate import Evaluation, jobs_of, judged, plain, prepare
@@ -130,7 +130,8 @@ class Pool:
         documents = [one.as_dict() for one in both]
         about = {"scheduler": self.name, "world": on, "platform": platform.root.name}
         about |= {"profile": str(asked.kind), "placement": asked.placement}
-        document = {**about, "policies": documents}
+        differing = sum(one[DIFFERING] for one in documents)
+        document = {**about, DIFFERING: differing, "policies": documents}
         if out is not None:
             write_document(document, out / "agreement.json")
         problems = beyond(documents, tolerance) if tolerance is not None else []

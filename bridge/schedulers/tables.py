@@ -13,6 +13,8 @@ from bridge.report.tables import COMPARED, difference, metric_name, show, wait_d
 
 #: Between a verdict and the base's name.
 _THAN = {"better": "than", "worse": "than", "not distinguishable": "from"}
+#: Metrics that are times, in seconds; the others are ratios.
+_TIMES = ("wait", "turnaround")
 ORACLE = "* true run times are read (oracle)."
 
 
@@ -25,7 +27,9 @@ def evaluation(document: Mapping[str, Any], judged: Sequence[Judged], protocol: 
     digits = 4 if metric == "utilisation" else 2
     size = f"{count:,} sequence{'s' * (count != 1)} of {length:,} job{'s' * (length != 1)}"
     title = f"{document['workload']}: {metric}, {size}, protocol {protocol}"
-    headings = ("policy", "mean", "95 % CI", "− base", "95 % CI", "verdict")
+    unit = "s" if metric.partition(".")[0] in _TIMES else ""
+    mean, difference_, interval = (f"{name}{unit and f', {unit}'}" for name in ("mean", "− base", "95 % CI"))
+    headings = ("policy", mean, interval, difference_, interval, "verdict")
     table = Table(headings, title=title, words=(5,))
     several = len({one["estimator"] for one in policies}) > 1
     for one, j in zip(policies, judged, strict=True):
@@ -49,7 +53,7 @@ def evaluation(document: Mapping[str, Any], judged: Sequence[Judged], protocol: 
         if one["agent"] and j.difference is not None:
             verdict = one["verdict"]
             than = _THAN.get(verdict, "whether better than")
-            said = f"{j.difference.mean:+,.{digits}f} {metric}"
+            said = f"{j.difference.mean:+,.{digits}f}{unit and f' {unit}'} {metric}"
             between = f"(paired 95 % CI {_between(j.difference, digits)}, {count:,} sequences)"
             shown.append(f"{one['name']}: {verdict} {than} {base}: {said} {between}")
     return shown

@@ -21,12 +21,14 @@ if not __package__:  # started by path: this folder must not shadow modules of t
 from bridge.errors import BridgeError
 from bridge.simgrid import options, outputs, simulation
 from bridge.simgrid.options import CRASHED, Options, report, say
+from bridge.streams import print_utf8
 
 _PR_SET_PDEATHSIG = 1
 
 
 def main(argv: list[str]) -> int:
     """Run one simulation; return the exit status."""
+    print_utf8()
     try:
         chosen = options.parse(argv, f"bridge simgrid, behaves like Batsim {outputs.BATSIM_VERSION}")
     except BridgeError as error:
@@ -77,7 +79,7 @@ def _die_with(parent: int) -> None:
 
 def _redirect(log: int) -> None:
     """Send what the C library writes to the standard error stream to a file; Python's own stays."""
-    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, encoding="utf-8", errors="backslashreplace")
     os.dup2(log, 2)
 
 

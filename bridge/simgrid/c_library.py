@@ -43,7 +43,7 @@ def simgrid_library() -> ctypes.CDLL:
     """
     import simgrid  # noqa: F401 — loads the library, which is then looked up among the process's own
 
-    maps = Path("/proc/self/maps").read_text(errors="replace")
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     path = next((line.split(maxsplit=5)[-1] for line in maps.splitlines() if "/libsimgrid.so" in line), "")
     if not path:
         what = "the SimGrid library is not among the loaded ones"

@@ -115,7 +115,7 @@ class Client:
         how: dict[str, Any] = {"env": self.env, "timeout": patience, "errors": "backslashreplace"}
         done: subprocess.CompletedProcess[str]
         try:
-            done = subprocess.run(words, capture_output=True, text=True, check=False, **how)
+            done = subprocess.run(words, capture_output=True, encoding="utf-8", check=False, **how)
         except FileNotFoundError as error:
             remedy = "Install Slurm's client commands (slurm-client)."
             raise BridgeError(f"there is no {words[0]}", where="PATH", remedy=remedy) from error

@@ -117,7 +117,8 @@ def _around(folder: Path) -> dict[str, str]:
 
 
 def _run(words: list[str], folder: Path) -> None:
-    how: dict[str, Any] = {"env": _around(folder), "capture_output": True, "text": True, "timeout": 60}
+    how: dict[str, Any] = {"env": _around(folder), "capture_output": True, "timeout": 60}
+    how |= {"encoding": "utf-8", "errors": "replace"}
     done = subprocess.run(words, check=False, **how)
     if done.returncode:
         told = (done.stderr or done.stdout).strip().splitlines() or ["no message"]

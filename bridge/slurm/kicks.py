@@ -72,7 +72,9 @@ class Kicks:
 
     def _begun(self, words: list[str], errors: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
         quiet = subprocess.DEVNULL
-        return subprocess.Popen(words, env=self._client.env, stdout=quiet, stderr=errors, text=True)
+        return subprocess.Popen(
+            words, env=self._client.env, stdout=quiet, stderr=errors, encoding="utf-8", errors="replace"
+        )
 
     def close(self) -> None:
         """Give the allocations back."""

@@ -47,6 +47,6 @@ class Lookout:
 def _runnable() -> float:
     """Return how many threads of the machine run or want to run."""
     try:
-        return float(_LOAD.read_text().split()[3].partition("/")[0])
+        return float(_LOAD.read_text(encoding="utf-8").split()[3].partition("/")[0])
     except (OSError, ValueError, IndexError):  # no Linux
         return os.getloadavg()[0]

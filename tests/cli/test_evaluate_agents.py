@@ -14,6 +14,7 @@ import pytest
 from cli_commands import fine, names, refused, typed
 from trained_agents import UNSEEN
 
+import bridge
 from bridge.judge.sequences import value_of
 from bridge.learn.agent import schedules
 from bridge.learn.checkpoint import load
@@ -74,6 +75,13 @@ def test_it_ends_with_a_sentence(backfiller: Path) -> None:
     assert f"{agent['difference']['mean']:+,.2f} bsld" in line
 
 
+def test_waits_have_a_unit(backfiller: Path) -> None:
+    out = fine("evaluate", backfiller, *SIZE, "--metric", "wait.max")
+    assert re.search(r"mean, s ┃ +95 % CI, s ┃ +− base, s ┃ +95 % CI, s ┃ verdict", out)
+    assert re.search(r"^backfiller: .* fcfs\+easy: [+-][\d,.]+ s wait.max \(", out, re.MULTILINE)
+    assert re.search(r"mean ┃ +95 % CI ┃ +− base ┃ +95 % CI ┃ verdict", fine("evaluate", backfiller, *SIZE))
+
+
 def test_utilisation_has_four_digits_in_the_sentence(backfiller: Path) -> None:
     out = fine("evaluate", backfiller, *SIZE, "--metric", "utilisation")
     assert re.search(r"^backfiller: .* fcfs\+easy: [+-]\d\.\d{4} utilisation \(", out, re.MULTILINE)
@@ -104,6 +112,37 @@ def test_what_an_agent_has_seen_is_left_out_by_default(backfiller: Path) -> None
     assert min(judged(backfiller, "--from", 0.9)["starts"]) >= 2700
     assert min(judged(backfiller, "--first", 2000)["starts"]) >= UNSEEN  # what it saw is not 60 % of these
     assert "jobs are too few for sequences of 64" in refused("evaluate", backfiller, *SIZE, "--first", 1850)
+
+
+def test_judging_on_what_an_agent_has_seen_warns(backfiller: Path) -> None:
+    words = ("evaluate", "bundled-128", "--policy", "fcfs+easy", "--agent", backfiller, *SIZE, "--json")
+    assert json.loads(typed(*words).out)["warnings"] == []
+    told = typed(*words, "--from", 0)
+    found = json.loads(told.out)
+    n = sum(start < UNSEEN for start in found["starts"])
+    (warning,) = found["warnings"]
+    assert warning == (
+        f"backfiller has learnt on {n} of these 4 sequences: "
+        "what it reaches there says little about jobs that it has not seen"
+    )
+    assert f"bridge: warning: {warning}\n" in told.err
+    with pytest.warns(UserWarning, match=f"backfiller has learnt on {n} of these 4 sequences"):
+        bridge.evaluate("bundled-128", ["fcfs+easy", str(backfiller)], sequences=4, length=64, part=0.0)
+
+
+def test_replays_of_what_an_agent_has_seen_warn(backfiller: Path, folder: Path) -> None:
+    words = ("replay", "bundled-128", "--first", 200)
+    told = typed(*words, "--policy", backfiller, "--out", "own", "--json")
+    said = "backfiller has learnt on 200 of these 200 jobs: what it reaches there says little"
+    assert f"bridge: warning: {said}" in told.err
+    assert "warning" not in typed(*words, "--policy", "fcfs+easy", "--out", "rule", "--json").err
+    compared = typed("compare", "rule", "own")
+    assert "warning: own has learnt on 200 of these 200 jobs" in compared.err
+    lines = gzip.decompress(resolve("bundled-128").read_bytes()).splitlines(keepends=True)
+    (folder / "other.swf").write_bytes(b"".join(lines[:-1]))
+    assert "warning" not in typed("replay", "other.swf", "--first", 200, "--policy", backfiller).err
+    with pytest.warns(UserWarning, match="has learnt on 200 of these 200 jobs"):
+        bridge.replay("bundled-128", str(backfiller), first=200)
 
 
 def test_a_log_is_known_by_its_content(backfiller: Path, folder: Path) -> None:

@@ -97,7 +97,12 @@ def test_going_on_needs_no_other_words() -> None:
 def test_a_complete_training_has_nothing_left_to_do() -> None:
     fine("train", *TINY, "--out", "a")
     before = Path("a/weights.safetensors").read_bytes()
-    assert "training, epoch 2" in fine("train", "--resume", "--out", "a")
+    told = typed("train", "--resume", "--out", "a")
+    assert (told.status, told.err) == (
+        0,
+        "bridge: a has learnt for all its 2 epochs already: nothing was trained; --epochs N asks for more\n",
+    )
+    assert "training, epoch 2" in told.out
     assert Path("a/weights.safetensors").read_bytes() == before
     assert "has learnt for 2 epochs already" in refused("train", "--resume", "--out", "a", "--epochs", "1")
 

@@ -256,7 +256,7 @@ def test_a_guard_holds_for_the_backfills_of_both(guard: str) -> None:
         ({"encoder": replace(SHOWN, padding=(0.0,) * 3)}, "the padding has 3 values for 4 features"),
         ({"encoder": replace(SHOWN, machine={"left": "left"})}, "feature 'left': unknown"),
         ({"encoder": replace(SHOWN, machine={"free": "free/eight"})}, "unknown variable 'eight'"),
-        ({"blocked": "never"}, "unknown rule for a blocked pick"),
+        ({"blocked": "never"}, "blocked cannot be 'never'"),
         (
             {
                 "decision": "pick+backfill",

@@ -1,11 +1,13 @@
 """Rewards against values worked out by hand."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.env.reward import Episode, Reward, accrued, rewards, score
+from bridge.env.reward import Episode, OwnReward, Reward, accrued, rewards, score
 from bridge.errors import BridgeError
 
 #: Three jobs: submitted at 0, 10, 20; run 20, 5, 40 s; start at 0, 30, 60.
@@ -79,6 +81,51 @@ def test_a_late_backfill_costs_the_penalty() -> None:
 def test_without_decisions_there_is_nothing_to_give() -> None:
     none = np.zeros(0, np.int64)
     assert rewards(Reward(), EPISODE, 1.0, none, none.astype(np.bool_)).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"metric": "utilisation"},
+            "reward: metric cannot be 'utilisation'\n  Write one of 'bsld', 'wait', 'bsld.max', 'wait.max'.",
+        ),
+        (
+            {"form": "percent"},
+            "reward: form cannot be 'percent'\n"
+            "  Write one of 'native', 'percentage', 'relative', 'winloss', 'plain'.",
+        ),
+        ({"spread": "sideways"}, "reward: spread cannot be 'sideways'\n  Write one of 'end', 'time'."),
+        ({"penalty": "much"}, "reward: penalty cannot be 'much'\n  Write a number."),
+        ({"idle": -1.0}, "reward: idle cannot be -1.0\n  Write a number at least 0."),
+        (
+            {"metric": lambda _: 1.0},
+            "reward: metric cannot be a function\n  A function is an environment's whole `reward`.",
+        ),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_reward_of_other_values_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BridgeError) as refused:
+        Reward(**options)
+    assert str(refused.value) == message
+
+
+def test_an_unknown_metric_of_an_episode_is_refused() -> None:
+    with pytest.raises(BridgeError, match="'utilisation': unknown metric of an episode"):
+        EPISODE.value("utilisation")
+
+
+def test_a_function_is_the_reward_of_the_last_decision() -> None:
+    reward = OwnReward(function=lambda episode: float(episode.start.sum()))  # 0 + 30 + 60
+    given_ = rewards(reward, EPISODE, 7.0, np.array([0, 5]), NOT_LATE)
+    assert given_.tolist() == [0.0, 90.0]
+
+
+@pytest.mark.parametrize("value", ["much", None, float("nan"), [1.0, 2.0]])
+def test_a_function_that_returns_no_number_is_refused(value: object) -> None:
+    with pytest.raises(BridgeError, match=r"the reward cannot be .*\n.*one finite number"):
+        OwnReward(function=lambda _: value).cost(EPISODE)  # type: ignore[arg-type,return-value]
 
 
 @given(

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from cli_commands import fine, refused
+from cli_commands import fine, refused, typed
 from experiment_helpers import needs_simgrid
 
 from bridge.errors import BridgeError
@@ -70,7 +70,10 @@ def test_both_worlds_agree_start_for_start(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = ["validate", backfiller, "fcfs+easy", "--platform", "sp2-128", "--first", "60"]
-    found = json.loads(fine(*words, "--json", "--tolerance", "1e-9", "--out", "validation"))
+    told = typed(*words, "--json", "--tolerance", "1e-9", "--out", "validation")
+    assert "bridge: warning: backfiller has learnt on 60 of these 60 jobs" in told.err
+    assert "bridge: both worlds agree within the tolerance\n" in told.err
+    found = json.loads(told.out)
     assert found["inputs"]["workload"] == "bundled-128"  # the one that the agent has learnt on
     assert found["inputs"]["jobs"] == 60
     assert found["problems"] == []

@@ -15,6 +15,7 @@ from bridge.judge.agreement import (
     close,
     ranks,
     read_baseline,
+    read_validation,
     write_document,
 )
 from bridge.judge.jobs import JOBS_COLUMNS
@@ -98,6 +99,17 @@ def test_a_baseline_is_compared_policy_by_policy(tmp_path: Path) -> None:
     moved = as_dict([agree("p", FAST, run([("1", 0, 0, 10), ("2", 0, 11, 21)]))], {"workload": "w"})
     said = against(moved, before, 0.5)
     assert said[-1] == "p: 1 starts differ between the worlds, 0 in the baseline"
+
+
+def test_differing_starts_are_counted_for_each_policy_and_in_all() -> None:
+    moved = run([("1", 0, 0, 10), ("2", 0, 11, 21)])
+    document = as_dict([agree("p", FAST, FAST), agree("q", FAST, moved), agree("r", FAST, moved)], {})
+    assert [one["differing_starts"] for one in document["policies"]] == [0, 1, 1]
+    assert document["differing_starts"] == 2
+    found = read_validation(document, "b.json")
+    assert [one.jobs.differing_starts for one in found.policies] == [0, 1, 1]
+    del document["differing_starts"], document["policies"][0]["differing_starts"]  # as older ones are
+    assert read_validation(document, "b.json") == found
 
 
 def test_a_baseline_must_be_one(tmp_path: Path) -> None:

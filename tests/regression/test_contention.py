@@ -103,7 +103,10 @@ def test_validate_as_a_regression_test(tmp_path: Path) -> None:
     baseline, out = tmp_path / "baseline.json", tmp_path / "out"
     words = ["validate", "fcfs+easy", "sjf+none", "--workload", str(log), "--platform"]
     words += [str(HERE / "links.xml"), "--profile", "network:0.5"]
-    said = fine(*words, "--save-baseline", baseline, "--out", out)
+    saved = typed(*words, "--save-baseline", baseline, "--out", out)
+    said = saved.out
+    assert saved.status == 0
+    assert f"bridge: baseline written to {baseline}\n" in saved.err
     assert "1 of 3 jobs start at another time on the platform" in said
     assert "rank agreement of 2 policies" in said
     assert {p.name for p in out.iterdir()} == {"fcfs+easy", "sjf+none", "validation.json"}
@@ -111,7 +114,11 @@ def test_validate_as_a_regression_test(tmp_path: Path) -> None:
     assert (out / "fcfs+easy" / "fast" / "metrics.json").exists()
     assert json.loads(baseline.read_text()) == json.loads((out / "validation.json").read_text())
 
-    fine(*words, "--against", baseline)
+    same = typed(*words, "--against", baseline, "--json")
+    assert same.status == 0
+    assert f"bridge: agrees with the baseline {baseline}\n" in same.err
+    assert json.loads(same.out)["differing_starts"] == 2
+    assert [one["differing_starts"] for one in json.loads(same.out)["policies"]] == [1, 1]
     document = json.loads(baseline.read_text())
     document["policies"][0]["detailed"]["makespan"] *= 1.01
     baseline.write_text(json.dumps(document))
@@ -119,6 +126,7 @@ def test_validate_as_a_regression_test(tmp_path: Path) -> None:
     found = json.loads(told.out)["problems"]
     assert (told.status, len(found)) == (1, 1)
     assert found[0].startswith("fcfs+easy, detailed: makespan is 250.0")
+    assert "agrees with the baseline" not in told.err
     fine(*words, "--against", baseline, "--tolerance", 0.02)
     other = [word if word != "network:0.5" else "compute" for word in words]
     told = typed(*other, "--against", baseline, "--tolerance", 0.02)

@@ -55,17 +55,17 @@ class AgentProcess:
         beat = self._folder / "agent" / "agent" / "heartbeat"
         said = self._folder / "agent.log"
         begun = time.time()
-        with said.open("a") as out:
+        with said.open("a", encoding="utf-8") as out:
             self._process = subprocess.Popen(self._words, env=self._client.env, stdout=out, stderr=out)
         while not (beat.exists() and beat.stat().st_mtime > begun):
             if self._process.poll() is not None:
-                lines = said.read_text(errors="replace").splitlines()
+                lines = said.read_text(encoding="utf-8", errors="replace").splitlines()
                 raise BridgeError(f"the agent does not start: {(lines or ['it says nothing'])[-1]}")
             time.sleep(0.1)
         self._warm = self._used()
 
     def _used(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def send(self, number: int) -> None:

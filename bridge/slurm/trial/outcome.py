@@ -46,7 +46,7 @@ class ControllerLog:
         self.times: dict[str, dict[str, list[float]]] = {name: {} for name in _EVENTS}
         self.nodes: dict[str, list[str]] = {}
         given: dict[str, int] = {}
-        for line in path.read_text(errors="replace").splitlines():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             stamp = re.match(r"\[(\S+)\] ", line)
             if taken := _TAKEN.search(line):
                 given[taken[1]] = given.get(taken[1], 0) + 1
