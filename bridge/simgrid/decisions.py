@@ -44,11 +44,9 @@ def ask_actor(model: Model, message: str) -> Actor:
                 data.only(needed, optional)
             decision = decode(model, data)
             if decision:
-                if timestamp > model.clock():
-                    yield kernel.SLEEP, timestamp - model.clock()
+                yield from model.sleep_until(timestamp)
                 yield tell(*decision, where=place)
-    if now > model.clock():
-        yield kernel.SLEEP, now - model.clock()
+    yield from model.sleep_until(now)
     yield tell("sched_ready")
 
 

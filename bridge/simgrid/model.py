@@ -1,5 +1,6 @@
 """The state that all actors of one simulation share, and the files that record what happens to it."""
 
+import math
 from typing import Any
 
 from bridge.errors import BridgeError
@@ -9,7 +10,12 @@ from bridge.simgrid.machines import COMPUTING, IDLE, UNAVAILABLE, Machines
 from bridge.simgrid.options import Options
 from bridge.simgrid.outputs import EnergyTable, JobsTable, PajeTrace, PstatesTable, StatesTable
 from bridge.simgrid.peer import Outbox, Peer
+from bridge.simgrid.sleeps import PRECISION_S
 from bridge.simgrid.workload import Event, Job, Workload
+
+
+#: Rounding errors that SimGrid's clock may have summed up by the end of a sleep, in its last place.
+_MOST_ULPS = 64
 
 
 class Model:
@@ -28,6 +34,8 @@ class Model:
         self.workloads = {workload.name: workload for workload in workloads}
         self.kernel = run
         self.clock = run.clock
+        #: Whether messages take no time, so that only rounding tells two dates apart that are meant as one.
+        self._is_instant = _is_instant(machines.master.host)
         self.outbox = Outbox(self.clock)
         self.peer: Peer | None = None
         self.registration_finished = False
@@ -62,6 +70,16 @@ class Model:
             waited, energy = self.peer.waited_s if self.peer else 0.0, self.energy_last - self.energy_first
             switches = self.switch_requests, self.switched_machines
             self.jobs_table.write_schedule(self.machines, waited, energy, switches)
+
+    def is_later(self, date: float, now: float) -> bool:
+        """Whether a date (s) is later than another one by more than SimGrid's clock may err."""
+        rounding = max(PRECISION_S, _MOST_ULPS * math.ulp(now)) if self._is_instant else 0.0
+        return date > now + rounding
+
+    def sleep_until(self, date: float) -> Part:
+        now = self.clock()
+        if self.is_later(date, now):
+            yield kernel.SLEEP, date - now
 
     def workload(self, name: str) -> Workload:
         if name not in self.workloads:
@@ -125,6 +143,12 @@ class Model:
             wattmin += known[key]
         self.energy.write(self.clock(), total, event, wattmin)
         return total
+
+
+def _is_instant(master: Any) -> bool:
+    """Whether a message of the master to itself takes less than SimGrid's precision."""
+    links, latency = master.route_to(master)
+    return bool(latency + max((1 / link.bandwidth for link in links), default=0.0) < PRECISION_S)
 
 
 def split_id(job_id: str) -> tuple[str, str]:

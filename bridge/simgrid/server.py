@@ -211,7 +211,7 @@ class Server:
 
     def on_call_me_later(self, target: float) -> Part:
         now = self.model.clock()
-        if not target > now:
+        if not self.model.is_later(target, now):
             what = f"the call at {target:f} lies in the past: it is {now:f}"
             raise BridgeError(what, remedy="Ask for a later date.")
         self.waiting += 1

@@ -121,7 +121,7 @@ def submitter(model: Model, what: str, items: list[Any], time_of: Callable[[Any]
     due: list[Any] = []
     while items:
         item = items.pop()
-        if time_of(item) > date:
+        if model.is_later(time_of(item), date):
             if due:
                 yield tell(what, due)
                 due = []
