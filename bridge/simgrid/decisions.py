@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from bridge.errors import BridgeError, placed
-from bridge.simgrid import kernel, profile_types, workload
+from bridge.simgrid import profile_types, workload
 from bridge.simgrid.kernel import Actor, tell
 from bridge.simgrid.model import Model, split_id
 from bridge.simgrid.parallel_task import Allocation

@@ -13,7 +13,6 @@ from bridge.simgrid.peer import Outbox, Peer
 from bridge.simgrid.sleeps import PRECISION_S
 from bridge.simgrid.workload import Event, Job, Workload
 
-
 #: Rounding errors that SimGrid's clock may have summed up by the end of a sleep, in its last place.
 _MOST_ULPS = 64
 
