@@ -20,8 +20,8 @@ from bridge.files import replacing
 from bridge.platform import units
 from bridge.platform.check import require_sound
 from bridge.platform.findings import Finding
-from bridge.platform.scan import DOCTYPE
 from bridge.platform.spec import Nodes, Spec, read_spec
+from bridge.wire.platform_xml import DOCTYPE
 
 #: Platforms are written with one element per host up to this size (bytes), above it with <cluster>.
 EXPLICIT_BYTES = 900_000

@@ -86,7 +86,7 @@ def properties(kind: str, name: str, keys: list[str]) -> dict[str, str]:
     owner = {"host": library.sg_host_by_name, "zone": library.sg_zone_get_by_name}[kind](name.encode())
     value_of = getattr(library, f"sg_{kind}_get_property_value")
     values = [(key, value_of(owner, key.encode())) for key in keys] if owner else []
-    return {key: value.decode() for key, value in values if value is not None}
+    return {key: value.decode(errors="backslashreplace") for key, value in values if value is not None}
 
 
 def zone_hosts(name: str) -> list[str]:

@@ -83,8 +83,8 @@ def use_queue(options: Options, workloads: list[Workload]) -> tuple[bool, bool]:
 def _varies(platform: str) -> bool:
     """Whether resources of the platform change over time (profiles or traces of speed, bandwidth, state)."""
     return any(
-        element.tag.startswith("trace") or any(key.endswith("_file") for key in element.attrib)
-        for element in machines.read_platform(platform).iter()
+        element.tag.startswith("trace") or any(key.endswith("_file") for key in element.attributes)
+        for element in machines.read_platform(platform).walk()
     )
 
 
