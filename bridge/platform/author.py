@@ -253,7 +253,7 @@ def write_platform(spec_path: str | Path, out: str | Path, *, force: bool = Fals
         remedy = "Choose another name, or --force."
         raise BridgeError("the output file exists already", where=str(out), remedy=remedy)
     data = platform_xml(read_spec(spec_path), source=Path(spec_path).name)
-    findings = require_sound(out, data)
+    findings = require_sound(out, data, energy=True)
     with replacing(out) as file:
         file.write(data)
     return findings

@@ -18,6 +18,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "sg_host_by_name": (_P, _S),
     "sg_host_get_name": (_S, _P),
     "sg_host_get_property_value": (_S, _P, _S),
+    "sg_host_is_on": (_I, _P),
     "sg_host_energy_plugin_init": (None,),
     "sg_host_energy_update_all": (None,),
     "sg_host_get_consumed_energy": (_D, _P),

@@ -61,8 +61,12 @@ class Machine:
 class Machines:
     """All machines of a platform but the master, and how many are in each state."""
 
-    def __init__(self, compute: list[Machine], storage: list[Machine], master: Machine) -> None:
+    def __init__(
+        self, compute: list[Machine], storage: list[Machine], master: Machine, may_fail: bool = False
+    ) -> None:
         self.compute, self.storage, self.master = compute, storage, master
+        #: Whether the platform says of any host or link when it fails.
+        self.may_fail = may_fail
         self.all = compute + storage
         for i, machine in enumerate(self.all):
             machine.id = i
@@ -84,6 +88,13 @@ class Machines:
         for _, high in hosts[-1:]:
             self.at(high)
         return tuple(i for low, high in hosts for i in range(low, high + 1))
+
+    def failed(self, ids: Iterable[int]) -> list[Machine]:
+        """Return those of the machines that have failed, and have not come back."""
+        if not self.may_fail:
+            return []
+        is_on = c_library.simgrid_library().sg_host_is_on
+        return [machine for machine in self.of(ids) if not is_on(c_library.host_pointer(machine.name))]
 
     def set_state(self, machine: Machine, state: str, now: float) -> None:
         """Move a machine to another state."""
@@ -111,6 +122,7 @@ def load(engine: Any, options: Options, limit: int) -> Machines:
         for machine in hosts:
             machine.properties = c_library.properties("host", machine.name, keys)
         built = _numbered(hosts, options, limit)
+    built.may_fail = any(map(_may_fail, root.walk()))
     around = _zone_properties(root, keys)
     for machine in built.all:
         machine.zone_properties = around.get(machine.name, {})
@@ -127,6 +139,12 @@ def read_platform(path: str) -> Element:
         what = f"its root is <{root.tag}>, not <platform>"
         raise BridgeError(what, where=path, remedy="Give -p a SimGrid platform.")
     return root
+
+
+def _may_fail(element: Element) -> bool:
+    """Whether an element lets a host or link fail, and come back."""
+    kind = element.attributes.get("kind", "HOST_AVAIL")
+    return "state_file" in element.attributes or (element.tag == "trace_connect" and kind.endswith("_AVAIL"))
 
 
 def _zone_properties(root: Element, keys: list[str]) -> dict[str, dict[str, str]]:

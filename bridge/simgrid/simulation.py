@@ -37,7 +37,7 @@ def run(options: Options) -> int:
     limit = min(filter(lambda most: most > 0, (options.mmax, by_workload)), default=0)
     found = machines.load(engine, options, limit)
     ending = _Ending()
-    model = Model(options, found, workloads, lists, _kernel(engine, options, workloads, ending))
+    model = Model(options, found, workloads, lists, _kernel(engine, found, options, workloads, ending))
     ending.model = model
     ending.on_signals()
     _start(model)
@@ -88,13 +88,15 @@ def _varies(platform: str) -> bool:
     )
 
 
-def _kernel(engine: Any, options: Options, workloads: list[Workload], ending: "_Ending") -> Kernel:
+def _kernel(
+    engine: Any, found: machines.Machines, options: Options, workloads: list[Workload], ending: "_Ending"
+) -> Kernel:
     from bridge.simgrid.simgrid_kernel import SimGridKernel
     from bridge.simgrid.simgrid_tasks import SimGridTasks
 
     queue, tasks = use_queue(options, workloads)
     if not queue:
-        return SimGridKernel(engine, ending.fail, options.pin)
+        return SimGridKernel(engine, ending.fail, options.pin, found.may_fail)
     return QueueKernel(SimGridTasks(engine) if tasks else None)
 
 
