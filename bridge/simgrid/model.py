@@ -7,7 +7,7 @@ from bridge.errors import BridgeError
 from bridge.simgrid import c_library, kernel
 from bridge.simgrid.kernel import Kernel, Part
 from bridge.simgrid.machines import COMPUTING, IDLE, UNAVAILABLE, Machines
-from bridge.simgrid.options import Options
+from bridge.simgrid.options import Options, say
 from bridge.simgrid.outputs import EnergyTable, JobsTable, PajeTrace, PstatesTable, StatesTable
 from bridge.simgrid.peer import Outbox, Peer
 from bridge.simgrid.sleeps import PRECISION_S
@@ -15,6 +15,12 @@ from bridge.simgrid.workload import Event, Job, Workload
 
 #: Rounding errors that SimGrid's clock may have summed up by the end of a sleep, in its last place.
 _MOST_ULPS = 64
+
+
+_SHARED_ENERGY = (
+    "bridge simgrid: note: jobs had machines together; the consumed_energy of each job is all that its\n"
+    "machines consumed meanwhile, as in Batsim, so that they sum to more than the machines' own"
+)
 
 
 class Model:
@@ -47,6 +53,8 @@ class Model:
         self.switch_requests = self.switched_machines = 0
         #: Least power (W) of a host with these wattages in this power state.
         self._wattmin: dict[tuple[str, int], float] = {}
+        #: Whether jobs had a machine together whose energy is told.
+        self._shared_energy = False
         self._closed = False
         prefix = options.export
         self.jobs_table = JobsTable(prefix)
@@ -65,6 +73,8 @@ class Model:
         for table in (self.states, self.energy, self.pstates, self.jobs_table):
             if table:
                 table.close()
+        if self._shared_energy:
+            say(_SHARED_ENERGY)
         if complete:
             waited, energy = self.peer.waited_s if self.peer else 0.0, self.energy_last - self.energy_first
             switches = self.switch_requests, self.switched_machines
@@ -95,6 +105,7 @@ class Model:
         now = self.clock()
         for machine in self.machines.of(job.allocation):
             self.machines.set_state(machine, COMPUTING, now)
+            self._shared_energy |= self.options.energy and bool(machine.jobs)
             if self.paje and not machine.jobs:
                 self.paje.computing(machine.id, job.id, now)
             machine.jobs[job.id] = None

@@ -93,3 +93,29 @@ def test_whatever_a_job_does_it_fails_with_any_of_its_hosts(tmp_path: Path, host
 
 def test_profiles_may_have_batsim_5s_names(tmp_path: Path) -> None:
     assert simulate(tmp_path, "plain.xml", "batsim5.json") == [("1", "SUCCESSFULLY", 7)]
+
+
+def test_jobs_that_share_a_host_are_each_given_its_energy_which_is_said(tmp_path: Path) -> None:
+    def on_one_host(message: dict[str, Any]) -> list[dict[str, Any]]:
+        names = [
+            (e["data"]["job_id"], e["data"]["job"]["res"]) for e in message["events"] if "job" in e["data"]
+        ]
+        return [
+            {
+                "type": "EXECUTE_JOB",
+                "data": {"job_id": name, "alloc": "0", "mapping": {str(rank): "0" for rank in range(size)}},
+            }
+            for name, size in names
+        ]
+
+    files = ("-p", str(INPUTS / "multicore.xml"), "-w", str(INPUTS / "w65.json"), "-q", "-E")
+    _, status, errors = converse(tmp_path, on_one_host, *files, "--enable-compute-sharing")
+    assert status == 0
+    assert [row["consumed_energy"] for row in csv.DictReader((tmp_path / "out_jobs.csv").open())] == [
+        "2000.000000"
+    ] * 3
+    assert errors.startswith("bridge simgrid: note: jobs had machines together")
+    _, status, errors = converse(
+        tmp_path, InTurn(), *files[:2], "-w", str(INPUTS / "one-core.json"), "-q", "-E"
+    )
+    assert (status, errors) == (0, "")
