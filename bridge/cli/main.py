@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import bridge
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, bounded
 
 
 class LazyGroup(click.Group):
@@ -141,8 +141,8 @@ def _refuse_bytes(words: Sequence[str]) -> None:
 
 def _said(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename or 'input or output'}: {error.strerror}"
-    return str(error) or "out of memory"
+        return f"{bounded(str(error.filename or 'input or output'))}: {error.strerror}"
+    return bounded(str(error)) if isinstance(error, OSError) else str(error) or "out of memory"
 
 
 if __name__ == "__main__":

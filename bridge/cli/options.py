@@ -14,6 +14,7 @@ from bridge.config.options import Rule, group, options, typed
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed, Experiment, policy_fields
 from bridge.fast.setup import Setup
+from bridge.files import is_there
 from bridge.policy_name import admit_rules, parse_policy
 from bridge.pool.settings import ALIASES, Options, Settings
 from bridge.schedulers import Request, Scheduler
@@ -59,7 +60,7 @@ def folder_option(name: str, told: str, **more: Any) -> Callable[[F], F]:
 
 def log_or_agent(text: str) -> str:
     """Return where an agent that comes with bridge lies, by ``zoo/NAME``; other texts as they are."""
-    return text if Path(text).exists() else str(shipped_agents().get(text, text))
+    return text if is_there(text) else str(shipped_agents().get(text, text))
 
 
 def policy_option(told: str, to: str = "policy", **more: Any) -> Callable[[F], F]:
@@ -138,7 +139,7 @@ def given(ctx: click.Context, policy: str | None = None) -> dict[str, Any]:
     """Return the options of an experiment that were typed; a policy that is named twice is a UsageError."""
     found = typed(ctx, Experiment) | typed(ctx, Setup) | typed(ctx, Detailed)
     if policy is None:
-        if not Path(found.get("agent", "")).exists():
+        if not is_there(found.get("agent", "")):
             plugins.admit("policy", found["agent"])
         return found
     parts = ("agent", "order", "backfill")

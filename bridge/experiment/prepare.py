@@ -154,7 +154,7 @@ def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setu
 
     name = experiment.agent
     own = plugins.admitted("policy", name)
-    if plugins.is_reference(name) and not (own or Path(name).exists()):
+    if plugins.is_reference(name) and not (own or files.is_there(name)):
         remedy = f"Code is loaded only where it is typed on the command line: add --policy {name}."
         raise BridgeError(
             "is code of your own, which a file cannot name", where=f"agent {name!r}", remedy=remedy

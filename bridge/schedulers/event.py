@@ -21,6 +21,7 @@ from bridge.experiment.spec import Detailed, Experiment, Sampling, parse, policy
 from bridge.experiment.worlds import run_fast, simulated
 from bridge.fast.episode import Prepared
 from bridge.fast.setup import Setup
+from bridge.files import is_there
 from bridge.judge import agreement
 from bridge.judge.run import write_run
 from bridge.judge.sequences import SAMPLERS, Play, judge, sample, values_of
@@ -208,7 +209,7 @@ def _agents(folders: Iterable[str]) -> "list[Checkpoint]":
     from bridge.learn import checkpoint
     from bridge.learn.own import load_own
 
-    own = {name for name in names if is_reference(name) and not Path(name).is_dir()}
+    own = {name for name in names if is_reference(name) and not is_there(name, Path.is_dir)}
     for name in names:
         if name not in own and is_of_pool(name):
             remedy = f"Judge it without a log: bridge evaluate {shlex.quote(name)}"
