@@ -44,5 +44,6 @@ def _is_composed(profile: object) -> bool:
 
 
 def _number(value: object) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and 0 < value < math.inf else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if 0 < value < math.inf else None
