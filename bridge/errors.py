@@ -2,6 +2,9 @@
 
 from contextlib import AbstractContextManager
 
+#: Characters of what an error says, at most: it may quote an input of any length.
+MOST = 2000
+
 
 class BridgeError(Exception):
     """A mistake in the input or the surroundings that the user can mend.
@@ -14,6 +17,7 @@ class BridgeError(Exception):
     """
 
     def __init__(self, what: str, *, where: str = "", remedy: str = "", status: int = 1) -> None:
+        what, remedy = bounded(what), bounded(remedy)
         super().__init__(what)
         self.what = what
         self.where = where
@@ -21,8 +25,15 @@ class BridgeError(Exception):
         self.status = status
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.what}" if self.where else self.what
+        text = f"{bounded(self.where)}: {self.what}" if self.where else self.what
         return f"{text}\n  {self.remedy}" if self.remedy else text
+
+
+def bounded(text: str) -> str:
+    """Return a text, without its middle if it is longer than `MOST` characters."""
+    if len(text) <= MOST:
+        return text
+    return f"{text[: MOST * 3 // 4]} […] {text[-(MOST // 4 - 5) :]}"
 
 
 class _Placed:

@@ -5,6 +5,7 @@ is one, the line. Compression is seen from the suffix. Nothing that is read is e
 """
 
 import bz2
+import errno
 import fcntl
 import gzip
 import io
@@ -262,6 +263,16 @@ def open_write(path: Path) -> Iterator[IO[bytes]]:
     }
     with replacing(path) as raw, packers[compression(path)](raw) as packed:
         yield packed
+
+
+def is_there(path: str | Path, kind: Callable[[Path], bool] = Path.exists) -> bool:
+    """Tell whether there is such a path, of that kind (`Path.is_file`, …); too long a name is none."""
+    try:
+        return kind(Path(path))
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False
+        raise
 
 
 @contextmanager

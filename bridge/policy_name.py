@@ -19,6 +19,7 @@ from pathlib import Path
 from bridge import plugins
 from bridge.cache import shipped_agents
 from bridge.errors import BridgeError
+from bridge.files import is_there
 from bridge.plugins import Typed
 from bridge.pool.settings import KILLS, NAMES
 from bridge.scheduler.names import BACKFILLS, ORDERS
@@ -59,7 +60,8 @@ def parse_policy(text: str) -> PolicyName:
     order, plus, rule = (part.strip() for part in text.rpartition("+"))
     known = order if plus else text.strip()
     named = known in ORDERS or known in NAMES
-    if text and (is_checkpoint(text) or (Path(text).is_dir() and (os.sep in text or not named))):
+    is_folder = is_there(text, Path.is_dir)
+    if text and (is_checkpoint(text) or (is_folder and (os.sep in text or not named))):
         return PolicyName(text, agent=text)
     if text.startswith("zoo/") and text in shipped_agents():
         return PolicyName(text, agent=str(shipped_agents()[text]))
@@ -88,7 +90,7 @@ def typed_policy(text: str) -> Typed:
     The rules that it is made of are loaded: of ``module:ATTR+RULE`` and ``ORDER+module:ATTR``.
     """
     order, plus, rule = (Typed(part.strip()) for part in text.rpartition("+"))
-    if plus and not Path(text).is_dir():
+    if plus and not is_there(text, Path.is_dir):
         plugins.admit("backfill", rule)
         plugins.admit("order", order)
     return Typed(text)
@@ -96,7 +98,7 @@ def typed_policy(text: str) -> Typed:
 
 def is_own(name: str) -> bool:
     """Tell whether a policy is ``module:ATTR``, and no agent's folder of such a name."""
-    return plugins.is_reference(name) and not Path(name).exists()
+    return plugins.is_reference(name) and not is_there(name)
 
 
 def refuse_twice(names: Iterable[str]) -> list[str]:

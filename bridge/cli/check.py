@@ -13,6 +13,7 @@ from bridge.config import Count, Of, Unsigned
 from bridge.config.fields import record_of
 from bridge.config.options import options, typed
 from bridge.errors import BridgeError
+from bridge.files import is_there
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
 
@@ -82,7 +83,7 @@ def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int],
     from bridge.judge.energy import recheck
     from bridge.judge.run import read_jobs, read_run
 
-    if path.is_dir():
+    if is_there(path, Path.is_dir):
         run = read_run(path)
         power = recheck(path, run.config, run.jobs, run.capacity["nodes"])
         return run.jobs, run.capacity | ({} if nodes is None else {"nodes": nodes}), power

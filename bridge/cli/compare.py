@@ -10,6 +10,7 @@ from bridge.cli import options as shared
 from bridge.cli.show import show
 from bridge.config.fields import record_of
 from bridge.errors import BridgeError
+from bridge.files import is_there
 
 if TYPE_CHECKING:
     from bridge.judge.compare import Comparison
@@ -32,7 +33,7 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
     """
     if len(paths) < 2:
         raise BridgeError("a comparison needs two runs or more", where=str(paths[0]))
-    if nodes is not None and all(path.is_dir() for path in paths):
+    if nodes is not None and all(is_there(path, Path.is_dir) for path in paths):
         raise click.UsageError("--nodes is for a bare jobs file: a run folder knows its own")
     runs = [_load(path, nodes) for path in paths]
 
@@ -56,7 +57,7 @@ def _load(path: Path, nodes: int | None) -> "Run":
     from bridge.judge.metrics import compute
     from bridge.judge.run import Run, read_jobs, read_run
 
-    if not path.is_file():
+    if not is_there(path, Path.is_file):
         return read_run(path)
     if nodes is None:
         what = "a bare jobs file does not tell the machine's size"

@@ -12,6 +12,7 @@ from bridge.cli.show import TERMINAL, show
 from bridge.config.options import Command, group, typed
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
+from bridge.files import is_there
 from bridge.workload.catalogue import read_log
 
 #: How many reasons for having no forecast are printed.
@@ -77,7 +78,7 @@ def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None
         shared.check_output(plot, given["force"])
     asked = [parse_job(text) for text in given["submits"]]
     TERMINAL.compiling()
-    if source is not None and not source.is_dir():
+    if source is not None and not is_there(source, Path.is_dir):
         _refuse_log(source)
     state, left = live.state(source, *(given[name] for name in ("at", "policy", "partition", "history")))
     for job in given["jobs"]:

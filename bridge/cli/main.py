@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import bridge
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, bounded
 from bridge.streams import print_utf8
 
 
@@ -152,10 +152,10 @@ def _refuse_bytes(words: Sequence[str]) -> None:
 
 def _said(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename or 'input or output'}: {error.strerror}"
+        return f"{bounded(str(error.filename or 'input or output'))}: {error.strerror}"
     if isinstance(error, EOFError):
         return "something that was read ended too early; `bridge doctor` looks at what this machine has"
-    return str(error) or "out of memory"
+    return bounded(str(error)) if isinstance(error, OSError) else str(error) or "out of memory"
 
 
 if __name__ == "__main__":

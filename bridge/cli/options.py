@@ -62,7 +62,7 @@ def folder_option(name: str, told: str, **more: Any) -> Callable[[F], F]:
 
 def log_or_agent(text: str) -> str:
     """Return where an agent that comes with bridge lies, by ``zoo/NAME``; other texts as they are."""
-    return text if Path(text).exists() else str(shipped_agents().get(text, text))
+    return text if is_there(text) else str(shipped_agents().get(text, text))
 
 
 def policy_option(told: str, to: str = "policy", **more: Any) -> Callable[[F], F]:

@@ -49,8 +49,11 @@ def new(spec: Path, out: Path, force: bool) -> None:
 @shared.json_option
 @click.option("-m", "--master-host", default="master_host", show_default=True, help="As Batsim's option.")
 @click.option("--load", is_flag=True, help="Also load the files in the real SimGrid.")
+@click.option("-E", "--energy", is_flag=True, help="For runs with --energy: what only they need is an error.")
 @click.pass_context
-def check(ctx: click.Context, files: tuple[Path, ...], as_json: bool, master_host: str, load: bool) -> None:
+def check(
+    ctx: click.Context, files: tuple[Path, ...], as_json: bool, master_host: str, load: bool, energy: bool
+) -> None:
     """Find mistakes in platform FILES; each with its line and remedy.
 
     Exit status: 1 if there is an error, 0 otherwise (warnings and notes included).
@@ -58,7 +61,7 @@ def check(ctx: click.Context, files: tuple[Path, ...], as_json: bool, master_hos
     from bridge.platform.check import check_platform
     from bridge.platform.findings import findings_of_simgrid, verdict
 
-    found = {file: check_platform(file, master_name=master_host) for file in files}
+    found = {file: check_platform(file, master_name=master_host, energy=energy) for file in files}
     if load:
         for file, refusal in zip(found, findings_of_simgrid(list(found)), strict=True):
             if refusal is not None and verdict(found[file]) == "loads":

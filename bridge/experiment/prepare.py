@@ -141,7 +141,7 @@ def load(experiment: Experiment) -> Task:
     if simulated:
         from bridge.experiment.power_options import booked
 
-        platform = read_sound(platform_file(experiment.detailed.platform))
+        platform = read_sound(platform_file(experiment.detailed.platform), energy=experiment.detailed.powered)
         hosts = len(platform.compute)
         if (setup.nodes or 0) > hosts:
             what = f"the platform has {hosts:,} compute hosts only"
@@ -184,12 +184,12 @@ def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setu
     return agent, dataclasses.replace(setup.deciding_as(its), estimator=estimator)
 
 
-def read_sound(path: Path) -> "Platform":
-    """Read a platform that has no errors."""
+def read_sound(path: Path, *, energy: bool = False) -> "Platform":
+    """Read a platform that has no errors; `energy`: none for simulations of energy either."""
     from bridge.platform.check import require_sound
     from bridge.platform.read import read_platform
 
-    require_sound(path)
+    require_sound(path, energy=energy)
     return read_platform(path)
 
 
@@ -200,7 +200,8 @@ def _with_capacities(records: Workload, platform: "Platform") -> Workload:
 
     require_room(records, platform)
     asked = {name for name in records.jobs.columns if name not in records.capacity and name != "nodes"}
-    more = {name: amount for name, amount in capacities(platform).items() if name in asked}
+    amounts = capacities(platform, power="power" in asked)
+    more = {name: amount for name, amount in amounts.items() if name in asked}
     return dataclasses.replace(records, capacity={**records.capacity, **more}) if more else records
 
 

@@ -24,6 +24,7 @@ from bridge.config import (
 from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
+from bridge.files import is_there
 from bridge.policy_name import PolicyName
 from bridge.workload.rules import Walltime, walltime
 
@@ -281,7 +282,7 @@ def read_document(path: Path) -> dict[str, Any]:
     for table, name in ((document, "workload"), (document, "agent"), (detailed, "platform")):
         if isinstance(table, dict) and isinstance(table.get(name), str):
             beside = path.parent / table[name]
-            if table[name] and beside.exists():
+            if table[name] and is_there(beside):
                 table[name] = str(beside)
     return document
 
@@ -304,7 +305,7 @@ def refuse_programs(experiment: Experiment, typed: Mapping[str, Any], where: str
 def platform_file(name: str) -> Path:
     """Return the file of a platform: a path, or the name of one that comes with bridge."""
     path = Path(name)
-    if path.is_file():
+    if is_there(path, Path.is_file):
         return path
     known = shipped("platforms", ".xml")
     if name in known:

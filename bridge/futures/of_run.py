@@ -13,6 +13,7 @@ from bridge.arrays import Ints
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared, by_history, prepare
 from bridge.fast.replay import Schedule
+from bridge.files import is_there
 from bridge.futures.calibrate import Calibrator, calibrated
 from bridge.futures.forecast import FIRST
 from bridge.futures.fork import policy_of
@@ -172,12 +173,12 @@ def load_state(
     from bridge.judge.run import read_run
 
     source = Path(source)
-    if source.is_dir():
+    if is_there(source, Path.is_dir):
         if time is None:
             what = "the state of a run is that of a time"
             raise BridgeError(what, where=str(source), remedy="Give --at SECONDS.")
         return state_of_run(read_run(source), time, policy, progress=progress)
-    if time is not None and source.exists():
+    if time is not None and is_there(source):
         remedy = "Leave out --at, or name a run folder."
         raise BridgeError("a state has its own time", where=str(source), remedy=remedy)
     return read_state(source)

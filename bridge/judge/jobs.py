@@ -196,7 +196,7 @@ def read_jobs(path: Path | str) -> pd.DataFrame:
     BridgeError: the file is missing, empty, not a jobs table, or a line cannot be read.
     """
     path = Path(path)
-    if path.is_dir():
+    if files.is_there(path, Path.is_dir):
         raise BridgeError("is a folder, not a file of jobs", where=str(path), remedy="Name its jobs.csv.")
     if path.suffix == ".parquet":
         return read_parquet(path)

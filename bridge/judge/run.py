@@ -151,8 +151,8 @@ def _plain(value: Any, unset: bool = True) -> Any:
 def read_run(folder: Path | str) -> Run:
     """Read a run folder that ``write_run`` made; BridgeError names the file that is missing or damaged."""
     folder = Path(folder)
-    if not folder.is_dir():
-        what = "is a file, not a run folder" if folder.exists() else "no such run folder"
+    if not files.is_there(folder, Path.is_dir):
+        what = "is a file, not a run folder" if files.is_there(folder) else "no such run folder"
         raise BridgeError(what, where=str(folder), remedy="`bridge replay … --out DIR` makes one.")
     for name in ("run.toml", "metrics.json", "jobs.parquet"):
         if not (folder / name).is_file():

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from bridge.config import Natural, Of
 from bridge.errors import BridgeError
+from bridge.files import is_there
 from bridge.pool.settings import ALIASES
 from bridge.wire import jsontext
 
@@ -29,17 +30,17 @@ MAX_SEED = 2**63 - 1
 
 def is_checkpoint(path: str | Path) -> bool:
     """Tell whether this is a checkpoint's folder."""
-    return (Path(path) / AGENT).is_file()
+    return is_there(Path(path) / AGENT, Path.is_file)
 
 
 def read_document(folder: str | Path) -> dict[str, Any]:
     """Return what stands in agent.json, of whatever scheduler; BridgeError: it is missing or none."""
     path = Path(folder) / AGENT
+    if not is_there(path):
+        remedy = f"A checkpoint is a folder with {AGENT} and {WEIGHTS}; `bridge train` makes one."
+        raise BridgeError("is no checkpoint", where=str(folder), remedy=remedy)
     try:
         document = jsontext.loads(path.read_bytes())
-    except FileNotFoundError:
-        remedy = f"A checkpoint is a folder with {AGENT} and {WEIGHTS}; `bridge train` makes one."
-        raise BridgeError("is no checkpoint", where=str(folder), remedy=remedy) from None
     except ValueError as error:
         raise BridgeError(f"is not JSON: {error}", where=str(path)) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:

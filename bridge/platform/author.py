@@ -20,8 +20,8 @@ from bridge.files import replacing
 from bridge.platform import units
 from bridge.platform.check import require_sound
 from bridge.platform.findings import Finding
-from bridge.platform.scan import DOCTYPE
 from bridge.platform.spec import Nodes, Spec, read_spec
+from bridge.wire.platform_xml import DOCTYPE
 
 #: Platforms are written with one element per host up to this size (bytes), above it with <cluster>.
 EXPLICIT_BYTES = 900_000
@@ -253,7 +253,7 @@ def write_platform(spec_path: str | Path, out: str | Path, *, force: bool = Fals
         remedy = "Choose another name, or --force."
         raise BridgeError("the output file exists already", where=str(out), remedy=remedy)
     data = platform_xml(read_spec(spec_path), source=Path(spec_path).name)
-    findings = require_sound(out, data)
+    findings = require_sound(out, data, energy=True)
     with replacing(out) as file:
         file.write(data)
     return findings

@@ -128,25 +128,29 @@ def power_summary(platform: Platform) -> PowerSummary | None:
     return PowerSummary(idle, full, budget, choices.pop() if len(choices) == 1 else ())
 
 
-def capacities(platform: Platform, *, accounting: Accounting = "above-idle") -> dict[str, int]:
+def capacities(
+    platform: Platform, *, accounting: Accounting = "above-idle", power: bool = True
+) -> dict[str, int]:
     """Machine capacities: `nodes`; `burst_buffer` in bytes; `power` in W if every compute host has wattages.
 
     `above-idle` books watts above idle (capacity: budget less all nodes idle), `jobs` books all watts of a
-    job's nodes (capacity: the budget). Without a budget the machine may run at full power. Raises
-    BridgeError: malformed capacities or wattages, or a budget below the idle power.
+    job's nodes (capacity: the budget). Without a budget the machine may run at full power; without `power`
+    nobody looks at it.
+
+    Raises BridgeError: malformed capacities or wattages, or a budget below the idle power.
     """
     found = {"nodes": len(platform.compute)}
     buffers = burst_buffers(platform)
     if buffers:
         found["burst_buffer"] = sum(buffers.values())
-    power = power_summary(platform)
-    if power is not None:
-        limit = power.full if power.budget is None else power.budget
+    watts = power_summary(platform) if power else None
+    if watts is not None:
+        limit = watts.full if watts.budget is None else watts.budget
         if accounting == "above-idle":
-            if limit < power.idle:
-                what = f"the power budget of {limit:g} W is below the {power.idle:g} W of the idle machine"
+            if limit < watts.idle:
+                what = f"the power budget of {limit:g} W is below the {watts.idle:g} W of the idle machine"
                 remedy = "Raise power_budget, or account for jobs only."
                 raise _refuse(platform, platform.root, what, remedy)
-            limit -= power.idle
+            limit -= watts.idle
         found["power"] = int(limit)
     return found

@@ -22,13 +22,15 @@ _Remarks = Iterator[tuple[str, dict[str, Any]]]
 
 
 def check_platform(
-    path: str | Path, *, data: bytes | None = None, master_name: str = MASTER_NAME
+    path: str | Path, *, data: bytes | None = None, master_name: str = MASTER_NAME, energy: bool = False
 ) -> list[Finding]:
     """Every finding about the file, by line; none: there is nothing to say. `data`: its contents, if at hand.
 
-    `master_name`: the host that Batsim's `-m` would name. BridgeError: the file cannot be read at all.
+    `master_name`: the host that Batsim's `-m` would name. `energy`: for simulations with -E. BridgeError: the
+    file cannot be read at all.
     """
     platform, findings = inspect(path, data=data, master_name=master_name)
+    findings.energy = energy
     if platform is not None:
         readable = not findings.errors  # routes that could not be read would all be reported as missing
         _check_hosts(platform, findings)
@@ -37,12 +39,12 @@ def check_platform(
     return findings.sorted()
 
 
-def require_sound(path: str | Path, data: bytes | None = None) -> list[Finding]:
+def require_sound(path: str | Path, data: bytes | None = None, *, energy: bool = False) -> list[Finding]:
     """Check a file, or contents before they are written; return what is not an error.
 
     Raises BridgeError for the first error.
     """
-    return without_errors(check_platform(path, data=data))
+    return without_errors(check_platform(path, data=data, energy=energy))
 
 
 def _check_hosts(platform: Platform, findings: Findings) -> None:
@@ -68,7 +70,7 @@ def _check_hosts(platform: Platform, findings: Findings) -> None:
             for key, words in rule(platform, host, powered):
                 findings.add(host.line, key, name=host.name, **words)
                 reported.add((host.place, rule.__name__))
-    if powered and not findings.errors:
+    if powered and not findings.errors and not findings.powered:
         _check_job_watts(platform, findings)
         _check_idle(platform, findings)
     for zone in platform.zones.values():
@@ -218,7 +220,9 @@ def _check_network(platform: Platform, findings: Findings) -> None:
 
 def _check_leaf(platform: Platform, routes: Routes, zone: Zone, findings: Findings) -> None:
     hosts = zone.hosts
-    if zone.routing == "none" and len(hosts) > 1:
+    if zone.routing == "none" and any(platform.role(platform.hosts[name]) == "master" for name in hosts):
+        findings.add(zone.line, "routing-none/master", zone=zone.name)
+    elif zone.routing == "none" and len(hosts) > 1:
         findings.add(zone.line, "routing-none/apart", zone=zone.name, count=len(hosts))
     elif zone.routing in ("full", "floyd", "dijkstra"):
         pairs = ((a, b) for a in hosts for b in hosts if a != b)

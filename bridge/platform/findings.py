@@ -57,11 +57,13 @@ _LONGEST = 300
 
 
 class Findings:
-    """Collects findings about one file."""
+    """Collects findings about one file; `energy`: what matters with -E only is an error, else a warning."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path, self.energy = path, False
         self.found: list[Finding] = []
+        #: Findings that matter where energy is simulated, whether it is or not.
+        self.powered = 0
 
     def add(self, line: int, key: str, *, loads: bool = False, **words: Any) -> None:
         """Add a finding of the catalogue; `loads`: what SimGrid else refuses it takes in this case."""
@@ -70,6 +72,9 @@ class Findings:
         refused = severity == "refused"
         said = key.partition("/")[0], message.format_map(words), remedy.format_map(words)
         simgrid: Verdict = "refuses" if refused and not loads else "loads"
+        if severity == "powered":
+            self.powered += 1
+            severity = "error" if self.energy else "warning"
         self.found.append(Finding(self.path, line, "error" if refused else severity, *said, simgrid))
 
     @property

@@ -9,9 +9,9 @@ from typing import Any
 
 from bridge.platform import units
 from bridge.platform.model import Host, Link, Sharing, Spoke, Zone
-from bridge.platform.scan import Element
 from bridge.platform.topologies import TOPOLOGIES, Dragonfly, FatTree, Torus, Wiring
 from bridge.platform.values import StopError, Values
+from bridge.wire.platform_xml import Element
 
 #: More hosts than this are not wired one by one.
 MAX_WIRED = 65536

@@ -13,9 +13,9 @@ from bridge.errors import BridgeError
 from bridge.platform.findings import CATALOGUE, Finding, Findings, verdict
 from bridge.platform.members import Members
 from bridge.platform.model import MASTER_NAME, Platform, RouteEntry, Spoke, Zone
-from bridge.platform.scan import DOCTYPE, Element, XmlError, parse_xml, read_bytes
 from bridge.platform.schema import ATTRIBUTES, REMARKS, REMOVED, RENAMED, ROUTINGS, ContentModel, Settings
 from bridge.platform.values import StopError
+from bridge.wire.platform_xml import DOCTYPE, Element, XmlError, parse_xml, read_bytes
 
 #: Zones nested deeper than this are no machine.
 MAX_DEPTH = 64
@@ -265,7 +265,7 @@ class _Reader(Members):
         try:
             root, doctype = parse_xml(data)
         except XmlError as error:
-            self.findings.add(error.line, error.key, **error.words)
+            self.findings.add(error.line, error.key, message=error.message, remedy=error.remedy)
             return None
         if root.tag != "platform":
             self.say(root, "not-a-platform")

@@ -9,8 +9,8 @@ from typing import Any
 
 from bridge.platform import units
 from bridge.platform.findings import Findings
-from bridge.platform.scan import Element
 from bridge.platform.schema import ATTRIBUTES, check_profile
+from bridge.wire.platform_xml import Element
 
 #: More hosts than this in one `radical` is a mistake, not a machine.
 MAX_RADICAL = 1_000_000

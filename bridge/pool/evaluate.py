@@ -10,6 +10,7 @@ import numpy as np
 
 from bridge.arrays import Floats
 from bridge.errors import BridgeError
+from bridge.files import is_there
 from bridge.pool.jobset import JobSet, believing, predictable, read_vasp
 from bridge.pool.rules import PAUSE, play
 from bridge.pool.schedule import Schedule, schedule_of
@@ -65,7 +66,7 @@ def jobs_of(data: Path | str | None, *, synthetic_seed: int = 0) -> JobSet:
     if name == "synthetic":
         return synthetic(seed=synthetic_seed).jobs
     kept = Path(os.environ.get("BRIDGE_DATA", "."), name)
-    return read_vasp(kept if kept.is_file() and not Path(name).exists() else name)
+    return read_vasp(kept if is_there(kept, Path.is_file) and not is_there(name) else name)
 
 
 def prepare(jobs: JobSet, options: Options) -> Sequences:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from bridge.arrays import Floats, Ints, as_numbers
 from bridge.errors import BridgeError
+from bridge.files import is_there
 from bridge.pool.settings import Settings
 from bridge.scheduler.estimators import estimate
 from bridge.scheduler.state import SECOND
@@ -143,7 +144,7 @@ def read_vasp(path: Path | str) -> JobSet:
     import pandas as pd
 
     path = Path(path)
-    if not path.is_file():
+    if not is_there(path, Path.is_file):
         remedy = "Name the jobs' file, or its folder in $BRIDGE_DATA; `synthetic` needs none."
         raise BridgeError("no such file", where=str(path), remedy=remedy)
     try:

@@ -97,7 +97,7 @@ class Pool:
         tolerance, start = typed.get("tolerance"), not typed.get("no_start")
         asked = request.settings(Detailed)
         Experiment(self.title, on=on, detailed=asked).check()
-        platform = read_sound(platform_file(asked.platform))
+        platform = read_sound(platform_file(asked.platform), energy=asked.powered)
         policies = [policy_of(name) for name in dict.fromkeys(request.policies)]
         jobs, base = _jobs_and_options(request, policies)
         base = _unclamped(base)

@@ -3,7 +3,7 @@
 It runs as its own process under whatever interpreter has the module ``simgrid``: SimGrid's bindings are a
 package of the distribution (Debian and Ubuntu: python3-simgrid), built for its own Python. So everything in
 this folder uses that and the standard library only, and of the rest of ``bridge`` no more
-than :mod:`bridge.wire` and :mod:`bridge.errors`. By hand:
+than :mod:`bridge.wire`, :mod:`bridge.errors` and the table of Batsim 5's names of profiles. By hand:
 ``python3 -m bridge.simgrid -p platform.xml -w workload.json -s tcp://localhost:28000``.
 """
 

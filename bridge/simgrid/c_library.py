@@ -18,6 +18,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "sg_host_by_name": (_P, _S),
     "sg_host_get_name": (_S, _P),
     "sg_host_get_property_value": (_S, _P, _S),
+    "sg_host_is_on": (_I, _P),
     "sg_host_energy_plugin_init": (None,),
     "sg_host_energy_update_all": (None,),
     "sg_host_get_consumed_energy": (_D, _P),
@@ -86,7 +87,7 @@ def properties(kind: str, name: str, keys: list[str]) -> dict[str, str]:
     owner = {"host": library.sg_host_by_name, "zone": library.sg_zone_get_by_name}[kind](name.encode())
     value_of = getattr(library, f"sg_{kind}_get_property_value")
     values = [(key, value_of(owner, key.encode())) for key in keys] if owner else []
-    return {key: value.decode() for key, value in values if value is not None}
+    return {key: value.decode(errors="backslashreplace") for key, value in values if value is not None}
 
 
 def zone_hosts(name: str) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from bridge.errors import BridgeError, placed
-from bridge.simgrid import kernel, profile_types, workload
+from bridge.simgrid import profile_types, workload
 from bridge.simgrid.kernel import Actor, tell
 from bridge.simgrid.model import Model, split_id
 from bridge.simgrid.parallel_task import Allocation
@@ -44,11 +44,9 @@ def ask_actor(model: Model, message: str) -> Actor:
                 data.only(needed, optional)
             decision = decode(model, data)
             if decision:
-                if timestamp > model.clock():
-                    yield kernel.SLEEP, timestamp - model.clock()
+                yield from model.sleep_until(timestamp)
                 yield tell(*decision, where=place)
-    if now > model.clock():
-        yield kernel.SLEEP, now - model.clock()
+    yield from model.sleep_until(now)
     yield tell("sched_ready")
 
 

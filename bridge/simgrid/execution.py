@@ -23,6 +23,14 @@ _INSTANT_S = 1e-5
 _MOST_LEVELS = 300
 _WALLTIME_REACHED = -1
 _KILLED = -2
+_BROKEN = 1
+#: How a parallel task ended -> return code.
+_CODES = {
+    kernel.DONE: 0,
+    kernel.TIMED_OUT: _WALLTIME_REACHED,
+    kernel.CANCELLED: _KILLED,
+    kernel.BROKEN: _BROKEN,
+}
 #: Return code -> final state; others are of jobs that failed (positive) or were killed.
 _STATES = {0: SUCCESS, _WALLTIME_REACHED: WALLTIME, _KILLED: KILLED}
 
@@ -59,13 +67,7 @@ class Step:
 
 def job_actor(model: Model, job: Job, allocation: Allocation, notify: bool) -> Actor:
     """Run a job. ``notify``: tell the server when it is over."""
-    job.start = model.clock()
-    job.allocation = allocation.machines
-    job.task = Step(job.profile, allocation.io_profile)
-    if model.options.energy:
-        job.energy = yield from model.consumed(job.allocation)
-        yield from model.record_energy("s")
-    model.job_starts(job)
+    yield from _begin(model, job, allocation)
     run = _Run(model, job, allocation, job.walltime)
     with placed(f"job '{job.id}'"):
         job.return_code = yield from run.step(job.task)
@@ -78,13 +80,42 @@ def job_actor(model: Model, job: Job, allocation: Allocation, notify: bool) -> A
     job.actors.clear()
 
 
+def _begin(model: Model, job: Job, allocation: Allocation) -> Part:
+    job.start = model.clock()
+    job.allocation = allocation.machines
+    job.task = Step(job.profile, allocation.io_profile)
+    if model.options.energy:
+        job.energy = yield from model.consumed(job.allocation)
+        yield from model.record_energy("s")
+    model.job_starts(job)
+
+
 def _end(model: Model, job: Job) -> Part:
+    for guard in job.guards:
+        yield kernel.KILL, guard
+    job.guards.clear()
     model.job_ends(job)
     job.runtime = (model.clock() - job.start) or _INSTANT_S
     if model.options.energy:
         # Until the job ends, its energy is what its machines had consumed when it started.
         job.energy = (yield from model.consumed(job.allocation)) - job.energy
         model.energy_last = yield from model.record_energy("e")
+
+
+def stillborn_actor(model: Model, job: Job, allocation: Allocation) -> Actor:
+    """Let a job fail at once; for want of a machine of its own it does so on the master."""
+    yield from _begin(model, job, allocation)
+    yield from break_off(model, job)
+
+
+def break_off(model: Model, job: Job) -> Part:
+    """End a running job, one of whose machines has failed, and tell the server."""
+    for handle in job.actors:
+        yield kernel.KILL, handle
+    job.actors.clear()
+    job.state, job.return_code = FAILED, _BROKEN
+    yield from _end(model, job)
+    yield tell("job_completed", job)
 
 
 @dataclass(slots=True)
@@ -141,7 +172,7 @@ class _Run:
         outcome = yield kernel.RUN, step.exec, self.left if self.left >= 0 else None
         if self.left >= 0:
             self.left -= self.model.clock() - before
-        return {kernel.DONE: 0, kernel.TIMED_OUT: _WALLTIME_REACHED, kernel.CANCELLED: _KILLED}[outcome]
+        return _CODES[outcome]
 
     def _receive(self, step: Step) -> Part:
         numbers, inbox = step.profile.numbers, self.job.inbox

@@ -15,8 +15,9 @@ order in which SimGrid serves them.
 | pending, mailbox | whether somebody waits to put a message there |
 | spawn, name, host, actor | a handle for kill; the new actor runs before its creator goes on |
 | kill, handle | |
+| join, handle | resumed when that actor has ended |
 | exec, hosts, flops, bytes | a parallel task that is not started yet |
-| run, task, seconds or None | DONE, TIMED_OUT or CANCELLED |
+| run, task, seconds or None | DONE, TIMED_OUT, CANCELLED or BROKEN (a host or link of it failed) |
 | cancel, task; remaining, task | the latter: the fraction that is left |
 | compute, flops | on the actor's host, alone |
 | set_pstate, host, power state | |
@@ -28,10 +29,10 @@ from typing import Any, Protocol
 
 from bridge.errors import BridgeError
 
-SLEEP, PUT, GET, PENDING, SPAWN, KILL = "sleep", "put", "get", "pending", "spawn", "kill"
+SLEEP, PUT, GET, PENDING, SPAWN, KILL, JOIN = "sleep", "put", "get", "pending", "spawn", "kill", "join"
 EXEC, RUN, CANCEL, REMAINING, COMPUTE = "exec", "run", "cancel", "remaining", "compute"
 SET_PSTATE, CONSUMED = "set_pstate", "consumed"
-DONE, TIMED_OUT, CANCELLED = "done", "timed out", "cancelled"
+DONE, TIMED_OUT, CANCELLED, BROKEN = "done", "timed out", "cancelled", "broken"
 
 Request = tuple[Any, ...]
 Actor = Generator[Request, Any, None]
@@ -62,6 +63,12 @@ def tell(kind: str, *arguments: Any, where: str = "") -> Request:
 def operations(machinery: Any) -> dict[str, Callable[..., Any]]:
     """Return what a machinery does at each request: its methods ``_do_NAME``, by name."""
     return {name[4:]: getattr(machinery, name) for name in dir(machinery) if name.startswith("_do_")}
+
+
+def message_lost() -> BridgeError:
+    """The error for an internal message that a failing host or link cuts off."""
+    what = "an internal message was lost: a host or link on its way to the master failed"
+    return BridgeError(what, remedy="Let links to the master, and the master itself, never fail.")
 
 
 def killed_while_sending() -> BridgeError:

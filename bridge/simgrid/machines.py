@@ -3,16 +3,15 @@
 SimGrid loads the platform; the XML is only read for what SimGrid does not tell.
 """
 
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from bridge.errors import BridgeError, placed
 from bridge.simgrid import c_library
 from bridge.simgrid.options import Options
 from bridge.wire.hosts import Hosts
+from bridge.wire.platform_xml import Element, XmlError, parse_xml, read_bytes
 from bridge.wire.wattages import parse_sleep_states, parse_wattages, parse_watts
 
 STATES = ("sleeping", "idle", "computing", "switching_on", "switching_off", "unavailable")
@@ -62,8 +61,12 @@ class Machine:
 class Machines:
     """All machines of a platform but the master, and how many are in each state."""
 
-    def __init__(self, compute: list[Machine], storage: list[Machine], master: Machine) -> None:
+    def __init__(
+        self, compute: list[Machine], storage: list[Machine], master: Machine, may_fail: bool = False
+    ) -> None:
         self.compute, self.storage, self.master = compute, storage, master
+        #: Whether the platform says of any host or link when it fails.
+        self.may_fail = may_fail
         self.all = compute + storage
         for i, machine in enumerate(self.all):
             machine.id = i
@@ -85,6 +88,13 @@ class Machines:
         for _, high in hosts[-1:]:
             self.at(high)
         return tuple(i for low, high in hosts for i in range(low, high + 1))
+
+    def failed(self, ids: Iterable[int]) -> list[Machine]:
+        """Return those of the machines that have failed, and have not come back."""
+        if not self.may_fail:
+            return []
+        is_on = c_library.simgrid_library().sg_host_is_on
+        return [machine for machine in self.of(ids) if not is_on(c_library.host_pointer(machine.name))]
 
     def set_state(self, machine: Machine, state: str, now: float) -> None:
         """Move a machine to another state."""
@@ -108,45 +118,45 @@ def load(engine: Any, options: Options, limit: int) -> Machines:
             hosts = [Machine(host, host.name) for host in engine.all_hosts]
         except Exception as error:  # SimGrid says no with whatever its C++ exceptions become in Python
             raise BridgeError(f"SimGrid refuses it: {error}") from None
-        keys = sorted({prop.get("id", "") for prop in root.iter("prop")})
+        keys = sorted({prop.attributes.get("id", "") for prop in root.walk() if prop.tag == "prop"})
         for machine in hosts:
             machine.properties = c_library.properties("host", machine.name, keys)
         built = _numbered(hosts, options, limit)
+    built.may_fail = any(map(_may_fail, root.walk()))
     around = _zone_properties(root, keys)
     for machine in built.all:
         machine.zone_properties = around.get(machine.name, {})
     return built
 
 
-def read_platform(path: str) -> ET.Element:
+def read_platform(path: str) -> Element:
     """Return the root of a platform file; raises BridgeError if it is none."""
-    where, remedy = path, "Give -p a SimGrid platform."
     try:
-        data = Path(path).read_bytes()
-        data.decode()  # whatever the file declares, SimGrid takes its bytes as they are
-        root = ET.fromstring(data)
-        if root.tag == "platform":
-            return root
+        root, _ = parse_xml(read_bytes(path))
+    except XmlError as error:
+        raise BridgeError(error.message, where=f"{path}:{error.line}", remedy=error.remedy) from None
+    if root.tag != "platform":
         what = f"its root is <{root.tag}>, not <platform>"
-    except OSError as error:
-        what = f"cannot be read: {error.strerror}"
-    except ET.ParseError as error:
-        what, where = f"is not XML: {error.msg}", ":".join(map(str, (path, *error.position)))
-    except (LookupError, ValueError) as error:
-        what, remedy = f"is not XML in UTF-8: {error}", "Save it as UTF-8."
-    raise BridgeError(what, where=where, remedy=remedy)
+        raise BridgeError(what, where=path, remedy="Give -p a SimGrid platform.")
+    return root
 
 
-def _zone_properties(root: ET.Element, keys: list[str]) -> dict[str, dict[str, str]]:
+def _may_fail(element: Element) -> bool:
+    """Whether an element lets a host or link fail, and come back."""
+    kind = element.attributes.get("kind", "HOST_AVAIL")
+    return "state_file" in element.attributes or (element.tag == "trace_connect" and kind.endswith("_AVAIL"))
+
+
+def _zone_properties(root: Element, keys: list[str]) -> dict[str, dict[str, str]]:
     """Return, for every host, the properties of the zones around it; an inner zone overrides an outer one."""
     found: dict[str, dict[str, str]] = {}
-    todo: list[tuple[ET.Element, dict[str, str]]] = [(root, {})]
+    todo: list[tuple[Element, dict[str, str]]] = [(root, {})]
     while todo:
         element, inherited = todo.pop()
-        name = element.get("id", "")
+        name = element.attributes.get("id", "")
         here = inherited | c_library.properties("zone", name, keys)
         found.update(dict.fromkeys(c_library.zone_hosts(name), here))
-        todo += [(child, here) for child in element if child.tag in _ZONES]
+        todo += [(child, here) for child in element.children if child.tag in _ZONES]
     return found
 
 

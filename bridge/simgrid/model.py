@@ -1,15 +1,26 @@
 """The state that all actors of one simulation share, and the files that record what happens to it."""
 
+import math
 from typing import Any
 
 from bridge.errors import BridgeError
 from bridge.simgrid import c_library, kernel
 from bridge.simgrid.kernel import Kernel, Part
 from bridge.simgrid.machines import COMPUTING, IDLE, UNAVAILABLE, Machines
-from bridge.simgrid.options import Options
+from bridge.simgrid.options import Options, say
 from bridge.simgrid.outputs import EnergyTable, JobsTable, PajeTrace, PstatesTable, StatesTable
 from bridge.simgrid.peer import Outbox, Peer
+from bridge.simgrid.sleeps import PRECISION_S
 from bridge.simgrid.workload import Event, Job, Workload
+
+#: Rounding errors that SimGrid's clock may have summed up by the end of a sleep, in its last place.
+_MOST_ULPS = 64
+
+
+_SHARED_ENERGY = (
+    "bridge simgrid: note: jobs had machines together; the consumed_energy of each job is all that its\n"
+    "machines consumed meanwhile, as in Batsim, so that they sum to more than the machines' own"
+)
 
 
 class Model:
@@ -28,6 +39,8 @@ class Model:
         self.workloads = {workload.name: workload for workload in workloads}
         self.kernel = run
         self.clock = run.clock
+        #: Whether messages take no time, so that only rounding tells two dates apart that are meant as one.
+        self._is_instant = _is_instant(machines.master.host)
         self.outbox = Outbox(self.clock)
         self.peer: Peer | None = None
         self.registration_finished = False
@@ -40,6 +53,8 @@ class Model:
         self.switch_requests = self.switched_machines = 0
         #: Least power (W) of a host with these wattages in this power state.
         self._wattmin: dict[tuple[str, int], float] = {}
+        #: Whether jobs had a machine together whose energy is told.
+        self._shared_energy = False
         self._closed = False
         prefix = options.export
         self.jobs_table = JobsTable(prefix)
@@ -58,10 +73,22 @@ class Model:
         for table in (self.states, self.energy, self.pstates, self.jobs_table):
             if table:
                 table.close()
+        if self._shared_energy:
+            say(_SHARED_ENERGY)
         if complete:
             waited, energy = self.peer.waited_s if self.peer else 0.0, self.energy_last - self.energy_first
             switches = self.switch_requests, self.switched_machines
             self.jobs_table.write_schedule(self.machines, waited, energy, switches)
+
+    def is_later(self, date: float, now: float) -> bool:
+        """Whether a date (s) is later than another one by more than SimGrid's clock may err."""
+        rounding = max(PRECISION_S, _MOST_ULPS * math.ulp(now)) if self._is_instant else 0.0
+        return date > now + rounding
+
+    def sleep_until(self, date: float) -> Part:
+        now = self.clock()
+        if self.is_later(date, now):
+            yield kernel.SLEEP, date - now
 
     def workload(self, name: str) -> Workload:
         if name not in self.workloads:
@@ -78,6 +105,7 @@ class Model:
         now = self.clock()
         for machine in self.machines.of(job.allocation):
             self.machines.set_state(machine, COMPUTING, now)
+            self._shared_energy |= self.options.energy and bool(machine.jobs)
             if self.paje and not machine.jobs:
                 self.paje.computing(machine.id, job.id, now)
             machine.jobs[job.id] = None
@@ -125,6 +153,12 @@ class Model:
             wattmin += known[key]
         self.energy.write(self.clock(), total, event, wattmin)
         return total
+
+
+def _is_instant(master: Any) -> bool:
+    """Whether a message of the master to itself takes less than SimGrid's precision."""
+    links, latency = master.route_to(master)
+    return bool(latency + max((1 / link.bandwidth for link in links), default=0.0) < PRECISION_S)
 
 
 def split_id(job_id: str) -> tuple[str, str]:

@@ -81,7 +81,8 @@ class JobsTable(Table):
         if job.state == REJECTED:
             self._line(f'{head},0,{REJECTED},,,,,,,,,"{job.metadata}"')
             return
-        waiting, end = job.start - job.subtime, job.start + job.runtime
+        waiting = round(job.start - job.subtime, 9) + 0.0  # never -0, where the clock is short of a date
+        end = job.start + job.runtime
         turnaround = end - job.subtime
         slowdown = turnaround / job.runtime
         for name, value in zip(_MEASURES, (waiting, turnaround, slowdown), strict=True):

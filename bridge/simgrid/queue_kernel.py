@@ -14,6 +14,7 @@ Parallel tasks need SimGrid itself: see :mod:`bridge.simgrid.simgrid_tasks`. Wit
 the platform.
 """
 
+import math
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -199,7 +200,8 @@ class QueueKernel:
                 message.latency = message.latency - span if message.latency > span else 0.0
                 if message.latency < PRECISION_S:
                     message.latency = 0.0
-                continue
+                if message.latency > 0 or message.remains > 0:
+                    continue
             message.remains -= message.rate * span
             if message.remains < _PRECISION_WORK:
                 self._messages.remove(message)
@@ -252,16 +254,18 @@ class QueueKernel:
         self._started += 1
         message.number = self._started
         message.latency, message.rate = latency, rate / message.size
+        if rate == math.inf:  # a route without links: there is nothing to pass but its latency
+            message.rate, message.remains = 1.0, 0.0
         self._messages.append(message)
 
     def _route(self, source: Any, target: Any) -> tuple[float, float]:
-        """Return the latency (s) and the rate (bytes/s) of messages between two hosts."""
+        """Return the latency (s) and the rate (bytes/s; infinite: no links) of messages between two hosts."""
         key = (source, target)
         if key not in self._routes:
             links, latency = source.route_to(target)
             limits = [link.bandwidth for link in links]
-            limits += [_TCP_GAMMA / (2 * latency)] if latency > 0 else []
-            self._routes[key] = (latency, min(limits, default=float("inf")))
+            limits += [_TCP_GAMMA / (2 * latency)] if links and latency > 0 else []
+            self._routes[key] = (latency, min(limits, default=math.inf))
         return self._routes[key]
 
     def _arrive(self, message: _Message) -> None:
@@ -311,11 +315,12 @@ class QueueKernel:
             assert self._tasks is not None
             self._started += 1
             task.number, task.thread = self._started, thread
-            if any(task.amounts[1]) or any(task.amounts[2]):
+            idle = self._time_without_work(*task.amounts)
+            if idle is None:
                 task.handle = self._tasks.start(*task.amounts)
                 self._running[task.handle] = task
-            else:  # nothing to do: over before any message arrives, but after other actors had their turn
-                self._sleeps.add(self._now, 0.0, task.number, partial(self._task_done, task))
+            else:  # over before any message arrives, but after other actors had their turn
+                self._sleeps.add(self._now, idle, task.number, partial(self._task_done, task))
 
         def wait() -> Any:
             thread.waits = None
@@ -324,6 +329,19 @@ class QueueKernel:
             return _LATER
 
         return [wait, start]
+
+    def _time_without_work(self, hosts: list[Any], flops: list[float], sizes: list[float]) -> float | None:
+        """Return how long (s) a task takes that neither computes nor uses a link; None if it does."""
+        if any(flops):
+            return None
+        longest = 0.0
+        for i, size in enumerate(sizes):
+            if size > 0:
+                latency, rate = self._route(*(hosts[k] for k in divmod(i, len(hosts))))
+                if rate != math.inf:
+                    return None
+                longest = max(longest, latency)
+        return longest
 
     def _task_done(self, task: _Task) -> None:
         task.handle = None

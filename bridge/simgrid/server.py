@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bridge.errors import BridgeError, placed
-from bridge.simgrid import kernel
+from bridge.simgrid import failures, kernel
 from bridge.simgrid.decisions import ask_actor
-from bridge.simgrid.execution import job_actor, killer_actor
+from bridge.simgrid.execution import job_actor, killer_actor, stillborn_actor
 from bridge.simgrid.kernel import Actor, Part, tell
 from bridge.simgrid.machines import COMPUTATION_PSTATE, COMPUTE, COMPUTING, IDLE, STORAGE, UNAVAILABLE
 from bridge.simgrid.model import Model
@@ -211,7 +211,7 @@ class Server:
 
     def on_call_me_later(self, target: float) -> Part:
         now = self.model.clock()
-        if not target > now:
+        if not self.model.is_later(target, now):
             what = f"the call at {target:f} lies in the past: it is {now:f}"
             raise BridgeError(what, remedy="Ask for a later date.")
         self.waiting += 1
@@ -254,8 +254,13 @@ class Server:
         self.running += 1
         self._check_machines(job, allocation)
         self._check_size(job, allocation)
-        host = self.model.machines.all[allocation.machines[0]].host
-        handle = yield kernel.SPAWN, f"job_{job.id}", host, job_actor(self.model, job, allocation, True)
+        machines, ids = self.model.machines, allocation.machines
+        host, actor = machines.all[ids[0]].host, job_actor(self.model, job, allocation, True)
+        if machines.failed(ids):
+            host, actor = machines.master.host, stillborn_actor(self.model, job, allocation)
+        elif machines.may_fail:
+            yield from failures.guard(self.model, job, ids)
+        handle = yield kernel.SPAWN, f"job_{job.id}", host, actor
         job.actors.append(handle)
 
     def _check_machines(self, job: Job, allocation: Allocation) -> None:

@@ -13,7 +13,15 @@ from typing import Any
 import simgrid
 
 from bridge.simgrid import c_library, kernel
-from bridge.simgrid.kernel import CANCELLED, DONE, TIMED_OUT, Actor, killed_while_sending
+from bridge.simgrid.kernel import (
+    BROKEN,
+    CANCELLED,
+    DONE,
+    TIMED_OUT,
+    Actor,
+    killed_while_sending,
+    message_lost,
+)
 from bridge.simgrid.machines import Machine
 
 #: Up to so many machines are asked for their energy one by one, as Batsim does, which lets other actors of
@@ -28,10 +36,13 @@ class SimGridKernel:
         engine: simgrid.Engine with its platform loaded.
         fail: called, in the thread of the actor, with the exception that an actor raised; must not return.
         pin: keep the process on one of its processors, which one depending on its number.
+        may_fail: whether the platform says of hosts or links when they fail.
     """
 
-    def __init__(self, engine: Any, fail: Callable[[BaseException], None], pin: bool) -> None:
-        self._engine, self._fail, self._pin = engine, fail, pin
+    def __init__(
+        self, engine: Any, fail: Callable[[BaseException], None], pin: bool, may_fail: bool = False
+    ) -> None:
+        self._engine, self._fail, self._pin, self._may_fail = engine, fail, pin, may_fail
         self._library = c_library.simgrid_library()
         #: Actors by name, until their threads take them over.
         self._bodies: dict[str, Actor] = {}
@@ -43,6 +54,7 @@ class SimGridKernel:
     _do_compute = staticmethod(simgrid.this_actor.execute)
     _do_exec = staticmethod(simgrid.this_actor.exec_init)
     _do_kill = staticmethod(methodcaller("kill"))
+    _do_join = staticmethod(methodcaller("join"))
     _do_cancel = staticmethod(methodcaller("cancel"))
     _do_remaining = staticmethod(attrgetter("remaining_ratio"))
 
@@ -89,14 +101,17 @@ class SimGridKernel:
     # doing that here too.
 
     def _do_put(self, mailbox: str, message: Any, size: int = 1) -> None:
-        simgrid.Mailbox.by_name(mailbox).put(message, size)
+        try:
+            simgrid.Mailbox.by_name(mailbox).put(message, size)
+        except simgrid.NetworkFailureException:
+            raise message_lost() from None
 
     def _do_get(self, mailbox: str, timeout: float | None) -> Any:
         if timeout is None:
             try:
                 return simgrid.Mailbox.by_name(mailbox).get()
             except simgrid.NetworkFailureException:
-                raise killed_while_sending() from None
+                raise (message_lost() if self._may_fail else killed_while_sending()) from None
         comm, slot = simgrid.Mailbox.by_name(mailbox).get_async()
         try:
             comm.wait_for(timeout)
@@ -118,6 +133,8 @@ class SimGridKernel:
             return TIMED_OUT
         except simgrid.CancelException:
             return CANCELLED
+        except (simgrid.HostFailureException, simgrid.NetworkFailureException):
+            return BROKEN
         return DONE
 
     def _do_set_pstate(self, host: Any, pstate: int) -> None:

@@ -37,7 +37,7 @@ def run(options: Options) -> int:
     limit = min(filter(lambda most: most > 0, (options.mmax, by_workload)), default=0)
     found = machines.load(engine, options, limit)
     ending = _Ending()
-    model = Model(options, found, workloads, lists, _kernel(engine, options, workloads, ending))
+    model = Model(options, found, workloads, lists, _kernel(engine, found, options, workloads, ending))
     ending.model = model
     ending.on_signals()
     _start(model)
@@ -83,18 +83,20 @@ def use_queue(options: Options, workloads: list[Workload]) -> tuple[bool, bool]:
 def _varies(platform: str) -> bool:
     """Whether resources of the platform change over time (profiles or traces of speed, bandwidth, state)."""
     return any(
-        element.tag.startswith("trace") or any(key.endswith("_file") for key in element.attrib)
-        for element in machines.read_platform(platform).iter()
+        element.tag.startswith("trace") or any(key.endswith("_file") for key in element.attributes)
+        for element in machines.read_platform(platform).walk()
     )
 
 
-def _kernel(engine: Any, options: Options, workloads: list[Workload], ending: "_Ending") -> Kernel:
+def _kernel(
+    engine: Any, found: machines.Machines, options: Options, workloads: list[Workload], ending: "_Ending"
+) -> Kernel:
     from bridge.simgrid.simgrid_kernel import SimGridKernel
     from bridge.simgrid.simgrid_tasks import SimGridTasks
 
     queue, tasks = use_queue(options, workloads)
     if not queue:
-        return SimGridKernel(engine, ending.fail, options.pin)
+        return SimGridKernel(engine, ending.fail, options.pin, found.may_fail)
     return QueueKernel(SimGridTasks(engine) if tasks else None)
 
 
@@ -121,7 +123,7 @@ def submitter(model: Model, what: str, items: list[Any], time_of: Callable[[Any]
     due: list[Any] = []
     while items:
         item = items.pop()
-        if time_of(item) > date:
+        if model.is_later(time_of(item), date):
             if due:
                 yield tell(what, due)
                 due = []

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bridge.dialects.profile_names import of_workload
 from bridge.errors import BridgeError, placed
 from bridge.simgrid import profile_types
 from bridge.simgrid.options import read_text
@@ -47,6 +48,8 @@ class Job:
     #: How far it is: :class:`bridge.simgrid.execution.Step`.
     task: Any = None
     actors: list[Any] = field(default_factory=list)
+    #: See :mod:`bridge.simgrid.failures`.
+    guards: list[Any] = field(default_factory=list)
     #: The id by which the decision process knows it.
     id: str = field(init=False)
 
@@ -124,7 +127,9 @@ def load(name: str, path: str) -> Workload:
         workload.nb_res = given.integer("nb_res")
         if workload.nb_res <= 0:
             raise BridgeError("'nb_res' is not positive")
-        described, listed = given.mapping("profiles"), given.array("jobs")
+        given.mapping("profiles"), given.array("jobs")
+        content = of_workload(given.given)
+        described, listed = content["profiles"], content["jobs"]
         for key, description in described.items():
             workload.profiles[key] = profile_types.from_json(key, description, Path(workload.file).parent)
         for description in listed:

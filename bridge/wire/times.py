@@ -17,12 +17,12 @@ def micro(seconds: object) -> int:
     """
     if type(seconds) is int:
         if seconds.bit_length() > 64:
-            raise ValueError("a number of more than 64 bits is not a time")
+            raise _beyond("a number of more than 64 bits")
         time = seconds * MICRO
     elif isinstance(seconds, (Decimal, float)):
         exact = seconds if isinstance(seconds, Decimal) else Decimal(repr(seconds))
         if not exact.is_finite() or exact.adjusted() > 12:
-            raise ValueError(f"{shortened(str(seconds))} s is not a time")
+            raise _beyond(f"{shortened(str(seconds))} s")
         scaled = exact.scaleb(6)
         time = int(scaled)
         if time != scaled:
@@ -30,8 +30,12 @@ def micro(seconds: object) -> int:
     else:
         raise ValueError(f"{seconds!r} is not a number")
     if not -LATEST <= time <= LATEST:
-        raise ValueError(f"{seconds} s is not a time")
+        raise _beyond(f"{seconds} s")
     return time
+
+
+def _beyond(number: str) -> ValueError:
+    return ValueError(f"{number} is not a time: times are within {LATEST // MICRO} s of 0")
 
 
 def text_of(time: int) -> str:

@@ -16,6 +16,7 @@ from bridge import files
 from bridge.dialects.profile_names import Profile, of_workload, spread, to_file, unlike
 from bridge.errors import BridgeError
 from bridge.wire.jsontext import shortened
+from bridge.workload.batsim_profiles import delays
 from bridge.workload.columns import complete
 from bridge.workload.ids import of_texts
 from bridge.workload.rules import KEEP, Walltime
@@ -195,7 +196,8 @@ def _sizes(jobs: list[dict[str, Any]], made: Mapping[str, Profile]) -> dict[str,
 
 
 def read_batsim(path: str | Path) -> Workload:
-    """Read a Batsim workload: run times come from delay profiles, or else from a job's field ``run``.
+    """Read a Batsim workload: run times come from delay profiles, else from a job's field ``run``, else from
+    profiles that are composed of delays.
 
     The job's other fields become columns under their names. Ids are the file's own, texts where not all are
     whole numbers. Users, groups, executables, queues and partitions that are text are numbered from 1, and
@@ -205,7 +207,8 @@ def read_batsim(path: str | Path) -> Workload:
     path = Path(path)
     content = _load(path)
     jobs, profiles = content["jobs"], content["profiles"]
-    rows = [_row(job, n, profiles, path) for n, job in enumerate(jobs)]
+    composed = delays(profiles)
+    rows = [_row(job, n, profiles, composed, path) for n, job in enumerate(jobs)]
     if not rows:
         raise BridgeError("the workload has no job", where=str(path), remedy="Check what wrote it.")
     names = dict.fromkeys(name for row in rows for name in row)
@@ -254,7 +257,9 @@ def _capacity(content: dict[str, Any], path: Path) -> dict[str, int]:
         raise BridgeError(what, where=str(path), remedy="Mend the file.") from None
 
 
-def _row(job: object, n: int, profiles: dict[str, Any], path: Path) -> dict[str, Any]:
+def _row(
+    job: object, n: int, profiles: dict[str, Any], composed: Mapping[str, float], path: Path
+) -> dict[str, Any]:
     """Return one job's fields under the names of its columns."""
     place = f"{path}, job number {n + 1}"
     if not isinstance(job, dict):
@@ -271,7 +276,8 @@ def _row(job: object, n: int, profiles: dict[str, Any], path: Path) -> dict[str,
     row |= {"job_id": str(job["id"]), "submit": job["subtime"]}
     row |= {name: job.get(name, job["res"]) for name in ("procs", "req_procs")}
     row["req_time"] = job.get("req_time", job.get("walltime", -1))
-    row["run"] = profile.get("delay", -1) if profile.get("type") == "delay" else job.get("run", -1)
+    stated = composed.get(job["profile"], -1)
+    row["run"] = profile.get("delay", -1) if profile.get("type") == "delay" else job.get("run", stated)
     return row
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bridge.cache import cache_root, shipped
 from bridge.config import read_toml
 from bridge.errors import BridgeError
-from bridge.files import stem
+from bridge.files import is_there, stem
 
 if TYPE_CHECKING:
     from bridge.workload.table import Workload
@@ -92,14 +92,14 @@ def resolve(name_or_path: str | Path) -> Path:
     A log in the folder ``$BRIDGE_TRACES`` is found by its file name, with or without ``.swf.gz``.
     """
     path = Path(name_or_path)
-    if path.exists():
+    if is_there(path):
         return path
     text = str(name_or_path)
     if text in bundled():
         return bundled()[text]
     if (traces := os.environ.get("BRIDGE_TRACES")) and path.name == text:
         for own in (Path(traces) / text, Path(traces) / f"{text}.swf.gz"):
-            if own.is_file():
+            if is_there(own, Path.is_file):
                 return own
     if path.name != text or path.suffix in (".csv", ".parquet", ".json"):
         raise BridgeError("no such file", where=text, remedy=f"Check the path.{_there(path)}")

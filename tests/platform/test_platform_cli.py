@@ -26,7 +26,7 @@ def run(*arguments: str | Path) -> Result:
 
 def test_check_prints_place_code_and_remedy() -> None:
     path = CORPUS / "bad_wattage_missing.xml"
-    result = run("check", path)
+    result = run("check", "--energy", path)
     assert result.exit_code == 1
     assert result.output.splitlines()[0] == (
         f"{path}:6: error: host 'master_host' (master) has no wattage, others have: -E stops or counts 0 W "
@@ -34,6 +34,13 @@ def test_check_prints_place_code_and_remedy() -> None:
     )
     assert result.output.splitlines()[1].startswith('  Add <prop id="wattage_per_state"')
     assert result.output.splitlines()[-1] == "1 error, 0 warnings, 0 notes"
+
+
+def test_what_only_energy_needs_is_a_warning_without_it() -> None:
+    result = run("check", CORPUS / "bad_wattage_missing.xml", CORPUS / "bad_wattage_format.xml")
+    assert result.exit_code == 0
+    assert ":6: warning: host 'master_host' (master) has no wattage" in result.output
+    assert result.output.splitlines()[-1] == "0 errors, 2 warnings, 0 notes"
 
 
 def test_check_is_content_with_warnings() -> None:
@@ -176,9 +183,9 @@ def test_try() -> None:
 
 
 def test_try_refuses_what_the_check_refuses() -> None:
-    result = run("try", CORPUS / "bad_wattage_missing.xml")
+    result = run("try", CORPUS / "bad_speed_zero.xml")
     assert isinstance(result.exception, BridgeError)
-    assert "wattage-missing" in str(result.exception)
+    assert "speed-zero" in str(result.exception)
 
 
 def test_the_command_starts_without_heavy_imports() -> None:

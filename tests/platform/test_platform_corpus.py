@@ -11,7 +11,7 @@ from platform_helpers import CORPUS, SHIPPED
 from simgrid_here import needs_simgrid
 
 from bridge.errors import BridgeError
-from bridge.platform.check import check_platform
+from bridge.platform.check import check_platform, require_sound
 from bridge.platform.findings import CATALOGUE, ORDER, findings_of_simgrid
 from bridge.platform.read import read_platform
 
@@ -25,7 +25,7 @@ def test_every_file_has_expectations() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_findings_are_exactly_these(name: str) -> None:
-    found = check_platform(CORPUS / name)
+    found = check_platform(CORPUS / name, energy=True)
     assert [[f.line, f.severity, f.code] for f in found] == EXPECTED[name]["findings"]
     worst = min((ORDER[f.severity] for f in found), default=3)
     if not name.startswith("good"):  # the name of a file says how bad it is
@@ -41,6 +41,14 @@ def test_reading_accepts_what_has_no_error(name: str) -> None:
     assert read_platform(CORPUS / name).compute
 
 
+def test_a_master_without_wattage_is_an_error_with_energy_only() -> None:
+    path = CORPUS / "bad_wattage_missing_master.xml"
+    assert [f.severity for f in check_platform(path) if f.code == "wattage-missing"] == ["warning"]
+    assert require_sound(path)
+    with pytest.raises(BridgeError, match="has no wattage"):
+        require_sound(path, energy=True)
+
+
 def test_reading_refuses_with_file_and_line() -> None:
     with pytest.raises(BridgeError) as caught:
         read_platform(CORPUS / "bad_route_link.xml")
@@ -51,7 +59,8 @@ def test_reading_refuses_with_file_and_line() -> None:
 def test_every_code_of_the_lint_is_in_the_corpus() -> None:
     """No rule without an example."""
     folder = Path(__file__).parents[2] / "bridge" / "platform"
-    source = "".join(path.read_text() for path in [*folder.glob("*.py"), folder / "simgrid.toml"])
+    scanner = folder.parent / "wire" / "platform_xml.py"
+    source = "".join(path.read_text() for path in [*folder.glob("*.py"), scanner, folder / "simgrid.toml"])
     unused = [
         key for key in CATALOGUE if f'"{key}"' not in source and f'"{key.partition("/")[0]}' not in source
     ]

@@ -3,8 +3,9 @@
 import pytest
 
 from bridge.platform import units
-from bridge.platform.scan import Element
+from bridge.platform.schema import ATTRIBUTES, REMOVED
 from bridge.platform.values import Values
+from bridge.wire.platform_xml import TAGS, Element
 
 
 @pytest.mark.parametrize(
@@ -75,3 +76,7 @@ def test_numbers_for_people() -> None:
     assert units.human(6.4e8, "flop/s") == "640 Mflop/s"
     assert units.human_time(2e-6) == "2 us"
     assert units.human_time(0) == "0 s"
+
+
+def test_the_scanner_and_the_schema_know_the_same_tags() -> None:
+    assert {*ATTRIBUTES, *REMOVED} == TAGS

@@ -46,8 +46,8 @@ def write_platform(path: Path, management: str) -> None:
 
 
 def write_workload(path: Path, draw: random.Random, kind: str, jobs: int) -> None:
-    """Write random jobs. Sleeping ones use any times; the others only sums of halves, which floats hold
-    exactly."""
+    """Write random jobs. Sleeping ones use any times; working ones only sums of halves, which floats hold
+    exactly; mixed ones work for any time, and several are submitted at one date."""
     if kind == "sleeping":
         profiles: dict[str, Any] = {
             "a": {"type": "delay", "delay": 3.3},
@@ -57,6 +57,14 @@ def write_workload(path: Path, draw: random.Random, kind: str, jobs: int) -> Non
             "s": {"type": "send", "msg": {"k": 1.5}, "sleeptime": 0.1},
         }
         times = [0.1 * i for i in range(40)]
+    elif kind == "mixed":
+        profiles = {
+            "a": {"type": "parallel_homogeneous", "cpu": draw.uniform(1e9, 9e9), "com": 0},
+            "b": {"type": "parallel_homogeneous", "cpu": draw.uniform(1e9, 9e9), "com": 64e6},
+            "c": {"type": "composed", "repeat": 2, "seq": ["a", "d"]},
+            "d": {"type": "delay", "delay": round(draw.uniform(1, 9), 3)},
+        }
+        times = [round(draw.uniform(0, 90), 3) for _ in range(jobs // 3)]
     else:
         profiles = {
             "a": {"type": "parallel_homogeneous", "cpu": 2e9, "com": 0},
@@ -142,3 +150,19 @@ def test_same_simulation(tmp_path: Path, kind: str, management: str, seed: int) 
     queue, threads = (simulate(tmp_path, kernel, seed) for kernel in ("queue", "simgrid"))
     assert threads[1:3] == (0, "")
     assert queue == threads
+
+
+# Were rounding errors of the clock (1e-15 s) not forgiven, SimGrid's kernel would split some of these.
+@pytest.mark.parametrize("seed", [0, 2])
+def test_jobs_of_one_date_come_in_one_message(tmp_path: Path, seed: int) -> None:
+    write_platform(tmp_path / "p.xml", "clean")
+    write_workload(tmp_path / "w.json", random.Random(seed), "mixed", 60)
+    queue, threads = (simulate(tmp_path, kernel, seed) for kernel in ("queue", "simgrid"))
+    assert queue == threads
+    dates = [
+        [event["data"]["job"]["subtime"] for event in message["events"] if event["type"] == "JOB_SUBMITTED"]
+        for message in threads[0]
+    ]
+    apart = [date for message in dates for date in set(message)]
+    assert len(apart) == len(set(apart))
+    assert max(map(len, dates)) > 1

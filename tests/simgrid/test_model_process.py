@@ -212,8 +212,8 @@ def test_illegal_executions_are_refused(folder: Path, data: dict[str, Any], word
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        (("</zone>", ""), "is not XML"),
-        (("<platform", "<plan"), "is not XML"),
+        (("</zone>", ""), "not well-formed XML: mismatched tag, </zone> is expected"),
+        (("<platform", "<plan"), "not well-formed XML: mismatched tag, </plan> is expected"),
         (("master_host", "boss"), "no master host"),
         (('value="7"/>', 'value="7"/><prop id="role" value="king"/>'), "king"),
         (('id="n1" speed="2Gf"', 'id="n1" speed="0f"'), "n1"),

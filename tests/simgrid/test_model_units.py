@@ -338,6 +338,10 @@ def test_the_queue_is_taken_where_it_is_exact_or_the_workload_large(tmp_path: Pa
         taken(D, 1, "-E", "--kernel", "queue")
 
 
+#: Declared to be in an encoding of which SimGrid takes no notice.
+PLATFORM = (
+    '<?xml version="1.0" encoding="iso-8859-1"?><platform version="4.1"><!-- é --><zone id="z"/></platform>'
+)
 HUGE = "1" + "0" * 400
 FINE = '{"id": "a", "subtime": 0, "res": 1, "profile": "d"}'
 WORKLOAD = '{"nb_res": 4, "jobs": [%s], "profiles": {"d": {"type": "delay", "delay": 1}%s}}'
@@ -390,16 +394,29 @@ def test_any_bytes_are_no_workload_events_or_platform(data: bytes) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '<?xml version="1.0" encoding="latin-1"?><platform version="4.1">\xe9</platform>'.encode("latin-1"),
         '<?xml version="1.0" encoding="utf-16"?><platform version="4.1"/>'.encode("utf-16"),
-        b'<?xml version="1.0" encoding="nonsense"?><platform version="4.1"/>',
+        b'<?xml version="1.0"?><platform version="4.1"><zone/></platforms>',
         b"<platform>" * 100_000,
+        b"<platform>&undefined;</platform>" * 2,
+        b"<zone/>",
     ],
 )
-def test_a_platform_that_is_no_utf8_xml_is_refused(tmp_path: Path, text: bytes) -> None:
+def test_what_is_no_platform_is_refused(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "p.xml").write_bytes(text)
-    with pytest.raises(BridgeError, match="is not XML"):
+    with pytest.raises(BridgeError) as refusal:
         machines.read_platform(str(tmp_path / "p.xml"))
+    assert refusal.value.where.startswith(f"{tmp_path}/p.xml") and refusal.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text", [PLATFORM.encode("latin-1"), b"\n" + PLATFORM.encode(), b"<!-- a -- b -->" + PLATFORM.encode()]
+)
+def test_the_platform_is_read_as_simgrid_reads_it(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "p.xml").write_bytes(text)
+    assert [element.tag for element in machines.read_platform(str(tmp_path / "p.xml")).walk()] == [
+        "platform",
+        "zone",
+    ]
 
 
 @pytest.mark.parametrize("pstates", ["\u00b2:1:2", "9" * 5000 + ":1:2", "0:1", "0:1:3", "-1:1:2", "0:0:1"])

@@ -32,6 +32,14 @@ def test_a_number_too_long_to_be_written_is_refused_all_the_same() -> None:
         times.micro(10**5000)
 
 
+def test_a_number_beyond_all_times_is_told_the_limit() -> None:
+    limit = "is not a time: times are within 92000000000 s of 0"
+    for late in (92_000_000_001, Decimal("92000000000.000001"), Decimal("10000000000001"), -92_000_000_001):
+        with pytest.raises(ValueError, match=f"^{late} s {limit}$"):
+            times.micro(late)
+    assert times.micro(92_000_000_000) == times.LATEST
+
+
 @given(st.integers(0, times.LATEST))
 def test_times_come_back_exactly(time: int) -> None:
     assert times.micro(Decimal(times.text_of(time))) == time

@@ -119,6 +119,41 @@ def test_a_profile_without_a_fixed_time_leaves_the_run_unknown(written: Written)
 
 
 @pytest.mark.parametrize(
+    ("profiles", "run"),
+    [
+        ({"p": {"type": "composed", "repeat": 3, "seq": ["d7", "d7"]}}, 42),
+        (
+            {
+                "p": {"type": "composed", "seq": ["q", "d7"]},
+                "q": {"type": "composed", "repeat": 2, "seq": ["d7"]},
+            },
+            21,
+        ),
+        (
+            {"p": {"type": "composed", "seq": ["d7", "c"]}, "c": {"type": "parallel_homogeneous", "cpu": 1}},
+            -1,
+        ),
+        ({"p": {"type": "composed", "seq": ["p", "d7"]}}, -1),
+        ({"p": {"type": "composed", "repeat": "3", "seq": ["d7"]}}, -1),
+        ({"p": {"type": "composed", "seq": ["d7", 7]}}, -1),
+    ],
+)
+def test_what_is_composed_of_delays_takes_their_sum(
+    written: Written, profiles: dict[str, object], run: int
+) -> None:
+    described = {"d7": {"type": "delay", "delay": 7}, **profiles}
+    jobs = [{**JOB, "profile": "p"}, {**JOB, "id": "2", "profile": "p", "run": 5}]
+    assert read_batsim(written({"jobs": jobs, "profiles": described})).jobs["run"].tolist() == [run, 5]
+
+
+def test_profiles_within_profiles_are_read_once_each(written: Written) -> None:
+    described: dict[str, object] = {"p0": {"type": "delay", "delay": 1}}
+    described |= {f"p{i}": {"type": "composed", "seq": [f"p{i - 1}"] * 2} for i in range(1, 41)}
+    log = read_batsim(written({"jobs": [{**JOB, "profile": "p40"}], "profiles": described}))
+    assert log.jobs["run"].tolist() == [2**40]
+
+
+@pytest.mark.parametrize(
     ("rows", "what", "job"),
     [
         (((1, 0, 10, 1, -1), (2, 0, 0, 1, -1)), "no positive run time", 2),

@@ -80,9 +80,9 @@ def read_inputs(paths: Sequence[Path]) -> Material:
             raise BridgeError("is given twice", where=str(path), remedy="Name every input once.")
     made = Material()
     for path, name in zip(paths, names_of(paths), strict=True):
-        if path.is_dir():
+        if files.is_there(path, Path.is_dir):
             _read_folder(path, name, made)
-        elif path.is_file():
+        elif files.is_there(path, Path.is_file):
             _read_file(path, name, made)
         else:
             raise BridgeError("no such file or folder", where=str(path), remedy=ACCEPTED)
@@ -157,7 +157,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     if not isinstance(agent, dict):
         raise BridgeError("is no JSON object", where=str(folder / "agent.json"))
     evaluation, path = None, folder / "evaluation.json"
-    if path.is_file():
+    if files.is_there(path, Path.is_file):
         document = files.read_json(path)
         if not holds(document, "values"):
             remedy = "`bridge evaluate --json` makes one."
@@ -174,7 +174,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 def _table(path: Path, needed: Collection[str], numbers: Collection[str]) -> pd.DataFrame | None:
     """Return a Parquet table, None if there is no such file."""
-    if not path.is_file():
+    if not files.is_there(path, Path.is_file):
         return None
     frame, _ = files.read_parquet(path)
     for column in (*needed, *numbers):

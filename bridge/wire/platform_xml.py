@@ -1,4 +1,4 @@
-"""XML as SimGrid itself reads it: elements with their lines from a file that its own small parser would take.
+"""Platform files as SimGrid itself reads them: elements with their lines, by the rules of its own parser.
 
 That parser is no general one. It refuses what XML allows (a byte-order mark, UTF-16, any document type but
 SimGrid's, every entity but the five of XML and numbers), and takes what XML forbids (`--` in comments, white
@@ -8,11 +8,10 @@ space before `<?xml`, attributes without space between them). So this module rea
 import bisect
 import dataclasses
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from bridge.errors import BridgeError
-from bridge.platform.schema import ATTRIBUTES, REMOVED
 
 #: Larger files are not platform descriptions (SimGrid itself would need minutes).
 MAX_BYTES = 256 * 1024 * 1024
@@ -44,8 +43,15 @@ _SPURIOUS = re.compile(rf"&(?!{_ENTITY[1:]})")
 _PROFILE = re.compile(rf"((?>(?:[^<&\]]++|\](?!\]>)|{_ENTITY}|{_COMMENT}|{_PI}|{_CDATA})*))</trace{_S}*>")
 _PROFILE_MARKUP = re.compile(rf"{_COMMENT}|{_PI}|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _FIVE = {"amp": "&", "lt": "<", "gt": ">", "apos": "'", "quot": '"'}
-#: Tags by length: SimGrid's parser takes the longest that fits and needs no space before the first attribute.
-_TAGS = sorted([*ATTRIBUTES, *REMOVED], key=len, reverse=True)
+_TAGS = """
+    platform config prop zone AS host disk host_link cluster cabinet peer router backbone link route
+    bypassRoute zoneRoute ASroute bypassZoneRoute bypassASroute link_ctn trace trace_connect actor process
+    argument random model_prop storage storage_type mount include
+"""
+#: All tags that SimGrid's parser has a name for.
+TAGS = frozenset(_TAGS.split())
+#: By length: SimGrid's parser takes the longest that fits and needs no space before the first attribute.
+_LONGEST_FIRST = sorted(TAGS, key=len, reverse=True)
 
 
 @dataclasses.dataclass(slots=True)
@@ -70,13 +76,24 @@ class Element:
     text_line: int = 0
     profile: str = ""
 
+    def walk(self) -> Iterator["Element"]:
+        """This element and all inside it, in the order of the document."""
+        stack = [self]
+        while stack:
+            yield (element := stack.pop())
+            stack += reversed(element.children)
+
 
 class XmlError(Exception):
-    """Not a readable platform file: the line, and the finding with its words."""
+    """Not a readable platform file: the line, the code of the finding, what is wrong and the remedy."""
 
-    def __init__(self, line: int, key: str, **words: Any) -> None:
-        super().__init__(key)
-        self.line, self.key, self.words = line, key, {"doctype": DOCTYPE, **words}
+    def __init__(self, line: int, key: str, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.line, self.key, self.message, self.remedy = line, key, message, remedy
+
+
+_ENCODING = "the file begins with a byte-order mark or is UTF-16", "Save it as UTF-8."
+_PLAIN = f"Write the text out; the document type is just {DOCTYPE}."
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -126,7 +143,7 @@ class _Scanner:
         return bisect.bisect_left(self.newlines, at) + 1
 
     def error(self, at: int, message: str, remedy: str = "Mend the XML at this place.") -> XmlError:
-        return XmlError(self.line(at), "xml-syntax", message=message, remedy=remedy)
+        return XmlError(self.line(at), "xml-syntax", message, remedy)
 
     def skip(self, at: int) -> int:
         """Past white space, comments and processing instructions."""
@@ -142,7 +159,7 @@ class _Scanner:
         """Offset of the root element, and whether SimGrid's document type stands before it."""
         text = self.text
         if text[:1] in ("\ufeff", "\0") or text.startswith(("\\xff\\xfe", "\\xfe\\xff")) or text[1:2] == "\0":
-            raise XmlError(1, "xml-encoding")
+            raise XmlError(1, "xml-encoding", *_ENCODING)
         found = _BEFORE.match(text)
         assert found is not None
         at = found.end()
@@ -161,8 +178,10 @@ class _Scanner:
         if (other := _OTHER_DECLARATION.match(text, at)) is None:
             raise self.error(at, "not well-formed XML before the first element")
         if "[" in other[0]:
-            raise XmlError(self.line(at), "xml-entity", what="a document type with declarations of its own")
-        raise XmlError(self.line(at), "doctype-missing/other")
+            message = "a document type with declarations of its own is refused"
+            raise XmlError(self.line(at), "xml-entity", message, _PLAIN)
+        message = "this is not SimGrid's document type"
+        raise XmlError(self.line(at), "doctype-missing/other", message, f"Write {DOCTYPE}.")
 
     def tag(self, at: int) -> tuple[str, int]:
         """The tag that begins at `at`, and the offset behind its name."""
@@ -170,8 +189,8 @@ class _Scanner:
         if found is None:
             raise self.error(at, "not well-formed XML: invalid token")
         name = found[1]
-        if name not in ATTRIBUTES and _GLUED.match(self.text, found.end()):
-            for tag in _TAGS:
+        if name not in TAGS and _GLUED.match(self.text, found.end()):
+            for tag in _LONGEST_FIRST:
                 if name.startswith(tag):
                     return tag, at + 1 + len(tag)
         return name, found.end()
@@ -195,7 +214,7 @@ class _Scanner:
             if "&" in raw:
                 if (spurious := _SPURIOUS.search(raw)) is not None:
                     line = self.line(found.start(quoted) + spurious.start())
-                    raise XmlError(line, "xml-entity", what="an undefined entity")
+                    raise XmlError(line, "xml-entity", "an undefined entity is refused", _PLAIN)
                 element.escaped.add(name)
             if name in element.attributes:
                 element.repeated.add(name)
