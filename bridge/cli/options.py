@@ -14,6 +14,7 @@ from bridge.config.options import Rule, group, options, typed
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed, Experiment, policy_fields
 from bridge.fast.setup import Setup
+from bridge.files import is_there
 from bridge.plugins import Typed
 from bridge.policy_name import parse_policy, typed_policy
 from bridge.pool.settings import ALIASES, Options, Settings

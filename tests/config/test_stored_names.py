@@ -1,4 +1,4 @@
-"""Stored names of settings' fields (`Of.key`) stand in files, records, digests and options; code has its own."""
+"""Stored names of fields (`Of.key`) stand in files, records, digests and options; code has its own."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
