@@ -1,4 +1,4 @@
-"""CQSim and the SchedGym family from a log's records to starts, in plain Python, written from their rules alone.
+"""CQSim and the SchedGym family in plain Python, from a log's records to starts, written from their rules.
 
 Unlike `reference`, which gets prepared jobs, these read records: what is dropped, repaired and believed is
 decided here, too. Nothing of bridge is imported. Times are whole seconds.
