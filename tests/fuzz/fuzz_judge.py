@@ -1,4 +1,4 @@
-"""What a reader may do with an input: give a value, or one `BridgeError` that can be shown; soon, silently."""
+"""What a reader may do with an input: give a value, or one `BridgeError` to show; soon, and silently."""
 
 import signal
 import traceback
@@ -76,7 +76,7 @@ def complaint(reader: Reader, data: bytes, folder: Path, limit: float = LIMIT) -
     return ""
 
 
-def reduced(reader: Reader, data: bytes, folder: Path, tries: int = 400) -> bytes:
+def reduced(reader: Reader, data: bytes, folder: Path, tries: int = 200) -> bytes:
     """Return a smaller input with the same complaint: lines, then parts that are left out."""
     fault = complaint(reader, data, folder)
     if fault.startswith("Hang"):

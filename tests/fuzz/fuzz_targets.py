@@ -1,4 +1,4 @@
-"""What is fuzzed: every reader of files, names and frames, and the form of its inputs. Seeds: `seeds/NAME`."""
+"""What is fuzzed: every reader of files, names and frames; the seeds of its inputs: `seeds/NAME`."""
 
 import io
 import json
@@ -38,7 +38,7 @@ from bridge.pool.jobset import read_vasp, write_vasp
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.estimators import estimate
 from bridge.scheduler.order import compile_feature
-from bridge.scheduler.protocol import Policy, protocol
+from bridge.scheduler.protocol import Policy, Protocol, protocol
 from bridge.simgrid import workload as simgrid
 from bridge.slurm import audit
 from bridge.study.record import unpack
@@ -55,7 +55,7 @@ SEEDS = Path(__file__).parent / "seeds"
 
 @dataclass(frozen=True)
 class Target:
-    """A reader; `form`: of its inputs, a key of `mutators.MUTATORS`; `like`: the target whose seeds it has."""
+    """A reader; `form` of its inputs: a key of `mutators.MUTATORS`; `like`: a target that has its seeds."""
 
     form: str
     read: Reader
@@ -83,7 +83,7 @@ def _kept(log: Workload, again: Workload, form: str) -> None:
 
 
 def _rewritten(log: Workload, data: bytes, folder: Path) -> None:
-    """Write a workload in one of the formats; what is written can be read, and is the same if it keeps all."""
+    """Write a workload in one format; what is written can be read, and is the same if it keeps all."""
     form = (*formats.FORMATS, *KEEPING)[crc32(data) % (len(formats.FORMATS) + len(KEEPING))]
     path = folder / f"again-{form}{formats.FORMATS[form].suffix}"
     path.unlink(missing_ok=True)
@@ -264,15 +264,15 @@ def _weights(data: bytes, folder: Path) -> object:
 
 @dataclass(frozen=True)
 class _Deciding:
-    policy: Policy = Policy("sjf", "easy")
-    protocol: Any = protocol("standard")
+    policy: Policy
+    protocol: Protocol
     decider: Any = None
     window: int = 128
 
 
 def _audit(data: bytes, folder: Path) -> object:
     path = _at(folder, "audit.jsonl", data)
-    return audit.policy_of(path), audit.replay(path, _Deciding())
+    return audit.policy_of(path), audit.replay(path, _Deciding(Policy("sjf", "easy"), protocol("standard")))
 
 
 def _pool_jobs(data: bytes, folder: Path) -> object:

@@ -1,4 +1,4 @@
-"""Whatever stands in a file, a name or a frame, a reader gives a value or one `BridgeError`, soon and in silence."""
+"""Whatever stands in a file, name or frame, a reader gives a value or one `BridgeError`, soon, silently."""
 
 import os
 import random
