@@ -21,6 +21,7 @@ from bridge.cache import shipped_agents
 from bridge.errors import BridgeError
 from bridge.pool.settings import KILLS, NAMES
 from bridge.scheduler.names import BACKFILLS, ORDERS
+from bridge.wire.jsontext import shortened
 
 #: Words that are an expression of an order by themselves.
 _VARIABLES = ("fairshare", "partition", "t_max", "n_max")
@@ -58,7 +59,7 @@ def parse_policy(text: str) -> PolicyName:
     order, plus, rule = (part.strip() for part in text.rpartition("+"))
     known = order if plus else text.strip()
     named = known in ORDERS or known in NAMES
-    if text and (is_checkpoint(text) or (Path(text).is_dir() and (os.sep in text or not named))):
+    if text and (is_checkpoint(text) or (_is_folder(text) and (os.sep in text or not named))):
         return PolicyName(text, agent=text)
     if text.startswith("zoo/") and text in shipped_agents():
         return PolicyName(text, agent=str(shipped_agents()[text]))
@@ -74,17 +75,24 @@ def parse_policy(text: str) -> PolicyName:
         hint = "" if named else plugins.near(known, (*ORDERS, *NAMES))
         raise BridgeError(
             "is no policy and no folder of a trained agent",
-            where=f"policy {text!r}",
+            where=f"policy {shortened(text, 200)!r}",
             remedy=f"{hint}Write an order and a backfilling rule ({', '.join(BACKFILLS)}), such as sjf+easy, "
             "or for the pool a heuristic, alone or with +rule, such as saf+rule; or an agent's folder.",
         )
     return PolicyName(text, text.strip())
 
 
+def _is_folder(text: str) -> bool:
+    try:
+        return Path(text).is_dir()
+    except OSError:  # a name that no file can have
+        return False
+
+
 def admit_rules(text: str) -> str:
     """Load the rules of a policy that a user typed as ``module:ATTR+RULE`` or ``ORDER+module:ATTR``."""
     order, plus, rule = (part.strip() for part in text.rpartition("+"))
-    if plus and not Path(text).is_dir():
+    if plus and not _is_folder(text):
         plugins.admit("backfill", rule)
         plugins.admit("order", order)
     return text

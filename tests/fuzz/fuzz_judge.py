@@ -1,10 +1,12 @@
 """What a reader may do with an input: give a value, or one `BridgeError` to show; soon, and silently."""
 
+import multiprocessing
 import signal
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
 
@@ -15,6 +17,8 @@ from bridge.errors import BridgeError
 LONGEST_MESSAGE = 2000
 #: CPU time that one input may take, seconds.
 LIMIT = 5.0
+#: Time after which a process that has not gone on hangs in compiled code, where no signal is heard, seconds.
+PATIENCE = 120.0
 #: Warnings that nobody reads: they say that a computation went wrong, or a text was taken for code.
 LOUD = (RuntimeWarning, SyntaxWarning)
 _PACKAGE = str(Path(bridge.__file__).parent)
@@ -74,6 +78,40 @@ def complaint(reader: Reader, data: bytes, folder: Path, limit: float = LIMIT) -
     if caught:
         return f"{caught[0].category.__name__} ({Path(caught[0].filename).name})"
     return ""
+
+
+Outcomes = Iterator[tuple[int, str]]
+
+
+def _send(outcomes: Outcomes, sender: Connection) -> None:
+    for outcome in outcomes:
+        sender.send(outcome)
+    sender.send(None)
+
+
+def in_child(outcomes: Outcomes, first: int) -> Outcomes:
+    """Yield what outcomes (input, complaint) from the `first` input on are, computed in a process of its own.
+
+    It may hang in compiled code, or die: that is the last outcome then.
+    """
+    fork = multiprocessing.get_context("fork")
+    receiver, sender = fork.Pipe(duplex=False)
+    process = fork.Process(target=_send, args=(outcomes, sender))
+    process.start()
+    sender.close()
+    try:
+        while receiver.poll(PATIENCE):
+            outcome = receiver.recv()
+            if outcome is None:
+                return
+            yield outcome
+            first = outcome[0] + 1
+        yield first, "Hang in compiled code"
+    except EOFError:
+        yield first, "the process died"
+    finally:
+        process.kill()
+        process.join()
 
 
 def reduced(reader: Reader, data: bytes, folder: Path, tries: int = 200) -> bytes:

@@ -2,8 +2,9 @@
 
 import io
 import json
+import random
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC
@@ -15,7 +16,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
-from fuzz_judge import Lost, Reader
+from fuzz_judge import Lost, Reader, complaint, reduced
+from mutators import mutate
 
 from bridge import dialects
 from bridge.config import read_toml
@@ -437,3 +439,23 @@ def warm_up(name: str, folder: Path) -> int:
             TARGETS[name].read(seed, folder)
             values += 1
     return values
+
+
+def generated(name: str, number: int) -> bytes:
+    """Return an input of a target by its number."""
+    return mutate(random.Random(f"{name} {number}"), seeds(name), TARGETS[name].form)
+
+
+def outcomes(name: str, first: int, last: int, folder: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number of each input of a target, and what is wrong; a kind of fault once, reduced."""
+    target, kinds = TARGETS[name], set()
+    for number in range(first, last):
+        data = generated(name, number)
+        if (fault := complaint(target.read, data, folder)) in kinds:
+            fault = ""
+        if fault:
+            kinds.add(fault)
+            data = reduced(target.read, data, folder)
+            (folder / "reduced").write_bytes(data)
+            fault = f"{fault}: {data[:200]!r}"
+        yield number, fault

@@ -4,37 +4,33 @@ What is found is reduced and written to ``failing/``, one input for each kind of
 """
 
 import os
-import random
 import re
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from fuzz_judge import complaint, reduced
-from fuzz_targets import TARGETS, seeds, warm_up
-from mutators import mutate
+from fuzz_judge import in_child
+from fuzz_targets import TARGETS, generated, outcomes, warm_up
 
 FAILING = Path(__file__).resolve().parent / "failing"
 
 
 def hunt(name: str, first: int, last: int, folder: Path) -> None:
     """Try the inputs of these numbers; write down the first of each kind of fault."""
-    target, kinds, slowest = TARGETS[name], set[str](), 0.0
     warm_up(name, folder)
-    started_at = time.process_time()
-    for number in range(first, last):
-        data = mutate(random.Random(f"{name} {number}"), seeds(name), target.form)
-        before = time.process_time()
-        fault = complaint(target.read, data, folder)
-        slowest = max(slowest, time.process_time() - before)
-        if fault and fault not in kinds:
-            kinds.add(fault)
-            path = FAILING / f"{name}--{re.sub(r'[^A-Za-z0-9]+', '-', fault).strip('-')[:80]}"
-            path.write_bytes(reduced(target.read, data, folder))
-            print(f"{name} {number}: {fault}: {path.read_bytes()[:200]!r}", flush=True)
-    seconds = time.process_time() - started_at
-    print(f"{name}: {last - first} inputs, {seconds:.1f} s, slowest {slowest:.2f} s", flush=True)
+    started_at, begin, kinds = time.monotonic(), first, set[str]()
+    while first < last:
+        for number, fault in in_child(outcomes(name, first, last, folder), first):
+            first = number + 1
+            kind = re.sub(r"[^A-Za-z0-9]+", "-", fault.partition(": b")[0]).strip("-")[:80]
+            if fault and kind not in kinds:
+                kinds.add(kind)
+                is_reduced = ": b" in fault
+                data = (folder / "reduced").read_bytes() if is_reduced else generated(name, number)
+                (FAILING / f"{name}--{kind}").write_bytes(data)
+                print(f"{name} {number}: {fault}", flush=True)
+    print(f"{name}: {last - begin} inputs, {time.monotonic() - started_at:.1f} s", flush=True)
 
 
 def main(first: str, last: str, *names: str) -> None:
