@@ -59,7 +59,7 @@ def parse_policy(text: str) -> PolicyName:
     order, plus, rule = (part.strip() for part in text.rpartition("+"))
     known = order if plus else text.strip()
     named = known in ORDERS or known in NAMES
-    if text and (is_checkpoint(text) or (_is_folder(text) and (os.sep in text or not named))):
+    if text and (is_checkpoint(text) or (Path(text).is_dir() and (os.sep in text or not named))):
         return PolicyName(text, agent=text)
     if text.startswith("zoo/") and text in shipped_agents():
         return PolicyName(text, agent=str(shipped_agents()[text]))
@@ -82,17 +82,10 @@ def parse_policy(text: str) -> PolicyName:
     return PolicyName(text, text.strip())
 
 
-def _is_folder(text: str) -> bool:
-    try:
-        return Path(text).is_dir()
-    except OSError:  # a name that no file can have
-        return False
-
-
 def admit_rules(text: str) -> str:
     """Load the rules of a policy that a user typed as ``module:ATTR+RULE`` or ``ORDER+module:ATTR``."""
     order, plus, rule = (part.strip() for part in text.rpartition("+"))
-    if plus and not _is_folder(text):
+    if plus and not Path(text).is_dir():
         plugins.admit("backfill", rule)
         plugins.admit("order", order)
     return text

@@ -29,10 +29,7 @@ MAX_SEED = 2**63 - 1
 
 def is_checkpoint(path: str | Path) -> bool:
     """Tell whether this is a checkpoint's folder."""
-    try:
-        return (Path(path) / AGENT).is_file()
-    except OSError:  # a name that no file can have
-        return False
+    return (Path(path) / AGENT).is_file()
 
 
 def read_document(folder: str | Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from datetime import UTC
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from zlib import crc32
 from zoneinfo import ZoneInfo
 
@@ -19,7 +20,7 @@ import pandas as pd
 from fuzz_judge import Lost, Reader, complaint, reduced
 from mutators import mutate
 
-from bridge import dialects
+from bridge import dialects, plugins
 from bridge.config import read_toml
 from bridge.errors import BridgeError
 from bridge.experiment import job_profiles
@@ -288,8 +289,22 @@ def _pool_jobs(data: bytes, folder: Path) -> object:
 
 
 # ---- names and expressions ---------------------------------------------------------------------------------
+#: Looking for installed packages is slow, and they stay as they are.
+_installed = cache(plugins.installed)
+
+
 def _text(data: bytes) -> str:
     return data.decode("utf-8", errors="surrogateescape")
+
+
+def _named(read: Reader) -> Reader:
+    """Return what reads a name for which installed packages are looked through."""
+
+    def read_named(data: bytes, folder: Path) -> object:
+        with mock.patch.object(plugins, "installed", _installed):
+            return read(data, folder)
+
+    return read_named
 
 
 def _policy(data: bytes, _folder: Path) -> object:
@@ -408,9 +423,9 @@ TARGETS: Mapping[str, Target] = {
     "run": Target("toml", _run("run.toml")),
     "run-metrics": Target("json", _run("metrics.json")),
     "jobs": Target("text", _jobs),
-    "policy": Target("text", _policy),
-    "feature": Target("text", _feature),
-    "estimator": Target("text", _estimator),
+    "policy": Target("text", _named(_policy)),
+    "feature": Target("text", _named(_feature)),
+    "estimator": Target("text", _named(_estimator)),
     "word": Target("text", _word),
     "messages4": Target("json", _message("batsim4", reply=False)),
     "replies4": Target("json", _message("batsim4", reply=True)),
