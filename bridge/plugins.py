@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from bridge.errors import BridgeError
+from bridge.wire.jsontext import shortened
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -151,5 +152,7 @@ def unknown(kind: str, name: str, built_in: Iterable[str], more: str = "") -> Br
         hint = "Code is loaded only where it is typed on the command line, never from a file. "
     remedy = f"Choose {', '.join(there)}." if there else "Install the package that brings it."
     return BridgeError(
-        f"unknown {kind}", where=f"{kind} {name!r}", remedy=hint + remedy + (f" {more}" if more else "")
+        f"unknown {kind}",
+        where=f"{kind} {shortened(name, 200)!r}",
+        remedy=hint + remedy + (f" {more}" if more else ""),
     )

@@ -23,6 +23,7 @@ from bridge.files import is_there
 from bridge.plugins import Typed
 from bridge.pool.settings import KILLS, NAMES
 from bridge.scheduler.names import BACKFILLS, ORDERS
+from bridge.wire.jsontext import shortened
 
 #: Words that are an expression of an order by themselves.
 _VARIABLES = ("fairshare", "partition", "t_max", "n_max")
@@ -77,7 +78,7 @@ def parse_policy(text: str) -> PolicyName:
         hint = "" if named else plugins.near(known, (*ORDERS, *NAMES))
         raise BridgeError(
             "is no policy and no folder of a trained agent",
-            where=f"policy {text!r}",
+            where=f"policy {shortened(text, 200)!r}",
             remedy=f"{hint}Write an order and a backfilling rule ({', '.join(BACKFILLS)}), such as sjf+easy, "
             "or for the pool a heuristic, alone or with +rule, such as saf+rule; or an agent's folder.",
         )

@@ -60,6 +60,14 @@ def _shares(node_seconds: Floats, group: Ints) -> tuple[Ints, Floats]:
     return dense, share / total if total > 0 else share
 
 
+def _ties(jobs: Jobs, protocol: Protocol, rule: LoadRule) -> Ints:
+    """Return what breaks equal scores [n] before the order of the jobs does; lower first."""
+    if protocol.tie == "nodes":
+        return jobs.demand[:, 0]
+    # ids need not follow the submissions, by which equal scores go all the same
+    return jobs.submit if rule.sort == "id" else np.zeros(len(jobs), np.int64)
+
+
 def by_history(jobs: Jobs) -> Ints:
     """Predict from the user's last two runs; see `last_two_runs`."""
     return last_two_runs(jobs.user, jobs.submit, jobs.run, jobs.request, jobs.logged_wait)
@@ -114,7 +122,7 @@ def prepare(
         users=users,
         share=share,
         partition=queue_share[queues],
-        tie=jobs.demand[:, 0] if protocol.tie == "nodes" else np.zeros(len(jobs), np.int64),
+        tie=_ties(jobs, protocol, rule),
         true_requests=rule.request == "oracle",
     )
 

@@ -24,6 +24,7 @@ from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.scheduler.names import ESTIMATORS
 from bridge.scheduler.outside import View
+from bridge.wire.jsontext import shortened
 
 _NOISY = re.compile(r"noisy\(\s*([0-9.eE+-]+)\s*(?:,\s*([0-9]{1,18})\s*)?\)")
 #: What running jobs are believed to take where it is not what was predicted: no column can have this name.
@@ -112,7 +113,8 @@ def estimate(
             error = -1.0
         if not 0.0 <= error <= 1000.0:
             raise BridgeError(
-                "the error of a noisy estimate must be a number from 0 up", where=f"estimator {text!r}"
+                "the error of a noisy estimate must be a number from 0 up",
+                where=f"estimator {shortened(text, 200)!r}",
             )
         draw = np.random.default_rng(int(found[2] or 0)).random(len(run))
         noisy = np.maximum(_micro(run * (1.0 + error * draw), text), 1)
@@ -126,7 +128,9 @@ def estimate(
     rule = plugins.find("estimator", text)
     if not callable(rule) or jobs is None:
         raise plugins.unknown("estimator", text, dict.fromkeys(ESTIMATORS))
-    believed = _positive(np.asarray(rule(jobs()), np.float64), len(run), f"estimator {text!r}", text)
+    believed = _positive(
+        np.asarray(rule(jobs()), np.float64), len(run), f"estimator {shortened(text, 200)!r}", text
+    )
     return Estimate(believed, believed, believed, False)
 
 
@@ -146,12 +150,12 @@ def _predicted(
     """Return what is predicted in a column of seconds, or without one by the predictor; microseconds."""
     if name is None:
         if predictor is None:
-            raise BridgeError("no predictor at hand", where=f"estimator {text!r}")
+            raise BridgeError("no predictor at hand", where=f"estimator {shortened(text, 200)!r}")
         return predictor()
     if not columns or name not in columns:
         raise BridgeError(
-            f"the workload has no column {name!r}",
-            where=f"estimator {text!r}",
+            f"the workload has no column {shortened(name)!r}",
+            where=f"estimator {shortened(text, 200)!r}",
             remedy=f"Its columns: {', '.join(columns or ()) or 'none beyond the log fields'}.",
         )
     return _positive(columns[name], len(columns[name]), f"column {name!r}", text)
@@ -163,6 +167,6 @@ def _micro(lengths: Floats, name: str) -> Ints:
         j = int(beyond.argmax())
         raise BridgeError(
             f"a believed length of {lengths[j] / 1e6:g} s goes beyond 2^63 microseconds",
-            where=f"estimator {name!r}, job number {j + 1}",
+            where=f"estimator {shortened(name, 200)!r}, job number {j + 1}",
         )
     return np.rint(lengths).astype(np.int64)

@@ -4,7 +4,8 @@
 |---|---|---|---|
 | a pass sees | all events of an instant | one event | one event |
 | first of one instant | – | completions | arrivals |
-| queue | sorted afresh, ties by submission | one list sorted stably at each pass | sorted afresh |
+| queue | sorted afresh | one list sorted stably at each pass | sorted afresh |
+| equal scores | by submission | as they stood | by submission (preset schedinspector: by nodes) |
 | wait that orders see | exact | whole seconds | −1 − submit (a bug of the authors' code) |
 | blocked head | re-picked at each pass | re-picked | locked until it starts |
 | reservation | refreshed at each pass | refreshed | computed once |
