@@ -78,15 +78,6 @@ def note_order(jobs: pd.DataFrame) -> dict[str, Reason]:
     return tally("noted", "submitted before a record above it", ids.iloc[late])
 
 
-def _note_dependencies(jobs: pd.DataFrame) -> dict[str, Reason]:
-    """Count records that name a preceding job, which nobody waits for."""
-    if "preceding_job" not in jobs:
-        return {}
-    after = (jobs["preceding_job"] > 0).to_numpy()
-    why = "preceding job and think time ignored: submitted at the logged time"
-    return tally("noted", why, jobs["job_id"][after]) if after.any() else {}
-
-
 @dataclass(frozen=True)
 class Workload:
     """Job records as logged (nothing dropped yet) and the machine they were logged on.
@@ -136,8 +127,7 @@ class Workload:
         if again.any():
             twice = tally("repaired", "job id used again: a new one given", jobs["job_id"][again])
             jobs["job_id"], counted = unlike(jobs["job_id"], again), {**counted, **twice}
-        noted = {**note_order(jobs), **_note_dependencies(jobs)}
-        return cls(stem(path), jobs, capacity, header, str(path), {**counted, **noted})
+        return cls(stem(path), jobs, capacity, header, str(path), {**counted, **note_order(jobs)})
 
     @property
     def where(self) -> str:
