@@ -18,7 +18,7 @@ LONGEST_MESSAGE = 2000
 #: CPU time that one input may take, seconds.
 LIMIT = 5.0
 #: Time after which a process that has not gone on hangs in compiled code, where no signal is heard, seconds.
-PATIENCE = 60.0
+PATIENCE = 30.0
 #: Warnings that nobody reads: they say that a computation went wrong, or a text was taken for code.
 LOUD = (RuntimeWarning, SyntaxWarning)
 _PACKAGE = str(Path(bridge.__file__).parent)

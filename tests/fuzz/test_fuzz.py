@@ -12,7 +12,24 @@ FEW, MANY, CHUNKS = 100, int(os.environ.get("BRIDGE_FUZZ", "25000")), 5
 #: Small inputs that once went wrong, as ``TARGET--NAME``.
 FAILING = Path(__file__).parent / "failing"
 #: Targets on which something still goes wrong, and why.
-KNOWN_FAILING: dict[str, str] = {}
+KNOWN_FAILING: dict[str, str] = {
+    "audit": "another exception than BridgeError; a hang in compiled code where `decided` is a text",
+    "batsim": "text of digits, and empty text, come back otherwise from CSV; numbers beyond 64 bits",
+    "csv": "numbers beyond 64 bits",
+    "experiment": "a file's name that no file can have",
+    "jobcomp": "text of digits, and empty text, come back otherwise from CSV",
+    "machine": "a long message; ranges of nodes",
+    "parquet": "a column without a name",
+    "platform-toml": "a long message",
+    "policy": "a file's name that no file can have",
+    "pool-jobs": "a long message; numbers beyond 64 bits",
+    "sacct": "text of digits, and empty text, come back otherwise from CSV",
+    "sacct-json": "the same; times that no calendar has",
+    "state": "states that cannot be; slow",
+    "study-record": "a key that is none becomes a file's name",
+    "swf": "a label `capacity` of the header",
+    "word": "a long message",
+}
 
 
 def target_or_known(name: str) -> object:
