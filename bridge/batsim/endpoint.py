@@ -74,7 +74,7 @@ class Endpoint:
         self._received = 0
         self._lookout = Lookout(_SLACK)
         self._connections: dict[int, Connection] = {}  # by file descriptor, the oldest first
-        self._handshakes: dict[Connection, float] = {}  # when those came that have not said yet that they are ZeroMQ
+        self._handshakes: dict[Connection, float] = {}  # those that are not ready, since when
         self._left_at = 0.0  # when the last one left that could have been the peer
         self._peer: Connection | None = None  # once it has spoken
         self._frames: deque[bytes] = deque()  # of the peer, which nobody has received

@@ -120,6 +120,8 @@ class Book:
         known = job in self._index
         if known == (what == "wait"):
             raise BridgeError("is known already" if known else "is not known", where=f"{what} {job}")
+        if job in self._running and what in ("gone", "run"):
+            raise BridgeError("runs already", where=f"{what} {job}")
         if what == "wait":
             self._wait(job, event.details)
         elif what == "gone":
