@@ -12,9 +12,12 @@ least that can decide (``--decider`` names another command, which is given the e
 turns: on the embedded model, or on the real Batsim that the variable BATSIM names.
 
     BATSIM=/usr/local/bin/batsim python benchmarks/bridge.py --pairs 7
+
+With ``--memory`` what the decision process keeps of a job that has ended is measured, without a socket.
 """
 
 import argparse
+import gc
 import json
 import multiprocessing
 import os
@@ -27,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from collections import deque
 from heapq import heappop, heappush
 from pathlib import Path
@@ -215,6 +219,32 @@ def compare(jobs: int, hosts: int, pairs: int, other: str) -> None:
     print(f"median ratio of {pairs} pairs: {statistics.median(ratios):.3f}")
 
 
+def measure_memory(jobs: int, hosts: int) -> None:
+    """Print what is kept of an ended job: what the process has more of after all jobs than after half of them.
+
+    The peer's own memory does not count: it has said everything before.
+    """
+    recording, frames = DecisionProcess(setup(hosts, "first-fit", "easy")), list[bytes]()
+
+    def answer(frame: bytes) -> bytes:
+        frames.append(frame)
+        return recording.answer(frame)
+
+    FakeBatsim(workload(jobs, hosts), hosts).run(answer)
+    process = DecisionProcess(setup(hosts, "first-fit", "easy"))
+    tracemalloc.start()
+    marks = []
+    for k, frame in enumerate(frames, 1):
+        process.answer(frame)
+        if k in (len(frames) // 2, len(frames)):
+            gc.collect()
+            ended = sum(job.finish >= 0 for job in process.dispatcher.jobs.values())
+            gc.collect()
+            marks.append((ended, tracemalloc.get_traced_memory()[0]))
+    (few, less), (many, more) = marks
+    print(f"{(more - less) / (many - few):.0f} bytes a job that has ended ({few:,} to {many:,} jobs)")
+
+
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(
@@ -227,10 +257,14 @@ def main() -> None:
     parser.add_argument("--transport", choices=["tcp", "ipc"], default="tcp")
     parser.add_argument("--pairs", type=int, default=0, metavar="N")
     parser.add_argument("--decider", default="", metavar="COMMAND")
+    parser.add_argument("--memory", action="store_true")
     parser.add_argument("--decide", metavar="ENDPOINT", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.decide:
         decide_trivially(given.decide)
+        return
+    if given.memory:
+        measure_memory(given.jobs, given.hosts[0])
         return
     if given.pairs:
         compare(given.jobs, given.hosts[0], given.pairs, given.decider)

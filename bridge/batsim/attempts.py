@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.batsim import events as ev
+from bridge.batsim.jobs import Job
 from bridge.batsim.profiles import JobProfiles
-from bridge.batsim.scheduling import Job
 
 #: Stands in the names of attempts that are in the workload of the job itself; no job of a log is called so.
 AGAIN = "~again~"

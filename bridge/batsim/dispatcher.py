@@ -11,9 +11,10 @@ from typing import Any
 
 from bridge.batsim import events as ev
 from bridge.batsim.beliefs import Estimator, Facts, requested
+from bridge.batsim.jobs import Job
 from bridge.batsim.machine_view import ASLEEP, UNAVAILABLE
 from bridge.batsim.power_states import Power, PowerPlan, states
-from bridge.batsim.scheduling import Job, Placing, Scheduling, by_submission
+from bridge.batsim.scheduling import Placing, Scheduling, by_submission
 from bridge.errors import BridgeError
 from bridge.scheduler import machine
 from bridge.scheduler.compiled import compile_policy
@@ -72,7 +73,7 @@ class Dispatcher(Scheduling[Job]):
         setup.check()
         super().__init__(setup)
         self._setup = setup
-        self._index: list[Job] = []
+        self._index: list[Job | None] = []  # by the scheduler's number; None: it is over
         self._sleep_states: list[frozenset[int]] = []
         self._capacity: tuple[int, ...] = ()
         self._resources = tuple(setup.resources)
@@ -115,6 +116,8 @@ class Dispatcher(Scheduling[Job]):
         self.session.now = self._now
 
     def _act(self) -> None:
+        if self.session.outgrown(self._unfinished):
+            self._compact()
         if len(self._arrivals) > 1:
             self._arrivals.sort(key=lambda event: by_submission(event, self._setup.facts.numbering))
         for arrival in self._arrivals:
@@ -132,6 +135,14 @@ class Dispatcher(Scheduling[Job]):
             if wake != NEVER and wake not in self._calls:
                 self._call(max(wake, self._now + 1))
 
+    def _compact(self) -> None:
+        """Let the scheduler forget the jobs that are over."""
+        left = [job for job in self._index if job is not None]
+        self.session.compact([job.index for job in left])
+        for k, job in enumerate(left):
+            job.index = k
+        self._index = [*left]
+
     # Jobs.
 
     def _submit(self, event: ev.JobSubmitted) -> None:
@@ -145,6 +156,7 @@ class Dispatcher(Scheduling[Job]):
         job.storage, unserved = self._profiles.storage_of(event)
         if why := self._round_up(job, demand) or self._impossible(demand) or unserved:
             self._reject(job, why)
+            self.jobs.close(job)
             return
         setup = self._setup
         number = setup.facts.numbering(event.job_id)
@@ -198,9 +210,11 @@ class Dispatcher(Scheduling[Job]):
 
     def _release(self, job: Job, now: int) -> None:
         self.session.finish(job.index)
+        self._index[job.index] = None
         self._unfinished -= 1
         if self._power is not None:
             self._power.release(job.hosts, now)
+        self.jobs.close(job)
 
     def _wake(self) -> None:
         self._opens |= self._now >= self.session.wake_at
@@ -246,6 +260,11 @@ class Dispatcher(Scheduling[Job]):
             session.answer(self._setup.decider(session, kind))
         for j in session.starts():
             job = self._index[j]
+            assert job is not None
+            how, past, job.promised = self.session.how(j)
+            job.backfilled = how == HOW_BACKFILLED
+            overtaken = self._index[past] if past >= 0 else None
+            job.overtook = "" if overtaken is None else overtaken.job_id
             job.hosts = self._machine.place(job.res)
             self._granted.append(job)
             if self._power is not None:
@@ -286,15 +305,6 @@ class Dispatcher(Scheduling[Job]):
     def told(self, job: Job) -> dict[str, Any]:
         started = job.start >= 0
         return {
-            "start_kind": ("backfilled" if self.backfilled(job) else "head") if started else None,
-            "overtook": self.overtook(job) if started else "",
+            "start_kind": ("backfilled" if job.backfilled else "head") if started else None,
+            "overtook": job.overtook if started else "",
         }
-
-    def backfilled(self, job: Job) -> bool:
-        """Tell whether a started job was backfilled."""
-        return job.index >= 0 and int(self.session.state.jobs.how[0, job.index]) == HOW_BACKFILLED
-
-    def overtook(self, job: Job) -> str:
-        """Return the id of the blocked job that a job was started behind, or an empty text."""
-        past = int(self.session.state.jobs.past[0, job.index]) if job.index >= 0 else -1
-        return self._index[past].job_id if past >= 0 else ""

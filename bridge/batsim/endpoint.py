@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bridge.errors import BridgeError
+from bridge.wire.jsontext import MOST_BYTES
 from bridge.wire.lookout import Lookout
 from bridge.wire.zmtp import GLANCE, Connection, listener
 
@@ -20,6 +21,14 @@ from bridge.wire.zmtp import GLANCE, Connection, listener
 _SLACK = 0.75
 #: Seconds that a peer may be disconnected before it counts as gone: what it sent last may still be under way.
 _GRACE = 0.5
+#: Seconds that one may be gone who has connected and asked nothing yet: libzmq comes again by itself.
+_RETURN = 5.0
+#: Seconds that one who connects may take to say that it speaks ZeroMQ.
+_HANDSHAKE = 10.0
+#: Connections besides the peer's, at most, and bytes of a message of theirs once there is a peer.
+_MOST_OTHERS, _MOST_OF_OTHERS = 32, 1 << 16
+#: Why no further connection can be taken: descriptors or memory are used up.
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 _REMEDIES = {
     errno.EADDRINUSE: "Another process has this port: end it, or give another --socket, to Batsim too.",
@@ -36,7 +45,7 @@ class WentSilentError(BridgeError):
 
 
 class PeerGoneError(BridgeError):
-    """The peer disconnected before the simulation had ended."""
+    """The peer disconnected before the simulation had ended, or before it began."""
 
 
 def _to_stderr(text: str) -> None:
@@ -64,7 +73,9 @@ class Endpoint:
         self._warn: Callable[[str], None] | None = warn
         self._received = 0
         self._lookout = Lookout(_SLACK)
-        self._connections: dict[int, Connection] = {}  # by file descriptor
+        self._connections: dict[int, Connection] = {}  # by file descriptor, the oldest first
+        self._handshakes: dict[Connection, float] = {}  # those that are not ready, since when
+        self._left_at = 0.0  # when the last one left that could have been the peer
         self._peer: Connection | None = None  # once it has spoken
         self._frames: deque[bytes] = deque()  # of the peer, which nobody has received
         try:
@@ -103,17 +114,37 @@ class Endpoint:
         for descriptor, _ in self._poll.poll(GLANCE * 1000):
             if descriptor == self._listener.fileno():
                 self._accept()
-            else:
-                self._take(self._connections[descriptor])
+            elif connection := self._connections.get(descriptor):
+                self._take(connection)
         return bool(self._frames)
 
     def _accept(self) -> None:
         try:
             connection = Connection(self._listener.accept()[0], patience=self._idle)
-        except OSError:  # gone already
+        except OSError as error:  # gone already, or there is no room
+            if error.errno in _EXHAUSTED and not self._drop_oldest():
+                time.sleep(GLANCE)
             return
+        if len(self._connections) - (self._peer is not None) >= _MOST_OTHERS:
+            self._drop_oldest()
+        if self._peer is not None:
+            connection.limit = _MOST_OF_OTHERS
         self._connections[connection.fileno] = connection
+        self._handshakes[connection] = time.monotonic()
         self._poll.register(connection.fileno, select.POLLIN)
+
+    def _drop_oldest(self) -> bool:
+        """Make room: whoever has asked nothing for longest must come again, as libzmq does by itself."""
+        oldest = next((other for other in self._connections.values() if other is not self._peer), None)
+        if oldest is not None:
+            self._drop(oldest)
+        return oldest is not None
+
+    def _drop(self, connection: Connection) -> None:
+        del self._connections[connection.fileno]
+        self._handshakes.pop(connection, None)
+        self._poll.unregister(connection.fileno)
+        connection.close()
 
     def _take(
         self, connection: Connection, read: Callable[[Connection], list[list[bytes]]] = Connection.messages
@@ -122,7 +153,7 @@ class Endpoint:
         for parts in read(connection):
             asks = len(parts) > 1 and not parts[0]  # as a REQ does, with an empty frame in front
             if self._peer is None and asks:
-                self._peer = connection
+                self._adopt(connection)
             if connection is not self._peer or not asks:
                 if self._warn is not None:
                     other = self._peer is not None and connection is not self._peer
@@ -134,13 +165,29 @@ class Endpoint:
                 what, where = "has several parts; Batsim sends one", f"message {self._received + 1}"
                 raise BridgeError(what, where=where, remedy="Who is it?")
             self._frames.append(parts[1])
+        if connection.ready:
+            self._handshakes.pop(connection, None)
         if not connection.open and connection.fileno in self._connections:
-            del self._connections[connection.fileno]
-            self._poll.unregister(connection.fileno)
-            connection.close()
+            self._left_at = time.monotonic() if connection.ready else self._left_at
+            self._drop(connection)
+        elif connection is not self._peer and connection.held > _MOST_OF_OTHERS:
+            self._bound()
+
+    def _adopt(self, connection: Connection) -> None:
+        """Serve this one; whoever else is there has little to say from now on."""
+        self._peer = connection
+        for other in self._connections.values():
+            if other is not connection:
+                other.limit = _MOST_OF_OTHERS
+
+    def _bound(self) -> None:
+        """Drop who has sent most, where all who may be the peer have sent more than one message may have."""
+        others = self._connections.values()
+        if sum(other.held for other in others) > MOST_BYTES:
+            self._drop(max(others, key=lambda other: other.held))
 
     def _wait(self, begun: float) -> None:
-        """Wait on since `begun`, looking at the connection and the deadlines now and then."""
+        """Wait on since `begun`, looking at the connections and the deadlines now and then."""
         gone = 0.0
         while True:
             self._look()
@@ -151,11 +198,24 @@ class Endpoint:
                     what = f"disconnected after message {self._received}, without SIMULATION_ENDS"
                     remedy = "Look at its output: a deadlocked Batsim ends like this, even with status 0."
                     raise PeerGoneError(what, where=self.address, remedy=remedy)
+            if self._peer is None:
+                self._check_left(now)
+            for connection in [one for one, since in self._handshakes.items() if now - since >= _HANDSHAKE]:
+                self._drop(connection)
             limit = self._idle if self._received else self._startup
             if limit and now - begun >= limit:
                 raise self._too_late(limit)
             if self._listen():
                 return
+
+    def _check_left(self, now: float) -> None:
+        """Raise PeerGoneError: who could have been the peer has left, and not come again."""
+        if not self._left_at or any(other.ready for other in self._connections.values()):
+            return
+        if now - self._left_at >= _RETURN:
+            what = "Batsim had connected, and left before its first message"
+            remedy = "Look at its output: it has ended while it read its files. Start this process again too."
+            raise PeerGoneError(what, where=self.address, remedy=remedy)
 
     def _too_late(self, limit: float) -> BridgeError:
         if self._received:

@@ -8,6 +8,8 @@ from bridge.wire.hosts import Hosts, HostSet
 
 #: Why hosts can be out of service.
 UNAVAILABLE, ASLEEP = "unavailable", "asleep"
+#: Starts of which it is not counted yet how local they were.
+_UNCOUNTED = 1024
 
 
 @dataclass
@@ -37,7 +39,7 @@ class MachineView:
         self._pool = rule(names)
         self._out = {UNAVAILABLE: HostSet(), ASLEEP: HostSet()}
         self._withheld = HostSet()
-        self._rule_name = rule_name
+        self._locality = Locality(rule_name)
         self._placed: list[tuple[int, Hosts]] = []
 
     @property
@@ -58,22 +60,30 @@ class MachineView:
             self.come_back(sleepers.take_lowest(missing), ASLEEP)
         hosts = self._pool.take(n)
         self._placed.append((n, hosts))
+        if len(self._placed) == _UNCOUNTED:
+            self._count()
         return hosts
 
     @property
     def locality(self) -> Locality:
         """How local the allocations were."""
-        report, pool = Locality(self._rule_name, len(self._placed)), self._pool
+        self._count()
+        return self._locality
+
+    def _count(self) -> None:
+        """Count how local the starts were that are not counted yet."""
+        report, pool = self._locality, self._pool
         for n, hosts in self._placed:
             groups = pool.groups_of(hosts)
             most_intervals, most_groups = pool.goal(n)
+            report.starts += 1
             report.intervals += len(hosts)
             report.groups += groups
             report.contiguous += len(hosts) == 1
             report.met += (not most_intervals or len(hosts) <= most_intervals) and (
                 not most_groups or groups <= most_groups
             )
-        return report
+        self._placed.clear()
 
     def release(self, hosts: Hosts) -> None:
         """A job is over; those of its hosts that went out of service meanwhile stay so."""

@@ -14,6 +14,8 @@ Lookup = Callable[[str], Fields | None]
 _REGISTERED = [kind for kind in READERS if kind not in ("composed", "send", "recv")]
 #: Deepest nesting of composed profiles that is followed.
 _DEEPEST = 20
+#: Profiles of which it is kept which storage they need.
+_MOST_LABELS = 1024
 
 
 def steps(profile: Fields, lookup: Lookup) -> Iterable[Fields]:
@@ -91,6 +93,8 @@ class Profiles:
         """Return the storage labels of a profile; see `storage_labels`."""
         found = self._labels.get((workload, name))
         if found is None:
+            if len(self._labels) >= _MOST_LABELS:
+                self._labels.clear()
             known = self.known.get(workload, {})
             found = tuple(storage_labels(known[name], known.get)) if name in known else ()
             self._labels[workload, name] = found

@@ -122,7 +122,10 @@ class Referee:
                 self._busy |= other.hosts
         key = job.workload, job.profile
         self._users[key] -= 1
-        if not self._users[key] and self._begun is not None and not self._begun.profile_reuse:
+        if self._users[key]:
+            return
+        del self._users[key]
+        if self._begun is not None and self._begun.dynamic_jobs and not self._begun.profile_reuse:
             self._dropped.add(key)  # jobs to come may hold it in memory, but nothing says so
 
     def _take_availability(self, event: ev.MachineAvailability) -> None:

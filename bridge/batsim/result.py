@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from bridge import files
+from bridge.batsim.jobs import Job
 from bridge.batsim.machine_view import Locality
 from bridge.batsim.referee import Refusal
-from bridge.batsim.scheduling import Job, Scheduling
+from bridge.batsim.scheduling import Scheduling
 from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.wire import hosts

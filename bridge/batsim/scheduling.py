@@ -7,48 +7,21 @@ they make of a submission, a completion, a wake-up, and what they decide once a 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from bridge.batsim import events as ev
 from bridge.batsim.beliefs import number_of
+from bridge.batsim.jobs import J, Jobs
 from bridge.batsim.machine_view import Locality, MachineView
 from bridge.batsim.placement import FirstFit, Rule
 from bridge.batsim.profiles import JobProfiles
 from bridge.errors import BridgeError
-from bridge.wire.hosts import Hosts
+from bridge.wire import hosts
+from bridge.wire.jsontext import shortened
 from bridge.wire.times import MICRO
 
 #: What Batsim notifies after the last submission.
 ALL_SUBMITTED = "no_more_static_job_to_submit"
-
-
-@dataclass(slots=True)
-class Job:
-    """What became of one job; times in microseconds, -1 = not yet.
-
-    Attributes:
-        index: its number in the scheduler, -1 if it was rejected.
-        start: when it was executed; later than the scheduler started it if hosts had to be woken.
-        state: waiting, waking (its hosts are being switched on), running, rejected, lost (its start was not
-            allowed), or Batsim's state of a finished job.
-        why: why it was rejected or lost.
-        level: its level where there is power per job.
-    """
-
-    job_id: str
-    submit: int
-    res: int
-    index: int = -1
-    start: int = -1
-    finish: int = -1
-    state: str = "waiting"
-    hosts: Hosts = ()
-    why: str = ""
-    storage: dict[str, int] | None = None
-    level: int = 0
-
-
-J = TypeVar("J", bound=Job)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +61,7 @@ class Scheduling(ABC, Generic[J]):
 
     def __init__(self, placing: Placing) -> None:
         self._placing = placing
-        self.jobs: dict[str, J] = {}
+        self.jobs = Jobs[J]()
         self.submitted = 0
         self.passes = 0
         self.ended = False
@@ -199,6 +172,12 @@ class Scheduling(ABC, Generic[J]):
         if job is None or job.state not in states:
             what = "completed, but " + (f"is {job.state} here" if job else "was never submitted")
             raise BridgeError(what, where=f"job {event.job_id}, time {event.time / MICRO:.6f} s")
+        if event.hosts and event.hosts != job.hosts:
+            ended, runs = hosts.text_of(event.hosts), hosts.text_of(job.hosts)
+            what = f"completed on hosts {shortened(ended)}, but runs on {shortened(runs)} here"
+            remedy = "Is another decision process at work besides this one?"
+            place = f"job {event.job_id}, time {event.time / MICRO:.6f} s"
+            raise BridgeError(what, where=place, remedy=remedy)
         was = job.state
         job.finish, job.state = event.time, event.state
         self._machine.release(job.hosts)

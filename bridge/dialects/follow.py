@@ -13,9 +13,10 @@ from typing import Any
 
 from bridge.batsim import events as ev
 from bridge.batsim.beliefs import LONGEST, requested
+from bridge.batsim.jobs import Job
 from bridge.batsim.power_states import states
 from bridge.batsim.referee import Referee
-from bridge.batsim.scheduling import Job, Placing, Scheduling
+from bridge.batsim.scheduling import Placing, Scheduling
 from bridge.dialects import codec, transcripts
 from bridge.errors import BridgeError
 from bridge.scheduler import machine

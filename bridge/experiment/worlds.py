@@ -31,8 +31,7 @@ from bridge.wire.times import MICRO
 
 if TYPE_CHECKING:
     from bridge.batsim.beliefs import Numbering
-    from bridge.batsim.result import Result
-    from bridge.batsim.scheduling import Job
+    from bridge.batsim.jobs import Job
     from bridge.experiment.detailed import Conducted
     from bridge.workload.select import Jobs
 
@@ -208,7 +207,7 @@ def jobs_table(task: Task, conducted: "Conducted") -> pd.DataFrame:
         what = f"job {unknown.iloc[0]} is none of the workload's"
         raise BridgeError(what, where=str(path), remedy="Was the folder used by another simulation?")
     known = {numbering(job.job_id): job for job in result.jobs}
-    reasons = [_reason(result, known.get(number), jobs, numbering) for number in numbers]
+    reasons = [_reason(known.get(number), jobs, numbering) for number in numbers]
     table["job_id"] = jobs.id[row].astype(str)
     table["workload_name"] = jobs.name
     table["user"], table["queue"] = jobs.user[row], jobs.queue[row]
@@ -221,22 +220,16 @@ def jobs_table(task: Task, conducted: "Conducted") -> pd.DataFrame:
     return table
 
 
-def _reason(
-    result: "Result", job: "Job | None", jobs: "Jobs", numbering: "Numbering"
-) -> tuple[str, str, float]:
+def _reason(job: "Job | None", jobs: "Jobs", numbering: "Numbering") -> tuple[str, str, float]:
     """Return how a job started, which blocked job it overtook, and the first start it was promised, s."""
-    from bridge.batsim.dispatcher import Dispatcher
 
-    dispatcher = result.dispatcher
-    assert isinstance(dispatcher, Dispatcher)
-    if job is None or dispatcher.session is None or job.index < 0 or job.start < 0:
+    if job is None or job.start < 0:
         return "", "", math.nan
-    past = numbering(dispatcher.overtook(job))
-    promised = int(dispatcher.session.state.jobs[0, job.index].reserved)
+    past = numbering(job.overtook)
     return (
-        "backfilled" if dispatcher.backfilled(job) else "head",
+        "backfilled" if job.backfilled else "head",
         "" if past is None else str(jobs.called(past)),
-        promised / MICRO if promised >= 0 else math.nan,
+        job.promised / MICRO if job.promised >= 0 else math.nan,
     )
 
 

@@ -99,8 +99,10 @@ class State:
         for r, name in enumerate(self.resources):
             used = sum(map(int, self.demand[: self.n_running, r]))
             if not -used <= self.free[r] <= int(self.capacity[r]) - used:
-                what = f"{self.free[r]} of {name!r} cannot be free: jobs use {used} of {self.capacity[r]}"
-                raise BridgeError(what, where="state")
+                what = f"free.{name} cannot be {self.free[r]}: jobs use {used} of {self.capacity[r]}"
+                raise BridgeError(
+                    what, where="state", remedy="What is free and used is the capacity at most."
+                )
         if not (np.diff(self.levels, prepend=0, append=1) > 0).all():
             raise BridgeError("levels must ascend between 0 and 1", where="state")
 

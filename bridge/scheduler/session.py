@@ -10,7 +10,7 @@ from bridge.jit import entry
 from bridge.scheduler import machine
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import Policy, Protocol
-from bridge.scheduler.state import LATEST, NEVER, SECOND, State, allocate, copy_into
+from bridge.scheduler.state import LATEST, NEVER, SECOND, State, allocate, copy_into, unstarted
 
 _FIRST_LENGTH = 1024
 #: Most events of an instant that go to the core in one call.
@@ -21,6 +21,8 @@ _WORK = 100_000_000
 _SAID = ["id", "submit", "est_wait", "est_run", "t", "s", "n", "user", "p"]
 #: Most candidates that a backfilling rule in Python is shown.
 _WINDOW = 1 << 16
+#: Jobs that a scheduler has met, ended ones too, before it is to forget those; and times as many as are left.
+_MET, _TIMES = 4096, 4
 
 
 class Lengths(NamedTuple):
@@ -88,6 +90,7 @@ class Session:
         self._now, self._work, self._bad, self._n_started, self._wake_at = (
             memoryview(env[name]) for name in names
         )
+        self._started_as = state.jobs.view(np.ndarray)[0][["how", "past", "reserved"]]
         self._said, self._demand = state.jobs.view(np.ndarray)[0][_SAID], state.demand[0]
         self._buffer = np.zeros(_MOST_TOLD, np.int64)
         self._follow: Callable[..., Any] | None = None  # `machine.follow`, once it is compiled
@@ -118,6 +121,45 @@ class Session:
         new = self._allocate(2 * old.jobs.shape[1], len(old.capacity))
         copy_into(new, old)  # the block list is a permutation: the old one, then the new numbers as they are
         self._use(new)
+
+    def outgrown(self, left: int) -> bool:
+        """Tell whether most of the memory is of jobs that are over, all but `left`: time to `compact`."""
+        return self.n_jobs > max(_MET, _TIMES * left)
+
+    def compact(self, keep: Sequence[int]) -> None:
+        """Forget all jobs but these, in ascending order, which count from 0 on then; between two passes.
+
+        Only jobs that have ended or were withdrawn may be forgotten. What is decided stays the same.
+        """
+        state, n, left = self.state, self.n_jobs, len(keep)
+        jobs, env, kept = state.jobs[0], state.env[0], np.asarray(keep, np.int64)
+        new = np.full(n + 1, -1, np.int32)  # by the old number; the last is for -1
+        new[kept] = np.arange(left, dtype=np.int32)
+        jobs[:left], state.demand[0, :left] = jobs[kept], state.demand[0, kept]
+        jobs[left:n], state.demand[0, left:n] = np.zeros((), jobs.dtype), 0
+        unstarted(jobs[left:n])
+        jobs.run[left:n] = -1
+        jobs.past[:left] = new[jobs.past[:left]]
+        for block in state.blocks[0, : env.n_blocks]:
+            items = state.items[0, block, : state.size[0, block]]
+            items[:] = new[items]
+        for array, size in (
+            (state.run_job[0], env.n_running),
+            (state.started[0], env.n_started),
+            (state.kept.job, env.n_kept),
+        ):
+            array[:size] = new[array[:size]]
+        env.head = new[env.head]
+        if env.head < 0:
+            env.is_reserved = 0
+        self.n_jobs = left
+
+    def how(self, j: int) -> tuple[int, int, int]:
+        """Return how a job was started, one of ``state.HOW_*``, which blocked head it overtook, and the first
+        shadow time that it had as blocked head itself; -1: none.
+        """
+        how, past, reserved = self._started_as[j].item()
+        return how, past, reserved
 
     @property
     def now(self) -> int:

@@ -7,20 +7,24 @@ the decision was made. `replay` feeds the events to a fresh scheduler and compar
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from bridge import files
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, placed
 from bridge.slurm.book import Book, Deciding, Event
 from bridge.slurm.gate import DiskError
-from bridge.wire import jsontext
+from bridge.wire.fields import Fields, read_json
+from bridge.wire.jsontext import shortened
 
 #: Of the log's form.
 VERSION = 1
+#: Nodes of a machine, and numbers of jobs, at most; and seconds since 1970, either way.
+_MOST_NODES, _MOST_ID, _MOST_TIME = 1 << 31, 1 << 62, 1e12
+_REMEDY = "Give the file that `bridge decide … --slurm --audit FILE` wrote."
 
 
 class Audit:
@@ -101,9 +105,19 @@ class Replayed:
     differences: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Head:
+    """The first line of a run: which policy decided, for how many nodes, and what counted as time 0."""
+
+    policy: str
+    nodes: int
+    origin: float
+
+
 def policy_of(path: Path) -> str:
     """Return the policy that a log tells of. Raises BridgeError: it is no audit log."""
-    return str(_head(path, files.read_text(path).partition("\n")[0], 1)["policy"])
+    with placed(f"{path}:1"):
+        return _head(_line(files.read_text(path).partition("\n")[0])).policy
 
 
 def replay(path: Path, deciding: Deciding) -> Replayed:
@@ -120,46 +134,100 @@ def replay(path: Path, deciding: Deciding) -> Replayed:
         if not text or (number == len(lines) and not text.endswith("}")):
             continue  # the last line of a run that was killed may be torn
         place = f"{path}:{number}"
-        try:
-            line = jsontext.loads(text)
+        with placed(place):
+            line = _line(text)
             if "begin" in line:
-                head = _head(path, text, number)
-                book = Book(int(head["nodes"]), deciding, float(head["origin"]))
+                head = _head(line)
+                book = Book(head.nodes, deciding, head.origin)
                 continue
             if not ("told" in line or "known" in line):
                 continue
             if book is None:
-                raise ValueError("no beginning")
-            events = [Event(*parts) for parts in line.get("told", line.get("known"))]
-            now, decided = float(line["time"]), list(line.get("decided", ()))
-        except (ValueError, KeyError, TypeError) as error:
-            raise BridgeError(f"is no line of an audit log ({error})", where=place) from error
-        for event in events:
-            book.tell(event)
-        if "known" in line:
-            continue
-        found = book.decide(now)
-        passes += 1
-        starts += len(decided)
-        if found != decided:
-            # From here on as it was: each pass is judged on what the agent knew.
-            for job in found:
-                if job not in decided:
-                    book.tell(Event("back", now, job))
-            for job in decided:
-                if job not in found:
-                    book.tell(Event("run", now, job, {"start": now}))
-            differences.append(f"{place}: decided {' '.join(decided) or '-'}, now {' '.join(found) or '-'}")
+                raise BridgeError("no run of an agent begins before it", remedy=_REMEDY)
+            for event in map(_event, line.array("told" if "told" in line else "known")):
+                book.tell(event)
+            if "known" in line:
+                continue
+            now = _time(line, "time")
+            decided = line.array("decided", [])
+            if not all(type(job) is str for job in decided):
+                raise BridgeError("'decided' is not an array of strings", remedy=_REMEDY)
+            found = book.decide(now)
+            passes += 1
+            starts += len(decided)
+            if found != decided:
+                # From here on as it was: each pass is judged on what the agent knew.
+                for job in found:
+                    if job not in decided:
+                        book.tell(Event("back", now, job))
+                for job in decided:
+                    if job not in found:
+                        book.tell(Event("run", now, job, {"start": now}))
+                differences.append(
+                    f"{place}: decided {' '.join(decided) or '-'}, now {' '.join(found) or '-'}"
+                )
     return Replayed(passes, starts, tuple(differences))
 
 
-def _head(path: Path, text: str, number: int) -> dict[str, Any]:
+def _line(text: str) -> Fields:
     try:
-        head = jsontext.loads(text)
-        if head["begin"] != VERSION:
-            raise ValueError(f"version {head['begin']}")
-        return {name: head[name] for name in ("policy", "nodes", "origin")}
-    except (ValueError, KeyError, TypeError) as error:
-        what = f"is no beginning of an audit log ({error})"
-        remedy = "Give the file that `bridge decide … --slurm --audit FILE` wrote."
-        raise BridgeError(what, where=f"{path}:{number}", remedy=remedy) from error
+        return read_json(text, unique=False)
+    except BridgeError as error:
+        raise BridgeError(f"is no line of an audit log: it {error.what}", remedy=_REMEDY) from error
+
+
+def _head(line: Fields) -> _Head:
+    try:
+        if (version := line.integer("begin")) != VERSION:
+            raise BridgeError(f"'begin' is {version}, this version of bridge reads {VERSION}")
+        return _Head(line.text("policy"), _whole(line, "nodes", 1, _MOST_NODES), _time(line, "origin"))
+    except BridgeError as error:
+        raise BridgeError(f"is no beginning of an audit log: {error.what}", remedy=_REMEDY) from error
+
+
+def _whole(line: Fields, name: str, minimum: int, maximum: int) -> int:
+    if not minimum <= (value := line.integer(name)) <= maximum:
+        raise BridgeError(f"'{name}' is {shortened(str(value))}, not {minimum} to {maximum}")
+    return value
+
+
+def _time(line: Fields, name: str) -> float:
+    if not abs(value := line.number(name)) <= _MOST_TIME:
+        raise BridgeError(f"'{name}' is {value:g}, not a time in seconds since 1970")
+    return value
+
+
+#: The details that an event of each kind needs, and how each is read.
+_DETAILS: Mapping[str, Mapping[str, Callable[[Fields, str], object]]] = {
+    "wait": {
+        "id": lambda line, name: _whole(line, name, -_MOST_ID, _MOST_ID),
+        "nodes": lambda line, name: _whole(line, name, 0, _MOST_NODES),
+        "length": Fields.amount,
+        "submit": _time,
+    },
+    "run": {"start": _time},
+    "out": {"nodes": lambda line, name: _whole(line, name, -_MOST_NODES, _MOST_NODES)},
+    "gone": {},
+    "end": {},
+    "back": {},
+    "wake": {},
+}
+
+
+def _event(parts: Any) -> Event:
+    """Return an event as `_plain` writes it (else BridgeError)."""
+    label = "an event"
+    try:
+        if type(parts) is not list or len(parts) != 4:
+            raise BridgeError("it is not [what, time, job, details]")
+        line = Fields(dict(zip(("what", "time", "job", "details"), parts, strict=True)))
+        kind, job = line.text("what"), line.text("job")
+        label = f"the event {shortened(kind)!r} of job {shortened(job)!r}"
+        if kind not in _DETAILS:
+            raise BridgeError("there is no such event")
+        details = Fields(line.mapping("details"))
+        for name, read in _DETAILS[kind].items():
+            read(details, name)
+        return Event(kind, _time(line, "time"), job, details.given)
+    except BridgeError as error:
+        raise BridgeError(f"{label}: {error.what}", remedy=_REMEDY) from error

@@ -18,8 +18,6 @@ from bridge.wire.times import MICRO
 
 #: A job without a limit is believed to last this long, and no job longer (s): a year.
 LONGEST = 365 * 86_400
-#: Jobs that the scheduler has seen, ended ones too, before it forgets those; and times as many as are left.
-_SEEN, _TIMES = 4096, 4
 
 
 class Deciding(Protocol):
@@ -67,21 +65,17 @@ class Book:
     def __init__(self, nodes: int, deciding: Deciding, origin: float) -> None:
         if deciding.policy.agent and deciding.decider is None:
             raise BridgeError("has no agent to decide", where=", ".join(sorted(deciding.policy.agent)))
-        self._deciding, self._nodes, self._origin = deciding, nodes, origin
+        self._origin = origin
         self._decider = deciding.decider
-        self._session = self._fresh()
+        self._session = Session(
+            (nodes,), deciding.policy, deciding.protocol, window=deciding.window, resources=("nodes",)
+        )
         self._index: dict[str, int] = {}
         self._keys: list[str] = []
         self._jobs: dict[str, tuple[int, list[int], Lengths, int]] = {}
         self._running: set[str] = set()
         self._out = 0
         self.decided = 0
-
-    def _fresh(self) -> Session:
-        deciding = self._deciding
-        return Session(
-            (self._nodes,), deciding.policy, deciding.protocol, window=deciding.window, resources=("nodes",)
-        )
 
     @classmethod
     def warm_up(cls, deciding: Deciding) -> None:
@@ -120,6 +114,8 @@ class Book:
         known = job in self._index
         if known == (what == "wait"):
             raise BridgeError("is known already" if known else "is not known", where=f"{what} {job}")
+        if job in self._running and what in ("gone", "run"):
+            raise BridgeError("runs already", where=f"{what} {job}")
         if what == "wait":
             self._wait(job, event.details)
         elif what == "gone":
@@ -139,7 +135,7 @@ class Book:
     def decide(self, now: float) -> list[str]:
         """Return the jobs to be started now, in order: one pass of the scheduler."""
         self._at(now)
-        if self._session.n_jobs > max(_SEEN, _TIMES * len(self._index)):
+        if self._session.outgrown(len(self._index)):
             self._compact()
         session = self._session
         session.set_out_of_service((self._out,))
@@ -168,31 +164,10 @@ class Book:
         return found
 
     def _compact(self) -> None:
-        """Forget the jobs that are no more: a scheduler that has worked for years is as small as a new one.
-
-        What is left keeps its order, and what the scheduler has noted of it.
-        """
-        old, self._session = self._session, self._fresh()
-        new, keys = self._session, list(self._index)
-        new.now = old.now
-        was = [self._index[key] for key in keys]
-        self._index, self._keys = {}, []
-        for key in keys:
-            self._submit(key, self._jobs[key])
-        before, after = old.state, new.state
-        running = [k for k, key in enumerate(keys) if key in self._running]
-        for k in sorted(running, key=lambda k: before.jobs.serial[0, was[k]]):
-            new.adopt(k, int(before.jobs.start[0, was[k]]))
-        for name in ("rejects", "reserved", "how", "serial"):
-            after.jobs[name][0, : len(keys)] = before.jobs[name][0, was]
-        for name in ("serial", "renumbered", "inspections", "rejections"):
-            after.env[name][0] = before.env[name][0]
-        head = int(before.env.head[0])
-        if head >= 0:  # who has locked the queue keeps it
-            after.env.head[0] = was.index(head)
-            for name in ("shadow", "is_reserved", "accepted"):
-                after.env[name][0] = before.env[name][0]
-            after.extra[:] = before.extra
+        """Forget the jobs that are no more: after years of work it is as small as a new one."""
+        self._keys = sorted(self._index, key=self._index.__getitem__)
+        self._session.compact([self._index[key] for key in self._keys])
+        self._index = {key: k for k, key in enumerate(self._keys)}
 
     def _at(self, now: float) -> None:
         self._session.now = max(self._session.now, self._micro(now))

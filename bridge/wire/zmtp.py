@@ -19,6 +19,8 @@ _GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + by
 _READY = b"\x05READY\x0bSocket-Type"
 #: Bytes of a PING before its context, with its time to live, and of that at most.
 _PING, _MOST_CONTEXT = 7, 16
+#: Parts of a message, at most: Batsim's have an empty part and one more.
+_MOST_PARTS = 8
 #: Bytes that are read at once.
 _READ = 1 << 16
 _NOWHERE = "it is not tcp://HOST:PORT"
@@ -107,14 +109,16 @@ class Connection:
     `kind`: the type of socket that we are: one that answers, or ``REQ``, which asks. `patience`: s that
     sending may take where nobody reads, 0 = for ever. `open`: not at its end, and as far as it is known
     somebody who speaks ZeroMQ. `ready`: the other side has said who it is; it may drop who asks before.
+    `limit`: bytes of a message, all of its parts together; who sends more is left.
     """
 
     def __init__(self, stream: socket.socket, kind: bytes = b"ROUTER", patience: float = 0.0) -> None:
-        self.open, self.ready = True, False
+        self.open, self.ready, self.limit = True, False, MOST_BYTES
         self.fileno = stream.fileno()
         self._stream = stream
         self._unread = bytearray()
         self._parts: list[bytes] = []
+        self._size = 0  # of these parts
         self._greeted = False
         if stream.family != socket.AF_UNIX:
             stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -123,6 +127,11 @@ class Connection:
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", whole, part))
         ready = _READY + len(kind).to_bytes(4) + kind
         self._write(_GREETING + bytes((_COMMAND, len(ready))) + ready)
+
+    @property
+    def held(self) -> int:
+        """Bytes of the message that has not come completely."""
+        return len(self._unread) + self._size
 
     def messages(self, *, wait: bool = False) -> list[list[bytes]]:
         """Return the messages that have come completely, each as its parts; waits for none, or `GLANCE`."""
@@ -162,7 +171,7 @@ class Connection:
         while len(unread) >= at + 2:
             flags, begin = unread[at], at + (9 if unread[at] & _LONG else 2)
             end = begin + int.from_bytes(unread[at + 1 : begin])
-            if end - begin > MOST_BYTES:
+            if self._size + end - begin > self.limit or len(self._parts) == _MOST_PARTS:
                 self.open = False
                 break
             if len(unread) < max(begin, end):
@@ -177,9 +186,10 @@ class Connection:
                     self._write(bytes((_COMMAND, len(body) - 2)) + b"\x04PONG" + body[_PING:])
                 continue
             self._parts.append(body)
+            self._size += len(body)
             if not flags & _MORE:
                 found.append(self._parts)
-                self._parts = []
+                self._parts, self._size = [], 0
         del unread[:at]
         return found
 

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import zmq
 from fake_batsim import MICRO, DelayJob, FakeBatsim
-from peers import Play, peer
+from peers import Play, beside, peer
 
+from bridge.batsim import endpoint as endpoint_module
 from bridge.batsim.dispatcher import Setup
 from bridge.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
 from bridge.batsim.process import DecisionProcess
@@ -23,6 +24,9 @@ from bridge.batsim.result import Outcome, Result
 from bridge.errors import BridgeError
 
 ANY = "tcp://127.0.0.1:*"
+#: A libzmq's greeting and READY, as a REQ of 4.3 sends them.
+HELLO = bytes.fromhex("ff00000000000000017f03014e554c4c") + bytes(48)
+READY = bytes.fromhex("0426055245414459") + b"\x0bSocket-Type\0\0\0\x03REQ\x08Identity\0\0\0\0"
 JOBS = [DelayJob("1", 0, 5 * MICRO, 1, 9 * MICRO), DelayJob("2", 2 * MICRO, 5 * MICRO, 1, 9 * MICRO)]
 
 
@@ -109,6 +113,99 @@ def test_a_stranger_that_speaks_no_zeromq_does_no_harm() -> None:
             raw.sendall(b"GET / HTTP/1.1\r\n\r\n" * 99)
 
     assert interrupted(stranger)[1] == []
+
+
+def test_idle_connections_do_not_keep_the_peer_out() -> None:
+    with Endpoint(ANY, startup_timeout=20) as endpoint, ExitStack() as idle:
+        host, port = endpoint.address.removeprefix("tcp://").split(":")
+        for k in range(100):
+            raw = idle.enter_context(socket_module.create_connection((host, int(port))))
+            raw.sendall(HELLO if k % 2 else b"")
+            endpoint._listen()
+        with peer(endpoint.address, FakeBatsim(JOBS, 1).run_on):
+            result = DecisionProcess(Setup()).run(endpoint)
+            assert len(endpoint._connections) <= 33
+    assert result.outcome is Outcome.ENDED
+
+
+def test_the_peer_gets_in_where_descriptors_are_used_up() -> None:
+    code = f"""
+import resource, socket, sys
+sys.path[:0] = {sys.path!r}
+from bridge.batsim.endpoint import Endpoint
+resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
+with Endpoint("{ANY}", startup_timeout=20) as endpoint:
+    print(endpoint.address, flush=True)
+    print(endpoint.receive().decode(), flush=True)
+    endpoint.send(b"answer")
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    address = child.stdout.readline().strip()
+    host, port = address.removeprefix("tcp://").split(":")
+    with ExitStack() as idle:
+        for _ in range(40):
+            idle.enter_context(socket_module.create_connection((host, int(port)))).sendall(HELLO)
+        answers: list[bytes] = []
+        with peer(address, lambda socket: (socket.send(b"question"), answers.append(socket.recv()))):
+            assert child.stdout.readline() == "question\n"
+        assert answers == [b"answer"] and child.wait(20) == 0
+
+
+def test_who_does_not_say_that_it_speaks_zeromq_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint_module, "_HANDSHAKE", 0.2)
+    with Endpoint(ANY, startup_timeout=1) as endpoint:
+        host, port = endpoint.address.removeprefix("tcp://").split(":")
+        with socket_module.create_connection((host, int(port))) as raw, pytest.raises(NeverCameError):
+            raw.sendall(HELLO)
+            endpoint.receive()
+        assert endpoint._connections == {}
+
+
+def test_a_stranger_may_say_little_once_there_is_a_peer() -> None:
+    def stranger(address: str) -> None:
+        with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+            monitor = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+            socket.setsockopt(zmq.LINGER, 0)
+            socket.connect(address)
+            socket.send(bytes(1 << 17))
+            assert monitor.poll(10_000)
+            socket.disable_monitor()
+
+    assert interrupted(stranger)[1] == []
+
+
+def test_of_all_who_may_be_the_peer_the_one_who_says_most_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint_module, "MOST_BYTES", 300_000)
+    head = b"\x01\0\x02" + (250_000).to_bytes(8)
+    with Endpoint(ANY, startup_timeout=20) as endpoint, ExitStack() as others:
+        host, port = endpoint.address.removeprefix("tcp://").split(":")
+        for size in (100_000, 220_000):
+            raw = others.enter_context(socket_module.create_connection((host, int(port))))
+            raw.sendall(HELLO + READY + head + bytes(size))
+            for _ in range(9):
+                endpoint._listen()
+        assert [connection.held for connection in endpoint._connections.values()] == [100_009]
+
+
+def test_a_batsim_that_dies_while_it_loads_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint_module, "_RETURN", 0.3)
+    result = decided(lambda socket: socket.poll(300))
+    assert result.outcome is Outcome.GONE and result.messages == 0 and result.error is not None
+    assert "left before its first message" in result.error.what
+
+
+def test_who_comes_again_in_time_is_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint_module, "_RETURN", 1.0)
+    with Endpoint(ANY, startup_timeout=20) as endpoint:
+
+        def play() -> None:
+            for attempt in (lambda socket: socket.poll(300), FakeBatsim(JOBS, 1).run_on):
+                with peer(endpoint.address, attempt):
+                    pass
+
+        with beside(play):
+            assert DecisionProcess(Setup()).run(endpoint).outcome is Outcome.ENDED
 
 
 def test_a_peer_that_dies_is_noticed_while_a_stranger_stays() -> None:

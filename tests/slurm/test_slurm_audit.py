@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deciding import rule
@@ -112,3 +113,52 @@ def test_what_is_no_log(tmp_path: Path, text: str, where: str) -> None:
     with pytest.raises(BridgeError) as told:
         replay(path, rule("fcfs"))
     assert told.value.where == f"{path}{where}"
+
+
+HEAD: dict[str, Any] = {"begin": 1, "policy": "fcfs+easy", "nodes": 4, "origin": 0.0}
+JOB: dict[str, Any] = {"id": 1, "nodes": 1, "length": 60, "submit": 1, "user": "a"}
+WAIT: list[Any] = ["wait", 1, "1", JOB]
+#: The second line of a log that is none, and what is said of it.
+DAMAGED: list[tuple[Any, str]] = [
+    ([1], "is no line of an audit log: it is not a JSON object"),
+    ({"time": 1, "told": 3}, "'told' is missing or not an array"),
+    ({"time": "now", "told": []}, "'time' is missing or not a number"),
+    ({"time": 1, "told": [], "decided": [{}]}, "'decided' is not an array of strings"),
+    ({"time": 1, "told": [], "decided": ["7"]}, "run 7: is not known"),
+    (HEAD | {"nodes": -4}, "is no beginning of an audit log: 'nodes' is -4, not 1 to 2147483648"),
+    (HEAD | {"nodes": "4"}, "is no beginning of an audit log: 'nodes' is missing or not an integer"),
+    (HEAD | {"origin": 1e308}, "is no beginning of an audit log: 'origin' is 1e+308, not a time"),
+    (HEAD | {"policy": 7}, "is no beginning of an audit log: 'policy' is missing or not a string"),
+    (HEAD | {"begin": 2}, "is no beginning of an audit log: 'begin' is 2, this version of bridge reads 1"),
+    *(
+        ({"time": 1, "told": events}, what)
+        for events, what in (
+            ([["wait", 1, "1"]], "an event: it is not [what, time, job, details]"),
+            ([["wait", 1, {"a": 1}, {}]], "an event: 'job' is missing or not a string"),
+            ([["submit", 1, "1", {}]], "the event 'submit' of job '1': there is no such event"),
+            ([["wait", 1, "1", 5]], "the event 'wait' of job '1': 'details' is missing or not an object"),
+            ([["wait", "x", "1", JOB]], "the event 'wait' of job '1': 'time' is missing or not a number"),
+            ([["wait", 1e300, "1", JOB]], "'time' is 1e+300, not a time in seconds since 1970"),
+            ([["wait", 1, "1", {"nodes": 1}]], "'id' is missing or not an integer"),
+            ([["wait", 1, "1", JOB | {"id": 10**30}]], "'id' is 1000000000"),
+            ([["wait", 1, "1", JOB | {"nodes": -1}]], "'nodes' is -1, not 0 to 2147483648"),
+            ([["wait", 1, "1", JOB | {"length": -1}]], "'length' is -1"),
+            ([["wait", 1, "1", JOB | {"nodes": 5}]], "can never run"),
+            ([WAIT, WAIT], "wait 1: is known already"),
+            ([["end", 1, "1", {}]], "end 1: is not known"),
+            ([WAIT, ["run", 1, "1", {"start": 1}], ["gone", 1, "1", {}]], "gone 1: runs already"),
+            ([WAIT, ["run", 1, "1", {"start": 1}], ["run", 1, "1", {"start": 1}]], "run 1: runs already"),
+            ([["out", 1, "", {}]], "'nodes' is missing or not an integer"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "what"), DAMAGED)
+def test_a_damaged_line_is_one_error_that_names_it(tmp_path: Path, line: object, what: str) -> None:
+    path = tmp_path / "audit.jsonl"
+    path.write_text(f"{json.dumps(HEAD)}\n{json.dumps(line)}\n")
+    with pytest.raises(BridgeError) as error:
+        replay(path, rule("fcfs"))
+    assert error.value.where.startswith(f"{path}:2")
+    assert what in f"{error.value.where}: {error.value.what}".partition(":2: ")[2]

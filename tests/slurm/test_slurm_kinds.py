@@ -14,8 +14,8 @@ from trained_agents import train
 
 from bridge import schedulers
 from bridge.policy_name import parse_policy
+from bridge.scheduler import session
 from bridge.schedulers import Request
-from bridge.slurm import book as books
 from bridge.slurm.audit import Audit, replay
 from bridge.slurm.book import Book, Deciding, Event
 
@@ -91,8 +91,8 @@ def test_who_forgets_the_ended_jobs_decides_the_same(
     audit.close()
     assert len(starts) == JOBS
     assert most >= JOBS
-    monkeypatch.setattr(books, "_SEEN", 20)
-    monkeypatch.setattr(books, "_TIMES", 2)
+    monkeypatch.setattr(session, "_MET", 20)
+    monkeypatch.setattr(session, "_TIMES", 2)
     again, fewer = live(who, Audit(None, head))
     assert again == starts
     assert fewer < most

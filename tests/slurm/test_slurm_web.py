@@ -18,6 +18,7 @@ from starlette.routing import Route
 from bridge.errors import BridgeError
 from bridge.slurm.client import Away, Row
 from bridge.slurm.present import Present, warm_up
+from bridge.slurm.web import snapshot
 from bridge.slurm.web.app import app
 from bridge.slurm.web.snapshot import Snapshots
 
@@ -191,6 +192,37 @@ def test_slurm_that_is_away_is_not_asked_at_once_again() -> None:
         assert [get(f"{address}/")[0] for _ in range(3)] == [503] * 3
         assert "does not answer" in get(f"{address}/api/queue")[1]
     assert observed.asked == 1
+
+
+def test_many_questions_do_not_silence_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on, playing = threading.Event(), threading.Semaphore(0)
+
+    def slow(*_: object, **__: object) -> list[object]:
+        playing.release()
+        assert go_on.wait(60)
+        return []
+
+    monkeypatch.setattr(snapshot, "whatif", slow)
+    answers: list[int] = []
+
+    def ask(drain: int) -> None:
+        answers.append(get(f"{address}/api/whatif?drain={drain}")[0])
+
+    with served(made(Observed())) as address:
+        visitors = [threading.Thread(target=ask, args=(k,)) for k in range(2)]
+        for visitor in visitors:
+            visitor.start()
+            assert playing.acquire(timeout=60)
+        for k in range(50):
+            status, text, headers = get(f"{address}/api/whatif?drain={k % 4}")
+            assert status == 503 and "busy" in text and "Try again" in text and headers["retry-after"] == "5"
+        assert get(f"{address}/whatif?drain=1")[0] == 503
+        assert get(f"{address}/")[0] == 200 and get(f"{address}/api/forecast")[0] == 200
+        go_on.set()
+        for visitor in visitors:
+            visitor.join()
+        assert answers == [200, 200]
+        assert get(f"{address}/api/whatif?drain=2")[0] == 200
 
 
 def test_no_jobs_name_runs_in_a_browser(look: Callable[[str], str]) -> None:

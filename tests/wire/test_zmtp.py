@@ -112,13 +112,16 @@ def test_a_ping_is_answered_with_its_context() -> None:
         assert theirs.recv(1000) == b"\x04\x07\x04PONGab"
 
 
-#: What ends a connection: pings that are none, a part of more than a gibibyte, another language.
+#: What ends a connection: pings that are none, a part of more than a gibibyte, parts without end, another
+#: language.
 WRONG = {
     "bare ping": HELLO + READY + b"\x04\x05\x04PING",
     "half a time to live": HELLO + READY + b"\x04\x06\x04PING\0",
     "long context": HELLO + READY + b"\x04\x18\x04PING\0\x0a" + bytes(17),
     "long frame": HELLO + READY + b"\x06" + (300).to_bytes(8) + b"\x04PING" + bytes(295),
     "large part": HELLO + READY + b"\x02" + (1 << 40).to_bytes(8, "big") + b"abc",
+    "large parts together": HELLO + READY + b"\x01\x01a\x03" + (1 << 30).to_bytes(8),
+    "empty parts without end": HELLO + READY + b"\x01\0" * 9,
     "HTTP": b"GET / HTTP/1.1",
     "old version": HELLO[:10] + b"\x01",
     "no version": b"\xff" + bytes(9),
@@ -145,6 +148,20 @@ def test_whatever_comes_is_a_message_or_nothing(said: bytes, cuts: list[int], gr
             theirs.sendall(sent[:cut])
             sent = sent[cut:]
             connection.messages()
+
+
+def test_the_parts_of_a_message_are_bounded_together() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        connection = Connection(ours)
+        connection.limit = 1000
+        theirs.sendall(HELLO + READY + framed([b"", bytes(700), bytes(300)]) * 2)
+        assert connection.messages() == [[b"", bytes(700), bytes(300)]] * 2 and connection.open
+        large = framed([b"", bytes(700), bytes(250), bytes(51)])
+        theirs.sendall(large[:-53])
+        assert connection.messages() == [] and connection.open and connection.held == 950
+        theirs.sendall(large[-53:])
+        assert connection.messages() == [] and not connection.open
 
 
 def test_who_never_reads_holds_nobody_for_longer_than_that() -> None:

@@ -22,7 +22,7 @@ from bridge.futures.statefile import document_of
 from bridge.report.tables import duration
 from bridge.scheduler.names import BACKFILLS
 from bridge.slurm.client import Away
-from bridge.slurm.web.snapshot import Snapshot, Snapshots
+from bridge.slurm.web.snapshot import BusyError, Snapshot, Snapshots
 
 #: Rules that may be asked about; no other word of a visitor becomes a policy.
 OFFERED = tuple(f"{order}+{backfill}" for backfill in BACKFILLS for order in RULES)
@@ -35,6 +35,8 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+#: Seconds after which one may ask again who was not answered.
+_RETRY = "5"
 _Next = Callable[[Request], Awaitable[Response]]
 
 
@@ -97,11 +99,13 @@ def app(snapshots: Snapshots, refresh: float, hosts: Sequence[str] = ("localhost
 async def _guarded(request: Request, go_on: _Next) -> Response:
     response = await go_on(request)
     response.headers.update(_HEADERS)
+    if response.status_code == 503:
+        response.headers["Retry-After"] = _RETRY
     return response
 
 
 def _status(error: BridgeError) -> int:
-    return 403 if isinstance(error, _PrivateError) else 503 if isinstance(error, Away) else 400
+    return 403 if isinstance(error, _PrivateError) else 503 if isinstance(error, (Away, BusyError)) else 400
 
 
 def _page(pages: jinja2.Environment, _request: Request, shot: Snapshot) -> str:

@@ -3,7 +3,6 @@
 import io
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,10 +18,16 @@ from bridge.slurm.jobs import HAS_NODES
 from bridge.slurm.present import Observer, Present
 
 T = TypeVar("T")
+#: Questions that are worked out at a time, of all who look: the page must stay quick for everybody else.
+_QUESTIONS = 2
 #: Answers that are remembered of one reading.
 _ANSWERS = 32
 #: Letters of a name or a comment that are shown.
 _LETTERS = 60
+
+
+class BusyError(BridgeError):
+    """As many questions as the page answers at a time are being worked out."""
 
 
 @dataclass
@@ -32,6 +37,7 @@ class Snapshot:
     Attributes:
         words: label -> (name, comment), as users wrote them; empty where jobs are private.
         private: the cluster keeps jobs private: only totals are told.
+        questions: how many more may be worked out now, see `whatif`.
     """
 
     present: Present
@@ -39,21 +45,21 @@ class Snapshot:
     private: bool
     futures: int
     taken: float
+    questions: threading.Semaphore
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _answers: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
+    _answers: dict[str, Any] = field(default_factory=dict)  # those that all pages have
+    _whatifs: dict[Hashable, list[dict[str, Any]]] = field(default_factory=dict)
 
     @cached_property
     def state(self) -> State:
         """The state that futures begin with."""
         return state_of(self.present.document, "Slurm")
 
-    def _once(self, key: Hashable, make: Callable[[], T]) -> T:
+    def _once(self, key: str, make: Callable[[], T]) -> T:
         """Return an answer that is worked out once, one at a time: nobody can make many futures be played."""
         with self._lock:
             if key not in self._answers:
                 self._answers[key] = make()
-                if len(self._answers) > _ANSWERS:
-                    self._answers.popitem(last=False)
             found: T = self._answers[key]
             return found
 
@@ -112,7 +118,8 @@ class Snapshot:
     def whatif(self, policies: tuple[str, ...], drain: int) -> list[dict[str, Any]]:
         """Return the same futures under several rules, the first being the base.
 
-        `drain`: take so many nodes out of service, and compare with the machine as it is.
+        `drain`: take so many nodes out of service, and compare with the machine as it is. Raises BusyError:
+        others' questions are being worked out.
         """
 
         def play() -> list[dict[str, Any]]:
@@ -122,7 +129,25 @@ class Snapshot:
                 names = (policies[0], *policies)
             return [record_of(one) for one in whatif(states, names, futures=self.futures)]
 
-        return self._once((policies, drain), play)
+        key = policies, drain
+        answer: list[dict[str, Any]] | None = self._whatifs.get(key)
+        if answer is None:
+            if not self.questions.acquire(blocking=False):
+                raise BusyError(
+                    "is busy with other visitors' questions", remedy="Try again in a few seconds."
+                )
+            try:
+                answer = play()
+            finally:
+                self.questions.release()
+            self._remember(key, answer)
+        return answer
+
+    def _remember(self, key: Hashable, answer: list[dict[str, Any]]) -> None:
+        with self._lock:
+            self._whatifs[key] = answer
+            if len(self._whatifs) > _ANSWERS:
+                del self._whatifs[next(iter(self._whatifs))]
 
 
 def _drawn(state: State, found: Forecast) -> bytes:
@@ -142,6 +167,7 @@ class Snapshots:
     def __init__(self, observer: Observer, every: float = 10.0, futures: int = 100) -> None:
         self.observer, self._every, self._futures = observer, every, futures
         self._lock = threading.Lock()
+        self._questions = threading.Semaphore(_QUESTIONS)
         self._last: Snapshot | None = None
         self._failed: tuple[float, BridgeError] | None = None
 
@@ -164,4 +190,4 @@ class Snapshots:
         observer = self.observer
         present = observer.read()
         words = {} if observer.private else observer.client.words(observer.partition)
-        return Snapshot(present, words, observer.private, self._futures, time.monotonic())
+        return Snapshot(present, words, observer.private, self._futures, time.monotonic(), self._questions)
