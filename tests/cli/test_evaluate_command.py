@@ -109,7 +109,7 @@ def test_table_of_one_policy(tiny: str) -> None:
     assert "tiny: bsld, 1 sequence of 1 job, protocol standard" in out
     expected = ["fcfs+easy by sjf", "1.00", "–", "base", "", ""]
     assert [cell.strip() for cell in out.splitlines()[4].split("│")[1:-1]] == expected
-    assert "overlap" not in out
+    assert "b = 1 independent block" in out
 
 
 def test_utilisation_is_shown_as_a_fraction_and_higher_is_better() -> None:
@@ -124,13 +124,38 @@ def test_utilisation_is_shown_as_a_fraction_and_higher_is_better() -> None:
     assert 0 < base["mean"] < easy["mean"] < 1
 
 
-def test_says_when_sequences_overlap(tiny: str) -> None:
-    assert "moving-block bootstrap" in fine("evaluate", tiny, "--length", 2, "--sequences", 3)
+@pytest.mark.parametrize(
+    ("length", "sequences", "b", "kind", "how"),
+    [
+        (256, 60, 5, "t", "Student's t over their means (t)."),
+        (32, 200, 28, "bootstrap", "circular block bootstrap."),
+    ],
+)
+def test_says_over_how_many_blocks_intervals_are(
+    length: int, sequences: int, b: int, kind: str, how: str
+) -> None:
+    words = ("bundled-128", "--length", length, "--sequences", sequences, "--order", "fcfs", "--order", "sjf")
+    out = fine("evaluate", *words)
+    assert f"b = {b} independent blocks of neighbouring sequences: 95 % intervals by {how}" in out
+    for one in judged(*words)["policies"]:
+        assert (one["ci95"]["b"], one["ci95"]["kind"]) == (b, kind)
+    rows = [line for line in out.splitlines() if line.startswith("│ sjf")]
+    assert [row.count(" t ") for row in rows] == [2 if kind == "t" else 0]
+
+
+def test_too_few_blocks_give_no_interval(tiny: str) -> None:
     out = fine("evaluate", tiny, "--length", 5, "--sequences", 3)
-    assert "All sequences overlap each other: no interval can be given." in out
+    said = "b = 1 independent block of neighbouring sequences: too few for an interval, which needs 5"
+    assert said in out
     found = judged(tiny, "--length", 5, "--sequences", 3, "--order", "fcfs", "--order", "sjf")
-    assert found["policies"][0]["ci95"] == {"mean": pytest.approx(3.56), "low": None, "high": None}
-    assert found["policies"][1]["verdict"] == "too few separate sequences to tell"
+    assert found["policies"][0]["ci95"] == {
+        "mean": pytest.approx(3.56),
+        "low": None,
+        "high": None,
+        "b": 1,
+        "kind": None,
+    }
+    assert found["policies"][1]["verdict"] == "too few separate windows to tell"
 
 
 def test_json_tells_what_was_dropped_on_stderr_only(odd: str) -> None:
