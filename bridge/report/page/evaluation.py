@@ -192,7 +192,8 @@ def bounds_of(document: Mapping[str, Any], where: str) -> Bounds:
             raise BridgeError("holds something that is no number", where=f"{where}: row {k}", remedy=remedy)
         words = str(row.get("known")), str(row.get("policy")), bool(row.get("oracle"))
         b = apart.get("b")
-        found.append(Known(*words, *told, b=b if type(b) is int else None, kind=str(apart.get("kind"))))
+        blocks = (b if type(b) is int else None, str(apart.get("kind")))
+        found.append(Known(*words, *(*told, *blocks)))
     workload, estimator = (str(document.get(key) or "") for key in ("workload", "estimator"))
     return Bounds(workload, estimator, document["sequences"], document["length"], tuple(found))
 
