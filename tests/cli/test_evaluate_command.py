@@ -47,32 +47,32 @@ def test_metrics_of_sequences_by_hand(tiny: str, metric: str, values: list[float
 
 
 def test_policies_are_paired_with_the_first_one(folder: Path) -> None:
-    # Four days, each beginning with the small log's five jobs, on day k (1 … 4) with times k times as long.
+    # Five days, each beginning with the small log's five jobs, on day k (1 … 5) with times k times as long.
     # Mean waits by hand: 52 k with EASY (0 90 0 120 50), 90 k without (0 90 130 120 110).
     rows = [
         f"{5 * k + i} {k * (99_000 + submit)} -1 {k * run} {n} -1 -1 {n} {k * request} -1 1 {user}"
-        for k in (1, 2, 3, 4)
+        for k in (1, 2, 3, 4, 5)
         for i, submit, run, n, request, user in ROWS
     ]
     (folder / "days.swf").write_text("; MaxProcs: 4\n" + "".join(f"{row} 1 -1 1 -1 -1 -1\n" for row in rows))
-    options = "--backfill none --backfill easy --length 5 --sequences 4 --seed 1252 --metric wait"
+    options = "--backfill none --backfill easy --length 5 --sequences 5 --seed 38342 --metric wait"
     found = judged("days.swf", *shlex.split(options))
-    assert found["starts"] == [10, 0, 15, 5]
-    days = np.array([3, 1, 4, 2])
+    assert found["starts"] == [0, 10, 5, 20, 15]
+    days = np.array([1, 3, 2, 5, 4])
     base, easy = found["policies"]
     assert (base["backfill"], base["difference"], base["verdict"]) == ("none", None, "")
     assert base["values"] == pytest.approx(90 * days, rel=1e-12)
     assert easy["values"] == pytest.approx(52 * days, rel=1e-12)
-    # Student's t with 3 degrees of freedom; the days' numbers have a standard deviation of √(5/3)
-    half = 3.182446305284263 * (5 / 3) ** 0.5 / 2
+    # Student's t with 4 degrees of freedom; the days' numbers have a standard deviation of √(5/2)
+    half = 2.7764451051977934 * (5 / 2) ** 0.5 / 5**0.5
     for interval, factor in ((base["ci95"], 90), (easy["ci95"], 52), (easy["difference"], -38)):
-        assert interval["mean"] == pytest.approx(2.5 * factor, rel=1e-12)
+        assert interval["mean"] == pytest.approx(3 * factor, rel=1e-12)
         assert sorted((interval["low"], interval["high"])) == pytest.approx(
-            sorted(((2.5 - half) * factor, (2.5 + half) * factor)), rel=1e-9
+            sorted(((3 - half) * factor, (3 + half) * factor)), rel=1e-9
         )
     assert easy["verdict"] == "better"
     row = fine("evaluate", "days.swf", *shlex.split(options)).splitlines()[5]
-    expected = ["fcfs+easy", "130.00", "23.2 … 236.8", "-95.00", "-173.1 … -16.9", "better"]
+    expected = ["fcfs+easy", "156.00", "53.9 … 258.1 t", "-114.00", "-188.6 … -39.4 t", "better"]
     assert [cell.strip() for cell in row.split("│")[1:-1]] == expected
 
 

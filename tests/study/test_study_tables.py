@@ -98,7 +98,7 @@ def test_commands(file: Path) -> None:
     assert kept["seed"] == min(validated, key=lambda seed: validated[seed])
     assert kept["mean"]["mean"] == document["rows"][2]["by_seed"][str(kept["seed"])]
     told = report.details(document, agent["test"])[0].markdown()
-    assert f"{kept['mean']['mean']:.2f} [" in told and f"] (seed {kept['seed']}) |" in told
+    assert f"{kept['mean']['mean']:.2f} [" in told and f"] t (seed {kept['seed']}) |" in told
     blind = {**agent, "best_epochs": []}  # it validates nothing
     told = report.details(document | {"rows": [blind]}, blind["test"])[0].markdown()
     assert "the last of 10 |" in told and "†" not in told

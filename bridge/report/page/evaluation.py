@@ -162,8 +162,8 @@ class Known:
     percent: float | None
     low: float | None
     high: float | None
-    b: int | None
-    kind: str | None
+    b: int | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True)
@@ -191,8 +191,8 @@ def bounds_of(document: Mapping[str, Any], where: str) -> Bounds:
         if told[0] is None or not all(one is None or is_number(one) for one in told):
             raise BridgeError("holds something that is no number", where=f"{where}: row {k}", remedy=remedy)
         words = str(row.get("known")), str(row.get("policy")), bool(row.get("oracle"))
-        b = apart.get("b")
-        blocks = (b if type(b) is int else None, str(apart.get("kind")))
+        b, kind = apart.get("b"), apart.get("kind")
+        blocks = (b if type(b) is int else None, kind if kind in get_args(Kind) else None)
         found.append(Known(*words, *(*told, *blocks)))
     workload, estimator = (str(document.get(key) or "") for key in ("workload", "estimator"))
     return Bounds(workload, estimator, document["sequences"], document["length"], tuple(found))
