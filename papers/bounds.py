@@ -12,6 +12,7 @@ from typing import Any
 from bridge.fast.setup import Setup
 from bridge.futures.bound import ARRIVALS, RUN_TIMES, bound
 from bridge.judge.sequences import SAMPLERS, sample
+from bridge.judge.stats import INTERVALS, Estimate, window_bootstrap
 from bridge.report.table import Table
 from papers import logs, store
 
@@ -23,14 +24,19 @@ _PATH = store.path_of("bounds", ".json")
 
 
 def measured(name: str) -> dict[str, Any]:
-    """Return the bound of a log: rows without the values of single windows."""
+    """Return the bound of a log: what each row has of every window, and the windows' first jobs."""
     setup = Setup()
     jobs = setup.select(logs.log(name))
     before = round(len(jobs) * BEHIND)
     usual = SAMPLERS["standard"]
     starts = before + sample(usual, len(jobs) - before, WINDOWS, LENGTH, usual.seed)
     found = bound(jobs, setup, starts, LENGTH).as_dict()
-    return {**found, "rows": [{k: v for k, v in row.items() if k != "values"} for row in found["rows"]]}
+    kept = [
+        {key: row[key] for key in ("known", "policy", "oracle", "mean")}
+        | {"values": [round(value, 6) for value in row["values"]]}
+        for row in found["rows"]
+    ]
+    return {"starts": starts.tolist(), "rows": kept, "rules": found["rules"]}
 
 
 @cache
@@ -39,9 +45,17 @@ def known() -> dict[str, Any]:
     return dict(json.loads(_PATH.read_text(encoding="utf-8"))) if _PATH.exists() else {}
 
 
+def _apart(found: dict[str, Any], row: dict[str, Any]) -> Estimate:
+    """Return the difference to the best rule in percent of that rule's mean."""
+    base = found["rows"][0]
+    apart = window_bootstrap(row["values"], found["starts"], LENGTH, base=base["values"])
+    return apart.percent_of(base["mean"])
+
+
 def _least(found: dict[str, Any], what: str) -> float:
     """Return the difference, in percent, of the best policy that knows so much."""
-    return min(float(row["difference_percent"]["mean"]) for row in found["rows"] if row["known"] == what)
+    mean = min(float(row["mean"]) for row in found["rows"] if row["known"] == what)
+    return 100 * (mean / float(found["rows"][0]["mean"]) - 1)
 
 
 def said(names: Iterable[str]) -> str:
@@ -61,18 +75,20 @@ def said(names: Iterable[str]) -> str:
 
 def page() -> str:
     """Return the page of all bounds as Markdown."""
-    heads = ("log", "best rule", "mean", "lookahead", "true run times", "and arrivals")
+    heads = ("log", "b", "best rule", "mean", "lookahead", "true run times", "and arrivals")
     rows = []
     for name, found in known().items():
         best = found["rows"][0]
-        cells = [_between(row) for row in found["rows"][1:]]
-        ahead, rule, blind, seeing = cells
-        rows.append((name, best["policy"], f"{best['mean']:.2f}", ahead, f"{rule}; {blind}", seeing))
+        apart = [_apart(found, row) for row in found["rows"][1:]]
+        ahead, rule, blind, seeing = map(_between, apart)
+        cells = (best["policy"], f"{best['mean']:.2f}", ahead, f"{rule}; {blind}", seeing)
+        rows.append((name, apart[0].b, *cells))
     says = (
         "# How much is left\n\nMean bounded slowdown; differences to the best of ten rules with EASY, chosen "
         "in hindsight on the same windows, with 95 % intervals. With true run times: the best rule, and a "
         "lookahead; both and the last column are oracles. None of these is a bound in the strict sense: a "
-        "better clairvoyant may exist ([Looking ahead](../lookahead.md)).\n\n"
+        "better clairvoyant may exist ([Looking ahead](../lookahead.md)). "
+        f"{INTERVALS}\n\n"
     )
     foot = (
         f"\n\n{WINDOWS} windows of {LENGTH} jobs behind {BEHIND:.0%} of each log, requested times believed. "
@@ -81,11 +97,9 @@ def page() -> str:
     return says + Table(heads, rows).markdown().rstrip() + foot
 
 
-def _between(row: dict[str, Any]) -> str:
-    apart = row["difference_percent"]
-    low, high = apart["low"], apart["high"]
-    held = "" if low is None else f" [{low:+.0f}, {high:+.0f}]"
-    return f"{apart['mean']:+.0f} %{held}"
+def _between(apart: Estimate) -> str:
+    held = "" if apart.kind is None else f" [{apart.low:+.0f}, {apart.high:+.0f}]{apart.mark}"
+    return f"{apart.mean:+.0f} %{held}"
 
 
 def main(names: list[str]) -> None:
@@ -93,9 +107,9 @@ def main(names: list[str]) -> None:
     for name in names or LOGS:
         found = {**known(), name: measured(name)}
         kept = {one: found[one] for one in LOGS if one in found}
-        _PATH.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        _PATH.write_text(json.dumps(kept) + "\n", encoding="utf-8")
         known.cache_clear()
-        print(f"{name}: {[row['difference_percent'] for row in kept[name]['rows'][1:]]}", flush=True)
+        print(f"{name}: {[str(_apart(found[name], row)) for row in found[name]['rows'][1:]]}", flush=True)
     print(store.written("bounds", page()))
 
 

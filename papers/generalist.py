@@ -17,7 +17,7 @@ from bridge.fast.replay import Schedule, replay_sequences
 from bridge.fast.setup import Setup
 from bridge.futures.bound import RULES
 from bridge.judge.sequences import SAMPLERS, sample, value_of
-from bridge.judge.stats import block_length
+from bridge.judge.stats import INTERVALS, Estimate, block_length, interval_of, parts
 from bridge.learn.agent import schedules
 from bridge.learn.checkpoint import load
 from bridge.report.table import Table
@@ -34,7 +34,6 @@ BELIEFS = {
 }
 #: Sequences of a log, jobs of each, and the seed of their draw.
 SEQUENCES, LENGTH, SEED = 200, 1024, 16
-_RESAMPLES = 4000
 _PATH = store.path_of("generalist", ".json")
 
 
@@ -84,37 +83,38 @@ def interquartile(values: Floats) -> float:
 
 
 class Compared:
-    """Bootstrapped differences of the seeds together to a rule, in percent, on each log and pooled."""
+    """Differences of the seeds together to a rule, in percent, on each log and pooled.
 
-    def __init__(self, found: dict[str, Any], rule: str, seed: int = 0) -> None:
-        rng = np.random.default_rng(seed)
-        whole, drawn = [], []
-        for one in found.values():
+    The logarithm of a ratio of means varies as the values over their means do (to first order).
+    """
+
+    def __init__(self, found: dict[str, Any], rule: str) -> None:
+        whole, varying = [], []
+        for k, one in enumerate(found.values()):
+            order = np.argsort(one["starts"], kind="stable")
             agents = np.array([row["bsld"] for name, row in one["policies"].items() if _learnt(name)])
-            base = np.array(one["policies"][rule]["bsld"])
-            which = _blocks(np.array(one["starts"]), rng)
-            seeds = rng.integers(0, len(agents), (_RESAMPLES, len(agents)))
-            means = agents[:, which].mean(axis=2)  # [seeds, resamples]
-            some = np.take_along_axis(means, seeds.T, axis=0).mean(axis=0)
-            whole.append(np.log(agents.mean() / base.mean()))
-            drawn.append(np.log(some / base[which].mean(axis=1)))
+            base = np.array([one["policies"][rule]["bsld"]])
+            rows = [agents[:, order] / agents.mean(), -base[:, order] / base.mean()]
+            whole.append(float(np.log(agents.mean() / base.mean())))
+            varying.append(parts(rows, block_length(one["starts"], LENGTH), seed=k))
+        b = blocks(found)
         self.by_log = {
-            name: _percent(point, one) for name, point, one in zip(found, whole, drawn, strict=True)
+            name: _percent(interval_of(point, of, SEQUENCES, b[name]))
+            for name, point, of in zip(found, whole, varying, strict=True)
         }
-        self.pooled = _percent(float(np.mean(whole)), np.mean(drawn, axis=0))
+        share = 1 / len(whole)
+        pooled = [one.scaled(share) for of in varying for one in of]
+        self.pooled = _percent(interval_of(share * sum(whole), pooled, SEQUENCES, min(b.values())))
 
 
-def _blocks(starts: Ints, rng: np.random.Generator) -> Ints:
-    """Return resamples of sequences in whole blocks of neighbours, [resamples, n]; starts ascend."""
-    n, block = len(starts), block_length(starts, LENGTH)
-    first = rng.integers(0, n - block + 1, (_RESAMPLES, -(-n // block)))
-    drawn: Ints = (first[:, :, None] + np.arange(block)).reshape(_RESAMPLES, -1)[:, :n]
-    return drawn
+def blocks(found: dict[str, Any]) -> dict[str, int]:
+    """Return the independent blocks of the sequences on each log."""
+    return {name: SEQUENCES // block_length(one["starts"], LENGTH) for name, one in found.items()}
 
 
-def _percent(point: float, drawn: Floats) -> str:
-    low, high = (100.0 * float(np.expm1(q)) for q in np.quantile(drawn, [0.025, 0.975]))
-    return f"{100 * np.expm1(point):+.1f} % [{low:+.1f}, {high:+.1f}]"
+def _percent(of: Estimate) -> str:
+    point, low, high = (100.0 * float(np.expm1(one)) for one in (of.mean, of.low, of.high))
+    return f"{point:+.1f} % [{low:+.1f}, {high:+.1f}]{of.mark}"
 
 
 def _learnt(name: str) -> bool:
@@ -124,26 +124,27 @@ def _learnt(name: str) -> bool:
 def page(found: dict[str, dict[str, Any]]) -> str:
     """Return the page as Markdown."""
     seeds = sum(_learnt(name) for name in next(iter(found["requested"].values()))["policies"])
-    parts = [
+    written = [
         "# One agent on logs that it never saw",
         "`zoo/generalist` (seed 2) learnt on the first 60 % of SDSC-SP2, HPC2N, Curie, Theta, Lublin-1 and "
         f"Lublin-2, by requested times; {' and '.join(UNSEEN)} were kept out of all training and tuning. "
         f"Mean bounded slowdown of the agent, {seeds} seeds together, against each rule with the same "
-        f"beliefs on the same {SEQUENCES} sequences of {LENGTH:,} jobs; 95 % intervals over sequences "
-        "(moving blocks) and seeds; pooled is the geometric mean over logs.",
+        f"beliefs on the same {SEQUENCES} sequences of {LENGTH:,} jobs; pooled is the geometric mean over "
+        f"logs. b: {'; '.join(f'{name} {b}' for name, b in blocks(found['requested']).items())}. {INTERVALS} "
+        "They hold the variance of the seeds, too.",
     ]
     for estimator, said in BELIEFS.items():
         logs_of = found[estimator]
         compared = {rule: Compared(logs_of, rule) for rule in (f"{rule}+easy" for rule in RULES)}
         rows = [(rule, *one.by_log.values(), one.pooled) for rule, one in compared.items()]
-        parts += [f"## Believed: {said}", Table(("against", *logs_of, "pooled"), rows).markdown().rstrip()]
+        written += [f"## Believed: {said}", Table(("against", *logs_of, "pooled"), rows).markdown().rstrip()]
         for name, one in logs_of.items():
-            parts += folded(f"{name}, {said}", [_table(one["policies"]).markdown().rstrip()])
-    parts.append(
+            written += folded(f"{name}, {said}", [_table(one["policies"]).markdown().rstrip()])
+    written.append(
         "Median and interquartile mean are over sequences; the last column is the 99.9th percentile of all "
         "jobs' waits. `python -m papers.generalist AGENT …`"
     )
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(written) + "\n"
 
 
 def _table(policies: dict[str, Any]) -> Table:

@@ -181,6 +181,7 @@ def card(held: Held, row_says: str) -> str:
         rules=_rules(base),
         windows=judged["sequences"],
         length=judged["length"],
+        b=own["ci95"]["b"],
         own=interval(judged["metric"], own["ci95"]),
         base_name=base["name"],
         base=interval(judged["metric"], base["ci95"]),
@@ -221,7 +222,8 @@ def _row_says(held: Held, table: str, row: str, log: str) -> str:
     if not here:
         return f"Its row is in {named}."
     one, metric = here[0], found["metric"]
-    said = [f"The row, {one['seeds']} seeds, in {named}: {heading(metric)} {interval(metric, one['mean'])}"]
+    counts = f"{one['seeds']} seeds, b = {one['mean']['b']}"
+    said = [f"The row, {counts}, in {named}: {heading(metric)} {interval(metric, one['mean'])}"]
     for what, pairs in (("its base", found["comparisons"]), ("the best rule", found["best_rules"])):
         for pair in pairs:
             if (pair["row"], pair["log"], pair["test"]) == (row, log, one["test"]):

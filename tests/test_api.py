@@ -38,9 +38,11 @@ def test_replay_is_that_of_the_command_line() -> None:
 
 
 def test_evaluate_is_that_of_the_command_line() -> None:
-    table = bridge.evaluate("bundled-128", ["fcfs+easy", "sjf+easy"], sequences=5)
+    table = bridge.evaluate("bundled-128", ["fcfs+easy", "sjf+easy"], sequences=60, length=64)
     command = ["evaluate", "bundled-128", "--policy", "fcfs+easy", "--policy", "sjf+easy"]
-    told = json.loads(CliRunner().invoke(cli, [*command, "--sequences", "5", "--json"]).stdout)
+    told = json.loads(
+        CliRunner().invoke(cli, [*command, "--sequences", "60", "--length", "64", "--json"]).stdout
+    )
     assert list(table.index) == ["fcfs+easy", "sjf+easy"]
     for (name, row), one in zip(table.iterrows(), told["policies"], strict=True):
         expected = (one["mean"], one["ci95"]["low"], one["ci95"]["high"])
@@ -48,7 +50,7 @@ def test_evaluate_is_that_of_the_command_line() -> None:
         assert table.attrs["values"][name] == one["values"]
     assert table["verdict"].tolist() == ["", "better"]
     assert table.loc["sjf+easy", "difference"] == told["policies"][1]["difference"]["mean"]
-    assert (table.attrs["sequences"], table.attrs["metric"]) == (5, "bsld")
+    assert (table.attrs["sequences"], table.attrs["metric"]) == (60, "bsld")
 
 
 def test_the_pool_is_evaluated_without_a_log() -> None:

@@ -64,7 +64,7 @@ class Bound:
                     "mean": row.judged.mean.mean,
                     "ci95": row.judged.mean.as_dict(),
                     "difference": (d := row.judged.difference) and d.as_dict(),
-                    "difference_percent": d and {k: v and 100 * v / base for k, v in d.as_dict().items()},
+                    "difference_percent": d and d.percent_of(base).as_dict(),
                     "values": row.values.tolist(),
                 }
                 for row in self.rows

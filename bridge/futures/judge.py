@@ -11,7 +11,7 @@ from bridge.errors import BridgeError
 from bridge.futures.calibrate import LEVELS, Calibrator, calibrated
 from bridge.futures.forecast import FIRST
 from bridge.futures.timeline import FUTURES, HORIZONS, Cases, Timeline, cases, simulate
-from bridge.judge.stats import block_bootstrap
+from bridge.judge.stats import Kind, block_bootstrap
 from bridge.watch import Told, unseen
 
 #: Miss at one end of a 90 % interval, as a multiple of its cost in width: 2 / 0.1.
@@ -28,7 +28,10 @@ class Score:
 
     Attributes:
         coverage90: share of the starts within the 90 % interval; coverage50 of the 50 % interval.
-        coverage90_low, coverage90_high: 95 % interval of `coverage90`, by bootstrap over blocks of jobs.
+        coverage90_low, coverage90_high: 95 % interval of `coverage90`, over blocks of jobs; None where there
+            are too few blocks.
+        coverage90_b, coverage90_kind: how many blocks, and the kind of the interval (see
+            `bridge.judge.stats.Estimate`).
         median_abs_error: median of the differences between start and median forecast.
         mean_width: mean width of the 90 % intervals that are finite.
         winkler: their mean interval score: the width, and 20 times the distance of a start outside.
@@ -40,6 +43,8 @@ class Score:
     coverage50: float | None
     coverage90_low: float | None
     coverage90_high: float | None
+    coverage90_b: int
+    coverage90_kind: Kind | None
     median_abs_error: float | None
     mean_width: float | None
     winkler: float | None
@@ -85,7 +90,7 @@ def score(what: Cases, quantiles: Floats, horizon: int) -> Score:
     those = what.horizon == horizon
     n = int(those.sum())
     if n == 0:
-        return Score(0, None, None, None, None, None, None, None, 0.0)
+        return Score(0, None, None, None, None, 0, None, None, None, None, 0.0)
     given, after = quantiles[those], what.after[those]
     low, half_low, middle, half_high, high = given.T
     finite = np.isfinite(high)
@@ -99,8 +104,10 @@ def score(what: Cases, quantiles: Floats, horizon: int) -> Score:
         jobs=n,
         coverage90=float(covered.mean()),
         coverage50=float(((half_low <= after) & (after <= half_high)).mean()),
-        coverage90_low=max(interval.low, 0.0),
-        coverage90_high=min(interval.high, 1.0),
+        coverage90_low=None if interval.kind is None else max(interval.low, 0.0),
+        coverage90_high=None if interval.kind is None else min(interval.high, 1.0),
+        coverage90_b=interval.b,
+        coverage90_kind=interval.kind,
         median_abs_error=float(np.median(np.abs(middle - after)[finite])) if some else None,
         mean_width=float(width.mean()) if some else None,
         winkler=float((width + _MISS * missed).mean()) if some else None,

@@ -13,7 +13,7 @@ from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule, replay_sequences
 from bridge.judge.idle import idle_share
 from bridge.judge.metrics import bounded_slowdown, slowdown
-from bridge.judge.stats import Estimate, mean_ci, paired_difference, verdict, window_bootstrap
+from bridge.judge.stats import Estimate, verdict, window_bootstrap
 from bridge.watch import Told, unseen
 
 #: Plays sequences: (prepared, starts, length, progress) → schedules.
@@ -25,13 +25,11 @@ class Judged:
     """A policy's mean, and its difference to the base (policy − base; None for the base itself).
 
     Attributes:
-        dependent: sequences share jobs, so that the intervals are block bootstraps.
         verdict: on the difference; empty for the base.
     """
 
     mean: Estimate
     difference: Estimate | None
-    dependent: bool
     verdict: str
 
 
@@ -96,27 +94,15 @@ def values_of(
 def judge(values: Floats, base: Floats | None, starts: Ints, length: int, *, higher: bool = False) -> Judged:
     """Return a policy's mean and its paired difference to a base, each with a 95 % interval.
 
-    Sequences that overlap are not independent: then the interval is a moving-block bootstrap over them in the
-    order of the log; else Student's t. Where all overlap each other no interval is given. `values`, `base`
-    and first jobs `starts`: [sequences]. `higher`: a higher value is the better one.
+    Sequences that overlap are not independent: intervals are over blocks of them in the order of the log, and
+    there is none where there are too few (`bridge.judge.stats.window_bootstrap`). `values`, `base` and first
+    jobs `starts`: [sequences]. `higher`: a higher value is the better one.
     """
-    ordered = np.sort(starts)
-    dependent = bool(len(starts) > 1 and np.any(np.diff(ordered) < length))
-
-    def interval(x: Floats, other: Floats | None) -> Estimate:
-        if not dependent:
-            return mean_ci(x) if other is None else paired_difference(x, other)
-        try:
-            return window_bootstrap(x, starts, length, base=other)
-        except BridgeError:
-            mean = float((x if other is None else x - other).mean())
-            return Estimate(mean, float("nan"), float("nan"), len(x))
-
-    difference = None if base is None else interval(values, base)
-    said = "" if difference is None else "too few separate sequences to tell"
-    if difference is not None and not np.isnan(difference.low):
-        said = verdict(-difference if higher else difference)
-    return Judged(interval(values, None), difference, dependent, said)
+    mean = window_bootstrap(values, starts, length)
+    if base is None:
+        return Judged(mean, None, "")
+    difference = window_bootstrap(values, starts, length, base=base)
+    return Judged(mean, difference, verdict(-difference if higher else difference))
 
 
 # Which sequences are drawn.

@@ -137,16 +137,16 @@ def judged(
 def plain(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
     """Return evaluations of the same sequences as JSON values.
 
-    Times are steps; intervals are 95 % Student's t over the sequences' own means, of which the mean over
-    all jobs, which the paper prints, is not the centre.
+    Times are steps; intervals are 95 % over the sequences' own means, which are independent; the mean over
+    all jobs, which the paper prints, is not their centre.
     """
-    from bridge.judge.stats import mean_ci, paired_difference
+    from bridge.judge.stats import block_bootstrap
 
     first = evaluations[0]
     base, policies = first.of_sequences(), []
     for evaluation in evaluations:
         values = evaluation.of_sequences()
-        difference = None if evaluation is first else paired_difference(values, base).as_dict()
+        difference = None if evaluation is first else block_bootstrap(values - base, 1).as_dict()
         policies.append(
             {
                 "policy": evaluation.policy,
@@ -159,7 +159,7 @@ def plain(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
                 "sequences": {
                     "slowdown": values.tolist(),
                     "completion_time": evaluation.of_sequences("completion").tolist(),
-                    "slowdown_ci95": mean_ci(values).as_dict(),
+                    "slowdown_ci95": block_bootstrap(values, 1).as_dict(),
                     "difference_ci95": difference,
                 },
             }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bridge.config import read_toml
 from bridge.judge.compare import Comparison, JobDifference
 from bridge.judge.run import Run
-from bridge.judge.stats import Estimate
+from bridge.judge.stats import Estimate, mark_of
 from bridge.report.table import Table
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def between(key: str, interval: Estimate | None, shown: Callable[[str, float], s
     """Return an interval of a metric; a dash where it has no bounds."""
     if interval is None or math.isnan(interval.low):
         return "–"
-    return f"{shown(key, interval.low)} … {shown(key, interval.high)}"
+    return f"{shown(key, interval.low)} … {shown(key, interval.high)}{interval.mark}"
 
 
 def breakdown_table(frame: Any, rows: int = 20) -> Table:
@@ -189,17 +189,40 @@ def forecast_table(rows: Iterable[Mapping[str, Any]], now: float, title: str) ->
 
 def judged_table(found: Mapping[str, Any], name: str) -> Table:
     """Return how good forecasts were on a log, as `bridge.futures.judge` tells, beside its baselines."""
-    headings = ("forecast", "after", "jobs", "in 90 %", "in 50 %", "median error", "width", "Winkler score")
-    caption = "in 90 %: starts within these intervals, and the 95 % interval of that share; width: their mean"
+    headings = (
+        "forecast",
+        "after",
+        "jobs",
+        "b",
+        "in 90 %",
+        "in 50 %",
+        "median error",
+        "width",
+        "Winkler score",
+    )
+    caption = (
+        "in 90 %: starts within these intervals, and the 95 % interval of that share, over b blocks of jobs"
+    )
+    caption += " (t: Student's t, few blocks); width: their mean"
     table = Table(headings, title=f"{name}: starts under fcfs+easy", caption=caption)
     for method, scores in (("futures", found), *found["baselines"].items()):
         for horizon, one in scores["horizons"].items():
             if one["jobs"]:
-                low, high = 100 * one["coverage90_low"], 100 * one["coverage90_high"]
-                inside = f"{100 * one['coverage90']:.1f} % [{low:.0f}, {high:.0f}]"
+                inside = f"{100 * one['coverage90']:.1f} %"
+                if one["coverage90_low"] is not None:
+                    low, high = 100 * one["coverage90_low"], 100 * one["coverage90_high"]
+                    inside += f" [{low:.0f}, {high:.0f}]{mark_of(one['coverage90_kind'])}"
                 half = f"{100 * one['coverage50']:.1f} %"
                 errors = (duration(one[key]) for key in ("median_abs_error", "mean_width", "winkler"))
-                table.add(method, duration(float(horizon)), f"{one['jobs']:,}", inside, half, *errors)
+                table.add(
+                    method,
+                    duration(float(horizon)),
+                    f"{one['jobs']:,}",
+                    one["coverage90_b"],
+                    inside,
+                    half,
+                    *errors,
+                )
     return table
 
 

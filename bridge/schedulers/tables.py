@@ -7,7 +7,7 @@ import numpy as np
 
 from bridge.judge.agreement import Agreement, Rank
 from bridge.judge.sequences import Judged
-from bridge.judge.stats import Estimate
+from bridge.judge.stats import FEWEST, Estimate
 from bridge.report.table import Table
 from bridge.report.tables import COMPARED, difference, metric_name, show, wait_difference
 
@@ -42,10 +42,7 @@ def evaluation(document: Mapping[str, Any], judged: Sequence[Judged], protocol: 
             one["verdict"],
         )
     shown: list[Any] = [table]
-    if judged[0].dependent and np.isnan(judged[0].mean.low):
-        shown.append("All sequences overlap each other: no interval can be given.")
-    elif judged[0].dependent:
-        shown.append("Sequences overlap: intervals are moving-block bootstrap (95 %).")
+    shown.append(_blocks(judged[0].mean))
     if any(one["oracle"] for one in policies):
         shown.append(ORACLE)
     base = policies[0]["name"]
@@ -54,9 +51,22 @@ def evaluation(document: Mapping[str, Any], judged: Sequence[Judged], protocol: 
             verdict = one["verdict"]
             than = _THAN.get(verdict, "whether better than")
             said = f"{j.difference.mean:+,.{digits}f}{unit and f' {unit}'} {metric}"
-            between = f"(paired 95 % CI {_between(j.difference, digits)}, {count:,} sequences)"
+            between = (
+                f"(paired 95 % CI {_between(j.difference, digits)}, {count:,} sequences, b = {j.mean.b})"
+            )
             shown.append(f"{one['name']}: {verdict} {than} {base}: {said} {between}")
     return shown
+
+
+def _blocks(mean: Estimate) -> str:
+    """Return over how many independent blocks intervals are, and of which kind they are."""
+    said = f"b = {mean.b:,} independent block{'s' * (mean.b != 1)} of neighbouring sequences"
+    if mean.kind is None:
+        return (
+            f"{said}: too few for an interval, which needs {FEWEST}. More of the log, or shorter ones, help."
+        )
+    how = "Student's t over their means (t)" if mean.kind == "t" else "circular block bootstrap"
+    return f"{said}: 95 % intervals by {how}."
 
 
 def _between(estimate: Estimate, digits: int) -> str:
@@ -64,7 +74,7 @@ def _between(estimate: Estimate, digits: int) -> str:
         return "–"
     if max(abs(estimate.low), abs(estimate.high)) >= 100:  # so that the table fits on a screen
         digits = 1
-    return f"{estimate.low:,.{digits}f} … {estimate.high:,.{digits}f}"
+    return f"{estimate.low:,.{digits}f} … {estimate.high:,.{digits}f}{estimate.mark}"
 
 
 def agreements(found: Sequence[Agreement], ranks: Mapping[str, Rank]) -> list[Any]:

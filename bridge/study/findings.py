@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from bridge.judge.stats import Estimate
 from bridge.pool.settings import PREFIX
 from bridge.study.cells import Cell
 from bridge.study.spec import Study
 from bridge.study.store import Store
-from bridge.study.windows import Values, interval, judged
+from bridge.study.windows import Values, interval, judged, spread
 
 Found = dict[str, Any]
 
@@ -71,7 +72,7 @@ class Findings:
             "windows_apart": values.apart,
             "length": values.length,
             "unit": "steps" if cells[0]["of"].file.startswith(PREFIX) else "jobs",
-            "mean": interval(values).as_dict(),
+            "mean": _told(interval(values), values),
             "by_seed": {str(c["seed"]): float(np.mean(v)) for c, v in zip(cells, values.of, strict=True)},
             "kept": _kept(cells, values),
             "more": {metric: _mean(of_test, metric) for metric in further},
@@ -93,7 +94,7 @@ class Findings:
         difference, mean = interval(mine, other), float(other.of.mean())
         return told | {
             "base_mean": mean,
-            "difference": difference.as_dict(),
+            "difference": _told(difference, mine, other),
             "percent": 100 * difference.mean / mean if mean else None,
             "verdict": judged(difference, self.study.metric),
             "seeds": mine.seeds,
@@ -152,6 +153,12 @@ def document_of(study: Study, cells: Sequence[Cell], store: Store) -> Found:
         "comparisons": comparisons,
         "best_rules": best,
     }
+
+
+def _told(found: Estimate, mine: Values, base: Values | None = None) -> Found:
+    """Return an estimate as plain data; where it has no interval, how far the seeds' means spread."""
+    seeds = mine.seeds > 1 and found.kind is None
+    return {**found.as_dict(), **({"seeds": spread(mine, base)} if seeds else {})}
 
 
 def _kept(cells: Sequence[Found], values: Values) -> Found | None:

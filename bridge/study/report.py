@@ -8,6 +8,7 @@ from typing import Any
 
 from bridge.errors import BridgeError
 from bridge.files import replacing
+from bridge.judge.stats import INTERVALS, TOO_FEW, mark_of
 from bridge.learn.recipe import is_late
 from bridge.report.table import Table, render
 from bridge.study.findings import document_of as document_of
@@ -41,10 +42,13 @@ def _number(metric: str, value: float | None, sign: str = "") -> str:
     return "–" if value is None else f"{value * factor:{sign}.{digits}f}"
 
 
-def interval(metric: str, of: Mapping[str, float | None], sign: str = "") -> str:
-    """Return a mean with its interval, in the metric's usual unit."""
+def interval(metric: str, of: Mapping[str, Any], sign: str = "") -> str:
+    """Return a mean with its interval, in the metric's usual unit, or with what its seeds have."""
     mean, low, high = (_number(metric, of[name], sign) for name in ("mean", "low", "high"))
-    return f"{mean} (no interval)" if of["low"] is None else f"{mean} [{low}, {high}]"
+    if of["low"] is None:
+        seeds = " to ".join(_number(metric, one, sign) for one in of.get("seeds", ()))
+        return f"{mean} ({seeds and f'seeds {seeds}; '}no interval)"
+    return f"{mean} [{low}, {high}]{mark_of(of['kind'])}"
 
 
 def heading(metric: str) -> str:
@@ -114,7 +118,9 @@ def summary(document: Document, test: str) -> Table:
     printed = any(row.get("published") is not None for row in rows)
     compared, best = (_by_row(document[name], test) for name in ("comparisons", "best_rules"))
     head = (
-        ["row", "log"] + ["published"] * printed + ["seeds", f"{heading(metric)} [95 %]", "against its base"]
+        ["row", "log"]
+        + ["published"] * printed
+        + ["seeds", "b", f"{heading(metric)} [95 %]", "against its base"]
     )
     table = Table(head + ["against the best rule"] * bool(learnt), words=(1, len(head) - 1, len(head)))
     for row in learnt or rows:
@@ -122,9 +128,10 @@ def summary(document: Document, test: str) -> Table:
         cells = [row["row"] + "*" * bool(row.get("oracle")), row["log"]]
         cells += [_number(metric, row.get("published"))] if printed else []
         if not row["seeds"]:
-            table.add(*cells, f"0 of {row['seeds_asked']}", _nothing(row))
+            table.add(*cells, f"0 of {row['seeds_asked']}", "", _nothing(row))
             continue
-        cells += [_seeds(row), interval(metric, row["mean"]), _beside(metric, compared.get(name))]
+        mean = row["mean"]
+        cells += [_seeds(row), mean["b"], interval(metric, mean), _beside(metric, compared.get(name))]
         if rule := best.get(name):
             cells.append(_beside(metric, rule))
         table.add(*cells)
@@ -156,7 +163,7 @@ def details(document: Document, test: str) -> list[Table]:
     metric = document["metric"]
     rows = [row for row in document["rows"] if row["test"] == test]
     others = list(dict.fromkeys(m for row in rows for m in row.get("more", ())))
-    head = ["log", "published", "seeds", "windows (apart)", heading(metric), *map(heading, others)]
+    head = ["log", "published", "seeds", "windows (apart)", "b", heading(metric), *map(heading, others)]
     known = any(row.get("kept") for row in rows)
     head += [_KEPT] * known
     every = Table(["row", *head, "by seed", "best epoch"], caption=f"Rows, {test}", words=(1,))
@@ -164,7 +171,7 @@ def details(document: Document, test: str) -> list[Table]:
         cells = [row["row"] + "*" * bool(row.get("oracle")), row["log"]]
         cells.append(_number(metric, row.get("published")))
         if not row["seeds"]:
-            every.add(*cells, f"0 of {row['seeds_asked']}", "", _nothing(row))
+            every.add(*cells, f"0 of {row['seeds_asked']}", "", "", _nothing(row))
             continue
         seeds = epochs = "–"
         if row["learnt"]:
@@ -173,16 +180,17 @@ def details(document: Document, test: str) -> list[Table]:
         windows = f"{row['windows']} ({row['windows_apart']})"
         more = [_number(m, row["more"].get(m)) for m in others]
         more += [_chosen(metric, row.get("kept"))] * known
-        every.add(*cells, _seeds(row), windows, interval(metric, row["mean"]), *more, seeds, epochs)
-    head = ["log", "seeds of both", "windows apart", f"difference in {heading(metric)}", "%", "says"]
+        mean = interval(metric, row["mean"])
+        every.add(*cells, _seeds(row), windows, row["mean"]["b"], mean, *more, seeds, epochs)
+    head = ["log", "seeds of both", "b", f"difference in {heading(metric)}", "%", "says"]
     pairs = Table(["row − base", *head], caption=f"Comparisons, {test}", words=(1, 6))
     for one in (one for one in document["comparisons"] if one["test"] == test):
         cells = [f"{one['row']} − {one['base']}", one["log"], f"{one['seeds']}, {one['base_seeds']}"]
         if "difference" not in one:
-            pairs.add(*cells, str(one["windows_apart"]), "", "", one["verdict"])
+            pairs.add(*cells, "–", "", "", one["verdict"])
             continue
-        told = interval(metric, one["difference"], "+")
-        pairs.add(*cells, str(one["windows_apart"]), told, _percent(metric, one, 1), one["verdict"])
+        told, b = interval(metric, one["difference"], "+"), one["difference"]["b"]
+        pairs.add(*cells, b, told, _percent(metric, one, 1), one["verdict"])
     return [table for table in (every, pairs) if table.rows]
 
 
@@ -200,10 +208,10 @@ def sentences(document: Document, test: str) -> list[str]:
     if not rows:
         return ["Nothing has been run."]
     windows = sorted({(row["windows"], row["windows_apart"], row["length"]) for row in rows})
-    spread = sorted({apart for _, apart, _ in windows})
-    apart = f"{spread[0]}" if len(spread) == 1 else f"{spread[0]} to {spread[-1]}"
+    apart, blocks = (_range(of) for of in ((n for _, n, _ in windows), (row["mean"]["b"] for row in rows)))
     many, _, length = windows[0]
-    said = [f"{many} windows of {length} {rows[0]['unit']} a log, of which {apart} share no job."]
+    of = f"{many} windows of {length} {rows[0]['unit']} a log, of which {apart} share no job"
+    said = [f"{of}: b = {blocks} independent blocks."]
     if many == 1:
         return ["One sequence a log: no interval, and its difference says little."]
     learnt = {(row["row"], row["log"]) for row in rows if row["learnt"]}
@@ -213,9 +221,16 @@ def sentences(document: Document, test: str) -> list[str]:
         if verdicts and (learnt or name == "comparisons"):
             better, worse = (verdicts.count(word) for word in ("better", "worse"))
             all_of = f"Of {len(verdicts)} {'agents' if learnt else 'rows'}, {better} are better than {whom}"
-            rest = len(verdicts) - better - worse
-            said.append(f"{all_of}, {worse} worse, and {rest} cannot be told from it.")
+            few = verdicts.count(TOO_FEW)
+            rest = len(verdicts) - better - worse - few
+            none = f"; of {few} nothing can be told, for want of blocks" * bool(few)
+            said.append(f"{all_of}, {worse} worse, and {rest} cannot be told from it{none}.")
     return said
+
+
+def _range(numbers: Iterable[int]) -> str:
+    least, *_, most = sorted({*numbers}) * 2
+    return f"{least}" if least == most else f"{least} to {most}"
 
 
 def notes_of(document: Document) -> list[str]:
@@ -223,9 +238,9 @@ def notes_of(document: Document) -> list[str]:
     rows = document["rows"]
     notes = [
         f"{document['done']} of {document['cells']} cells are done.",
-        "Intervals are 95 %, by a bootstrap over seeds and windows together; ≈: not distinguishable, the "
-        "interval of the difference holds 0. Windows apart: how many share no job. With few seeds that "
-        "differ much an interval may reach beyond what a metric can be.",
+        f"{INTERVALS} Those of agents hold the variance of their seeds, too. ≈: not distinguishable, the "
+        "interval of the difference holds 0. Windows apart: how many share no job. With few seeds or blocks "
+        "that differ much an interval may reach beyond what a metric can be.",
     ]
     if any(row["learnt"] and row["seeds"] == 1 for row in rows):
         notes.append("With one seed an interval does not hold the training's own variance.")

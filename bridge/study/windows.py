@@ -1,7 +1,7 @@
 """The sequences of consecutive jobs that rows are judged on, and what they say of a training.
 
-Which ones a test draws from a log, and intervals that include the training's own variance: a bootstrap over
-seeds and over windows together.
+Which ones a test draws from a log, and intervals that include the training's own variance: over seeds and
+over windows together.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from bridge.config import Count, Natural, Of
 from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.judge.sequences import SAMPLERS, sample
-from bridge.judge.stats import CONFIDENCE, Estimate, block_length, verdict
+from bridge.judge.stats import Estimate, block_length, series_interval, verdict
 from bridge.study.pool import Drawn
 
 #: A part of a log that leaves something behind it.
@@ -87,10 +87,6 @@ def apart(starts: Ints, length: int) -> int:
     return taken
 
 
-#: Resamples, and the seed of their generator.
-RESAMPLES, SEED = 9_999, 0
-
-
 @dataclass(frozen=True)
 class Values:
     """What a row has in a test: [seeds, windows] values, [windows] first jobs, and jobs a window."""
@@ -117,39 +113,20 @@ class Values:
 def interval(mine: Values, base: Values | None = None) -> Estimate:
     """Return a row's mean, or its mean difference to another row on the same windows, with an interval.
 
-    Each resample draws seeds with replacement, of both rows, and windows, the same for both, in blocks of
-    neighbours as long as windows reach (`bridge.judge.stats.block_bootstrap`). Deviations of the seeds from
-    their mean count √(S / (S − 1)) times: without that few seeds would seem to vary less than they do. The
-    interval is that of the percentiles; there is none where all windows overlap, or where there is but one.
+    It is over seeds, of both rows, and windows, the same for both, in blocks of neighbours as long as windows
+    reach (`bridge.judge.stats.parts`); there is none where too few windows lie apart.
     """
     order = np.argsort(mine.starts, kind="stable")
-    rows = [(mine.of[:, order], 1.0)] + ([(base.of[:, order], -1.0)] if base else [])
-    windows = len(order)
-    mean = float(sum(sign * float(of.mean()) for of, sign in rows))
-    block = block_length(mine.starts, mine.length)
-    if windows == 1 or block >= windows:
-        return Estimate(mean, float("nan"), float("nan"), windows)
-    generator = np.random.default_rng(SEED)
-    whole, rest = divmod(windows, block)
-    drawn = generator.integers(0, windows - block + 1, size=(RESAMPLES, whole + bool(rest)))
-    lengths = np.full(whole + bool(rest), block)
-    lengths[-1] = rest or block
-    deviation = np.zeros(RESAMPLES)
-    for of, sign in rows:
-        seeds = len(of)
-        own = of.mean(axis=0)
-        spread = own + (of - own) * (np.sqrt(seeds / (seeds - 1)) if seeds > 1 else 1.0) - own.mean()
-        sums = np.concatenate([np.zeros((seeds, 1)), np.cumsum(spread, axis=1)], axis=1)
-        weights = generator.multinomial(seeds, np.full(seeds, 1 / seeds), size=RESAMPLES) / seeds
-        for seed in range(seeds):
-            totals = (sums[seed][drawn + lengths] - sums[seed][drawn]).sum(axis=1)
-            deviation += sign * weights[:, seed] * totals / windows
-    low, high = np.quantile(deviation, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2])
-    return Estimate(mean, mean + float(low), mean + float(high), windows)
+    rows = [mine.of[:, order], *([-base.of[:, order]] if base else [])]
+    return series_interval(rows, block_length(mine.starts, mine.length))
+
+
+def spread(mine: Values, base: Values | None = None) -> tuple[float, float]:
+    """Return the least and the largest mean of a row's seeds, or their differences to another row's mean."""
+    means = mine.of.mean(axis=1) - (base.of.mean() if base else 0.0)
+    return float(means.min()), float(means.max())
 
 
 def judged(difference: Estimate, metric: str) -> str:
     """Return what a difference says: better, worse, not distinguishable, or that nothing can be told."""
-    if np.isnan(difference.low):
-        return "too few separate windows to tell"
     return verdict(-difference if metric.startswith("utilisation") else difference)

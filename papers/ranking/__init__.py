@@ -8,6 +8,7 @@ import numpy as np
 
 from bridge.report.plots import new_figure, save
 from bridge.report.table import Table
+from bridge.study.report import interval
 
 Document = Mapping[str, Any]
 Row = Mapping[str, Any]
@@ -36,8 +37,8 @@ HOLDS_BACK = "SchedInspector on SJF"
 
 def winners(document: Document) -> Table:
     """Return a line a log: best rule, best that learns, and their difference."""
-    head = ["windows (apart)", "best rule", "best that learns", "learnt − rule", "FCFS + EASY"]
-    table = Table(["log", *head], words=(2, 3, 4, 5))
+    head = ["windows (apart)", "b", "best rule", "best that learns", "learnt − rule", "FCFS + EASY"]
+    table = Table(["log", *head], words=(3, 4, 5, 6))
     against = {(one["row"], one["log"]): one for one in document["best_rules"]}
     for log, rows in by_log(document).items():
         rule = next(row for row in rows if not row["learnt"])
@@ -45,11 +46,10 @@ def winners(document: Document) -> Table:
         one = against.get((learnt["row"], log)) if learnt else None
         told = "–"
         if one is not None:
-            d = one["difference"]
-            told = f"{one['verdict']}: {d['mean']:+.2f} [{d['low']:+.2f}, {d['high']:+.2f}]"
+            told = f"{one['verdict']}: {interval(document['metric'], one['difference'], '+')}"
         plain = next((row for row in rows if row["row"] == "FCFS + EASY"), None)
         windows = f"{rule['windows']} ({rule['windows_apart']})"
-        table.add(log, windows, _cell(rule), _cell(learnt), told, _cell(plain))
+        table.add(log, windows, rule["mean"]["b"], _cell(rule), _cell(learnt), told, _cell(plain))
     return table
 
 

@@ -17,7 +17,7 @@ from bridge.pool.synthetic import SyntheticJobs
 from papers import store, studies
 from papers.rlschert import measures
 from papers.rlschert.beliefs import fit_predict_others, folds, with_beliefs
-from papers.rlschert.found import Found, estimate
+from papers.rlschert.found import Found, cell, estimate
 from papers.rlschert.players import HONEST, test
 from papers.rlschert.synthetic import FOLDS
 from papers.say import Say
@@ -72,7 +72,5 @@ def rows(data: pd.DataFrame) -> list[list[Any]]:
         saf, agent = (data[(data["row"] == who) & (data["test"] == predictor)] for who in WHO)
         shown = [Found(one).cell("slowdown") for one in (saf, agent)]
         apart = estimate(agent, "slowdown", saf)
-        text.append(
-            [predictor, *shown, f"{apart.mean:+.2f} [{apart.low:+.2f}, {apart.high:+.2f}]", verdict(apart)]
-        )
+        text.append([predictor, *shown, cell(apart, "+"), verdict(apart)])
     return text

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from bridge.arrays import Floats
-from bridge.judge.stats import Estimate, mean_ci, verdict
+from bridge.judge.stats import Estimate, block_bootstrap, verdict
 from bridge.study.pool import linear
 from papers.rlschert.players import BASE
 
@@ -24,7 +24,7 @@ def estimate(
     """Return the mean over all jobs, which the paper prints, or its difference to the base's.
 
     Sequences are what is drawn, jobs are not independent; so the interval is that of a ratio of two sums over
-    sequences: Student's t on its linearised values, sequence by sequence, 95 %.
+    sequences, by its linearised values, sequence by sequence, which are independent, 95 %.
 
     Args:
         found: results of one contestant, a line a seed.
@@ -35,10 +35,16 @@ def estimate(
     values = linear(mean_of(found, metric), mean_of(found, counts))
     if base is not None:
         values = values - linear(mean_of(base, metric), mean_of(base, counts))
-    return mean_ci(values)
+    return block_bootstrap(values, 1)
 
 
 # How it is written.
+
+
+def cell(e: Estimate, sign: str = "") -> str:
+    """Return a mean with its interval."""
+    held = f"[{e.low:{sign}.2f}, {e.high:{sign}.2f}]{e.mark}" if e.kind else "(no interval)"
+    return f"{e.mean:{sign}.2f} {held}"
 
 
 @dataclass(frozen=True)
@@ -67,15 +73,16 @@ class Found:
 
     def cell(self, metric: str, counts: str = "jobs") -> str:
         """Return the mean with its interval."""
-        e = estimate(self.rows, metric, counts=counts)
-        return f"{e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]"
+        return cell(estimate(self.rows, metric, counts=counts))
 
     def against(self, base: "Found", metric: str, whom: str = BASE, counts: str = "jobs") -> Apart:
         """Return the difference to somebody on the same sequences."""
         e = estimate(self.rows, metric, base.rows, counts)
         told = verdict(e)
-        said = f"{told} {'from' if told == 'not distinguishable' else 'than'} {whom}"
-        return Apart(said, f"{e.mean:+.2f} [{e.low:+.2f}, {e.high:+.2f}]")
+        said = (
+            told if e.kind is None else f"{told} {'from' if told == 'not distinguishable' else 'than'} {whom}"
+        )
+        return Apart(said, cell(e, "+"))
 
 
 def look(data: pd.DataFrame, row: str) -> Found:

@@ -32,6 +32,7 @@ def card(recipe: PoolRecipe, found: Mapping[str, Any], name: str) -> dict[str, A
         "words": " ".join(words()),
         "kills": kills[recipe.kill],
         "sequences": found["sequences"],
+        "b": gap["b"],
         "steps": found["steps"],
         "base": f"{base:.2f}",
         "own": f"{own:.2f}",

@@ -47,32 +47,32 @@ def test_metrics_of_sequences_by_hand(tiny: str, metric: str, values: list[float
 
 
 def test_policies_are_paired_with_the_first_one(folder: Path) -> None:
-    # Four days, each beginning with the small log's five jobs, on day k (1 … 4) with times k times as long.
+    # Five days, each beginning with the small log's five jobs, on day k (1 … 5) with times k times as long.
     # Mean waits by hand: 52 k with EASY (0 90 0 120 50), 90 k without (0 90 130 120 110).
     rows = [
         f"{5 * k + i} {k * (99_000 + submit)} -1 {k * run} {n} -1 -1 {n} {k * request} -1 1 {user}"
-        for k in (1, 2, 3, 4)
+        for k in (1, 2, 3, 4, 5)
         for i, submit, run, n, request, user in ROWS
     ]
     (folder / "days.swf").write_text("; MaxProcs: 4\n" + "".join(f"{row} 1 -1 1 -1 -1 -1\n" for row in rows))
-    options = "--backfill none --backfill easy --length 5 --sequences 4 --seed 1252 --metric wait"
+    options = "--backfill none --backfill easy --length 5 --sequences 5 --seed 38342 --metric wait"
     found = judged("days.swf", *shlex.split(options))
-    assert found["starts"] == [10, 0, 15, 5]
-    days = np.array([3, 1, 4, 2])
+    assert found["starts"] == [0, 10, 5, 20, 15]
+    days = np.array([1, 3, 2, 5, 4])
     base, easy = found["policies"]
     assert (base["backfill"], base["difference"], base["verdict"]) == ("none", None, "")
     assert base["values"] == pytest.approx(90 * days, rel=1e-12)
     assert easy["values"] == pytest.approx(52 * days, rel=1e-12)
-    # Student's t with 3 degrees of freedom; the days' numbers have a standard deviation of √(5/3)
-    half = 3.182446305284263 * (5 / 3) ** 0.5 / 2
+    # Student's t with 4 degrees of freedom; the days' numbers have a standard deviation of √(5/2)
+    half = 2.7764451051977934 * (5 / 2) ** 0.5 / 5**0.5
     for interval, factor in ((base["ci95"], 90), (easy["ci95"], 52), (easy["difference"], -38)):
-        assert interval["mean"] == pytest.approx(2.5 * factor, rel=1e-12)
+        assert interval["mean"] == pytest.approx(3 * factor, rel=1e-12)
         assert sorted((interval["low"], interval["high"])) == pytest.approx(
-            sorted(((2.5 - half) * factor, (2.5 + half) * factor)), rel=1e-9
+            sorted(((3 - half) * factor, (3 + half) * factor)), rel=1e-9
         )
     assert easy["verdict"] == "better"
     row = fine("evaluate", "days.swf", *shlex.split(options)).splitlines()[5]
-    expected = ["fcfs+easy", "130.00", "23.2 … 236.8", "-95.00", "-173.1 … -16.9", "better"]
+    expected = ["fcfs+easy", "156.00", "53.9 … 258.1 t", "-114.00", "-188.6 … -39.4 t", "better"]
     assert [cell.strip() for cell in row.split("│")[1:-1]] == expected
 
 
@@ -109,7 +109,7 @@ def test_table_of_one_policy(tiny: str) -> None:
     assert "tiny: bsld, 1 sequence of 1 job, protocol standard" in out
     expected = ["fcfs+easy by sjf", "1.00", "–", "base", "", ""]
     assert [cell.strip() for cell in out.splitlines()[4].split("│")[1:-1]] == expected
-    assert "overlap" not in out
+    assert "b = 1 independent block" in out
 
 
 def test_utilisation_is_shown_as_a_fraction_and_higher_is_better() -> None:
@@ -124,13 +124,38 @@ def test_utilisation_is_shown_as_a_fraction_and_higher_is_better() -> None:
     assert 0 < base["mean"] < easy["mean"] < 1
 
 
-def test_says_when_sequences_overlap(tiny: str) -> None:
-    assert "moving-block bootstrap" in fine("evaluate", tiny, "--length", 2, "--sequences", 3)
+@pytest.mark.parametrize(
+    ("length", "sequences", "b", "kind", "how"),
+    [
+        (256, 60, 5, "t", "Student's t over their means (t)."),
+        (32, 200, 28, "bootstrap", "circular block bootstrap."),
+    ],
+)
+def test_says_over_how_many_blocks_intervals_are(
+    length: int, sequences: int, b: int, kind: str, how: str
+) -> None:
+    words = ("bundled-128", "--length", length, "--sequences", sequences, "--order", "fcfs", "--order", "sjf")
+    out = fine("evaluate", *words)
+    assert f"b = {b} independent blocks of neighbouring sequences: 95 % intervals by {how}" in out
+    for one in judged(*words)["policies"]:
+        assert (one["ci95"]["b"], one["ci95"]["kind"]) == (b, kind)
+    rows = [line for line in out.splitlines() if line.startswith("│ sjf")]
+    assert [row.count(" t ") for row in rows] == [2 if kind == "t" else 0]
+
+
+def test_too_few_blocks_give_no_interval(tiny: str) -> None:
     out = fine("evaluate", tiny, "--length", 5, "--sequences", 3)
-    assert "All sequences overlap each other: no interval can be given." in out
+    said = "b = 1 independent block of neighbouring sequences: too few for an interval, which needs 5"
+    assert said in out
     found = judged(tiny, "--length", 5, "--sequences", 3, "--order", "fcfs", "--order", "sjf")
-    assert found["policies"][0]["ci95"] == {"mean": pytest.approx(3.56), "low": None, "high": None}
-    assert found["policies"][1]["verdict"] == "too few separate sequences to tell"
+    assert found["policies"][0]["ci95"] == {
+        "mean": pytest.approx(3.56),
+        "low": None,
+        "high": None,
+        "b": 1,
+        "kind": None,
+    }
+    assert found["policies"][1]["verdict"] == "too few separate windows to tell"
 
 
 def test_json_tells_what_was_dropped_on_stderr_only(odd: str) -> None:

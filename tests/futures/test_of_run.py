@@ -99,10 +99,22 @@ def test_cases_and_forecasts_by_hand() -> None:
 
 
 def test_the_interval_of_a_share_begins_at_0() -> None:
+    # 150 jobs are 5 blocks of 28 and more, 30: 1, 0.5, 0, 0, 0 of them are covered
+    ones = np.ones(150, np.int64)
+    quantiles = np.repeat(np.where(np.arange(150) < 45, 0.0, 1.0), 5).reshape(150, 5)
+    found = score(Cases(ones, ones, ones * 0, ones * 0), quantiles, 1)
+    assert (found.coverage90, found.coverage90_low) == (0.3, 0.0)
+    assert (found.coverage90_b, found.coverage90_kind) == (5, "t")
+    half = 2.7764451051977934 * (0.2 / 5) ** 0.5  # t with 4 degrees of freedom; s² = 0.2
+    assert found.coverage90_high == pytest.approx(0.3 + half)
+
+
+def test_a_share_of_few_jobs_has_no_interval() -> None:
     ones = np.ones(10, np.int64)
     quantiles = np.repeat(np.where(np.arange(10) < 3, 0.0, 1.0), 5).reshape(10, 5)
     found = score(Cases(ones, ones, ones * 0, ones * 0), quantiles, 1)
-    assert (found.coverage90, found.coverage90_low) == (0.3, 0.0)
+    assert (found.coverage90, found.coverage90_low, found.coverage90_high) == (0.3, None, None)
+    assert (found.coverage90_b, found.coverage90_kind) == (2, None)
 
 
 def test_history_is_of_waits_that_have_ended() -> None:

@@ -55,17 +55,17 @@ def test_the_winner_of_a_log_is_named() -> None:
     def row(name: str, mean: float, learnt: bool) -> dict[str, object]:
         more = {"wait": 3600.0, "utilisation": 0.5}
         head = {"row": name, "log": "L", "learnt": learnt, "seeds": 2, "more": more}
-        return head | {"windows": 9, "windows_apart": 4, "mean": {"mean": mean}}
+        return head | {"windows": 9, "windows_apart": 4, "mean": {"mean": mean, "b": 3}}
 
     rows = [row("FCFS + EASY", 8.0, False), row("SJF", 4.0, False), row("agent", 5.0, True)]
     rows.append(row(ranking.HOLDS_BACK, 1.0, True))
-    difference = {"mean": 1.0, "low": 0.5, "high": 1.5}
+    difference = {"mean": 1.0, "low": 0.5, "high": 1.5, "b": 7, "kind": "t"}
     best = [{"row": "agent", "log": "L", "verdict": "worse", "difference": difference}]
-    table = ranking.winners({"rows": rows, "best_rules": best})
+    table = ranking.winners({"metric": "bsld", "rows": rows, "best_rules": best})
     assert table.rows == [
         [
-            *("L", "9 (4)", "SJF: 4.00 (1.00 h, 50.0 %)", "agent: 5.00 (1.00 h, 50.0 %, 2 seeds)"),
-            *("worse: +1.00 [+0.50, +1.50]", "FCFS + EASY: 8.00 (1.00 h, 50.0 %)"),
+            *("L", "9 (4)", "3", "SJF: 4.00 (1.00 h, 50.0 %)", "agent: 5.00 (1.00 h, 50.0 %, 2 seeds)"),
+            *("worse: +1.00 [+0.50, +1.50] t", "FCFS + EASY: 8.00 (1.00 h, 50.0 %)"),
         ]
     ]
 

@@ -94,14 +94,15 @@ def _results(sums: list[list[float]], jobs: list[int]) -> pd.DataFrame:
 
 
 def test_means_are_over_jobs_and_intervals_over_sequences() -> None:
-    found = estimate(_results([[10.0, 30.0]], [4, 6]), "slowdown")
-    # 40 / 10 jobs; linearised: 4 + (10 − 16) / 5 and 4 + (30 − 24) / 5, with t(0.975, 1) = 12.706
+    jobs = [4, 6] * 3
+    found = estimate(_results([[10.0, 30.0] * 3], jobs), "slowdown")
+    # 40 / 10 jobs; linearised: 4 + (10 − 16) / 5 and 4 + (30 − 24) / 5, thrice, with t(0.975, 5) = 2.5706
     assert found.mean == pytest.approx(4.0)
-    assert found.high - found.mean == pytest.approx(12.7062 * 1.2 * 2**0.5 / 2**0.5, rel=1e-4)
-    seeds = estimate(_results([[8.0, 32.0], [12.0, 28.0]], [4, 6]), "slowdown")
+    assert found.high - found.mean == pytest.approx(2.5706 * 1.2 / 5**0.5, rel=1e-4)
+    seeds = estimate(_results([[8.0, 32.0] * 3, [12.0, 28.0] * 3], jobs), "slowdown")
     assert (seeds.mean, seeds.low, seeds.high) == pytest.approx((found.mean, found.low, found.high))
-    base = _results([[9.0, 28.5]], [4, 6])
-    apart = estimate(_results([[10.0, 30.0]], [4, 6]), "slowdown", base)
+    base = _results([[9.0, 28.5] * 3], jobs)
+    apart = estimate(_results([[10.0, 30.0] * 3], jobs), "slowdown", base)
     assert apart.mean == pytest.approx(0.25)
     assert apart.high - apart.low == pytest.approx(0.0, abs=1e-9)  # a quarter more in both
 
@@ -210,7 +211,7 @@ def test_what_fewer_predictions_cost_is_told_of_agents_that_correct_them(here: S
     drawn = [Drawn(rate=1.0, steps=15, predictable=share) for share in (0.0, 1.0)]
     names = ("0 % predicted", "100 % predicted")
     tests = tuple(
-        windows.Test(name=n, seed=4, sequences=3, drawn=d) for n, d in zip(names, drawn, strict=True)
+        windows.Test(name=n, seed=4, sequences=6, drawn=d) for n, d in zip(names, drawn, strict=True)
     )
     study = replace(here, tests=tests)
     cells = [cell for cell in cells_of(study) if cell.row in ("SAF", "RLSchert, rule kill")]
@@ -221,7 +222,7 @@ def test_what_fewer_predictions_cost_is_told_of_agents_that_correct_them(here: S
     apart = interval(none, every)
     assert sweeps.shares(found) == [
         f"RLSchert, rule kill, against 100 % predicted: 0 % predicted {judged(apart, 'slowdown')} "
-        f"({apart.mean:+.2f} [{apart.low:+.2f}, {apart.high:+.2f}])."
+        f"({apart.mean:+.2f} [{apart.low:+.2f}, {apart.high:+.2f}] t)."
     ]
 
 
@@ -301,17 +302,17 @@ def test_the_page_tells_who_is_driven_by_which_predictor(monkeypatch: pytest.Mon
     monkeypatch.setattr(studies, "agent", lambda *_: None)
     driven.run(synthetic(20, seed=1), said.append)  # the agent has not learnt here
     assert (said, driven.rows(store.read(driven.FILE))) == ([], [])
-    made = {"SAF": [10.0, 30.0], "RLSchert": [8.0, 24.0]}
+    made = {"SAF": [10.0, 30.0] * 3, "RLSchert": [8.0, 24.0] * 3}
     data = pd.DataFrame(
-        {"row": who, "test": predictor, "slowdown": np.array(values), "jobs": np.array([4, 6])}
+        {"row": who, "test": predictor, "slowdown": np.array(values), "jobs": np.array([4, 6] * 3)}
         for predictor in driven.PREDICTORS
         for who, values in made.items()
     )
-    # means 40 / 10 and 32 / 10; linearised: 2.8, 5.2 and 2.24, 4.16, so the difference is -0.56, -1.04
+    # means 40 / 10 and 32 / 10; linearised: 2.8, 5.2 and 2.24, 4.16, thrice; differences -0.56, -1.04
     for row, predictor in zip(driven.rows(data), driven.PREDICTORS, strict=True):
         assert row == [
-            *(predictor, "4.00 [-11.25, 19.25]", "3.20 [-9.00, 15.40]"),
-            *("-0.80 [-3.85, +2.25]", "not distinguishable"),
+            *(predictor, "4.00 [2.62, 5.38] t", "3.20 [2.10, 4.30] t"),
+            *("-0.80 [-1.08, -0.52] t", "better"),
         ]
 
 

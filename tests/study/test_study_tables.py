@@ -15,7 +15,7 @@ from bridge.study.findings import Findings, document_of
 from bridge.study.picture import draw
 from bridge.study.spec import read_studies
 from bridge.study.store import Store
-from bridge.study.windows import Values, apart, interval, judged
+from bridge.study.windows import Values, apart, interval, judged, spread
 
 
 def values(of: object, length: int = 10, step: int = 10) -> Values:
@@ -59,6 +59,15 @@ def test_no_interval_where_all_windows_overlap() -> None:
     assert judged(found, "bsld") == "too few separate windows to tell"
 
 
+def test_seeds_spread_is_said_where_windows_give_no_interval() -> None:
+    mine, base = values([[1.0, 2.0, 3.0], [3.0, 4.0, 8.0]]), values([[2.0, 2.0, 2.0]])
+    assert spread(mine) == (2.0, 5.0)
+    assert spread(mine, base) == (0.0, 3.0)
+    found = {**interval(mine).as_dict(), "seeds": spread(mine)}
+    assert report.interval("bsld", found) == "3.50 (seeds 2.00 to 5.00; no interval)"
+    assert report.interval("bsld", interval(base).as_dict()) == "2.00 (no interval)"
+
+
 def test_commands(file: Path) -> None:
     store = ["--store", str(file.parent / "store")]
     cells = json.loads(fine("study", "show", file, *store, "--json"))["cells"]
@@ -89,7 +98,7 @@ def test_commands(file: Path) -> None:
     assert kept["seed"] == min(validated, key=lambda seed: validated[seed])
     assert kept["mean"]["mean"] == document["rows"][2]["by_seed"][str(kept["seed"])]
     told = report.details(document, agent["test"])[0].markdown()
-    assert f"{kept['mean']['mean']:.2f} [" in told and f"] (seed {kept['seed']}) |" in told
+    assert f"{kept['mean']['mean']:.2f} [" in told and f"] t (seed {kept['seed']}) |" in told
     blind = {**agent, "best_epochs": []}  # it validates nothing
     told = report.details(document | {"rows": [blind]}, blind["test"])[0].markdown()
     assert "the last of 10 |" in told and "†" not in told
@@ -128,18 +137,22 @@ def test_rows_of_other_jobs_are_neither_compared_nor_rivals(file: Path) -> None:
 
 def test_a_difference_of_shares_is_in_points_and_of_others_in_percent_too(tmp_path: Path) -> None:
     row = {"row": "agent", "log": "A", "base": "SJF", "test": "held-out", "seeds": 1, "base_seeds": 1}
-    gap = {"difference": {"mean": 0.02, "low": 0.01, "high": 0.03}, "percent": 40.0, "base_mean": 0.05}
+    gap = {
+        "difference": {"mean": 0.02, "low": 0.01, "high": 0.03, "b": 7, "kind": "t"},
+        "percent": 40.0,
+        "base_mean": 0.05,
+    }
     document = {
         "metric": "utilisation",
         "more": [],
         "rows": [],
-        "comparisons": [row | gap | {"verdict": "better", "windows_apart": 7}],
+        "comparisons": [row | gap | {"verdict": "better", "windows_apart": 9}],
     }
     shown = "| agent − SJF | A | 1, 1 | 7 | {} | {} | better |"
     (points,) = report.details(document, "held-out")
-    assert shown.format("+2.0 [+1.0, +3.0]", "") in points.markdown()
+    assert shown.format("+2.0 [+1.0, +3.0] t", "") in points.markdown()
     (percent,) = report.details(document | {"metric": "bsld"}, "held-out")
-    assert shown.format("+0.02 [+0.01, +0.03]", "+40.0") in percent.markdown()
+    assert shown.format("+0.02 [+0.01, +0.03] t", "+40.0") in percent.markdown()
     for metric, said in (("utilisation", "points of utilisation"), ("bsld", "% of its bsld")):
         path = draw(document | {"metric": metric}, "held-out", tmp_path / "a.svg")
         assert path is not None and f"difference to the base, {said}; 95 % intervals" in path.read_text()

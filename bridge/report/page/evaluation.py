@@ -3,13 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
-from bridge.judge.stats import Estimate
+from bridge.judge.stats import INTERVALS, Estimate, Kind, mark_of
 from bridge.report.table import Table
 
 
@@ -137,7 +137,9 @@ def _estimate(told: Any, n: int) -> Estimate | None:
     if not is_number(mean):
         return None
     low, high = (low, high) if is_number(low) and is_number(high) else (np.nan, np.nan)
-    return Estimate(float(mean), float(low), float(high), n)
+    b, kind = told.get("b"), told.get("kind")
+    kind = kind if kind in get_args(Kind) else None
+    return Estimate(float(mean), float(low), float(high), n, b if type(b) is int else 0, kind)
 
 
 def _told_apart(entries: list[Entry]) -> list[Entry]:
@@ -160,6 +162,8 @@ class Known:
     percent: float | None
     low: float | None
     high: float | None
+    b: int | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True)
@@ -187,7 +191,9 @@ def bounds_of(document: Mapping[str, Any], where: str) -> Bounds:
         if told[0] is None or not all(one is None or is_number(one) for one in told):
             raise BridgeError("holds something that is no number", where=f"{where}: row {k}", remedy=remedy)
         words = str(row.get("known")), str(row.get("policy")), bool(row.get("oracle"))
-        found.append(Known(*words, *told))
+        b, kind = apart.get("b"), apart.get("kind")
+        blocks = (b if type(b) is int else None, kind if kind in get_args(Kind) else None)
+        found.append(Known(*words, *(*told, *blocks)))
     workload, estimator = (str(document.get(key) or "") for key in ("workload", "estimator"))
     return Bounds(workload, estimator, document["sequences"], document["length"], tuple(found))
 
@@ -207,13 +213,17 @@ def bound_table(bounds: Bounds) -> list[Table]:
     """Return the table of a bound."""
     caption = f"Mean bounded slowdown of {bounds.sequences:,} sequences of {bounds.length:,} jobs, each on an"
     caption += f" idle machine; believed run times: {bounds.estimator}."
+    blocks = next((row.b for row in bounds.rows if row.b is not None), None)
+    caption += f" b = {blocks}. {INTERVALS}" if blocks is not None else ""
     rows = [
         [
             row.known,
             row.policy + (" *" if row.oracle else ""),
             f"{row.mean:,.2f}",
             _percent(row.percent),
-            "" if row.low is None or row.high is None else f"{_percent(row.low)} … {_percent(row.high)}",
+            ""
+            if row.low is None or row.high is None
+            else f"{_percent(row.low)} … {_percent(row.high)}{mark_of(row.kind)}",
         ]
         for row in bounds.rows
     ]

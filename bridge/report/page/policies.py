@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from bridge.judge.stats import INTERVALS
 from bridge.report.page import charts
 from bridge.report.page.charts import Block, Chart, Sheet
 from bridge.report.page.evaluation import Evaluation
@@ -140,4 +141,5 @@ def _table(evaluation: Evaluation) -> Table:
     headings = ["policy", "mean", "95 % interval", "− base", "95 % interval", "better in", "verdict"]
     headings += ["protocol", "estimator"] if several else []
     caption = f"{_name(metric)} over {len(base.values):,} windows"
+    caption += f", b = {base.mean.b:,}. {INTERVALS}" if base.mean.b else ""
     return Table(headings, rows, caption=caption, words=(6, 7, 8))

@@ -45,10 +45,10 @@ def named(name: str, run: Run) -> str:
 
 
 def mean_over_jobs(values: Floats) -> Estimate:
-    """Return a mean over jobs [jobs] in order of submission, with its moving-block bootstrap."""
+    """Return a mean over jobs [jobs] in order of submission, with its interval over blocks of jobs."""
     if len(values) < FEWEST:
         return Estimate(float(values.mean()), float("nan"), float("nan"), len(values))
-    return block_bootstrap(values, int(np.ceil(SHARE * len(values))))
+    return block_bootstrap(values, int(SHARE * len(values)))
 
 
 def metrics(runs: Sequence[tuple[str, Run]], sheet: Sheet) -> list[Block]:
@@ -70,10 +70,12 @@ def metrics(runs: Sequence[tuple[str, Run]], sheet: Sheet) -> list[Block]:
         shares = [None if value is None else Estimate(value, np.nan, np.nan, 1) for value in used]
         rows = charts.forest(names, shares, "utilisation (% of node-time)", unit=0.01, from_zero=True)
         drawn.append(sheet.add(rows, "Share of the machine's node-time that jobs used."))
+    blocks = sorted({one.b for one in slowdowns if one is not None and one.kind})
+    b = f" (b = {' or '.join(map(str, blocks))})" if blocks else ""
     said = (
-        "Bars are 95 % intervals: moving-block bootstrap over jobs in order of submission, blocks of 5 % "
-        "of the jobs. They say how much a mean hangs on the part of the log that was replayed; runs of fewer "
-        f"than {FEWEST} jobs have none."
+        "Bars are 95 % intervals: circular block bootstrap over jobs in order of submission, blocks of 5 %"
+        f"{b}. They say how much a mean hangs on the part of the log that was replayed; runs of fewer than "
+        f"{FEWEST} jobs have none."
     )
     if any(run.oracle for _, run in runs):
         said += f" * {ORACLE_NOTE}."
