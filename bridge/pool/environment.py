@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete, Space
 
 from bridge.arrays import Flags, Floats, Floats32, Ints
-from bridge.config import Count, Natural, Positive, verify
+from bridge.config import Count, Natural, Unsigned, verify
 from bridge.env.asked import Draws, ManyEnv, OneEnv, Step, drawn_by
 from bridge.env.options import refuse_kinds, refuse_options
 from bridge.errors import BridgeError
@@ -44,7 +44,7 @@ class Task:
 
     data: Path | str | JobSet | None = None
     kill: Kill = "learned"
-    rate: Positive = 0.7
+    rate: Unsigned = 0.7
     steps: Count = 200
     estimator: str = "running"
     settings: Settings = field(default_factory=Settings)

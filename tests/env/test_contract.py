@@ -433,7 +433,7 @@ def test_make_vec_makes_the_batched_one_and_a_seed_repeats_it() -> None:
         ({"reward": Reward("bsld.max", spread="time")}, "reward.metric"),
         ({"reward": Reward("bsld", "winloss", "time")}, "reward.form"),
         ({"order": "no such order"}, "order"),
-        ({"protocol": "textbook"}, "unknown protocol"),
+        ({"protocol": "textbook"}, "protocol cannot be 'textbook'"),
         ({"length": 100}, "holds no episode of 100"),
         ({"length": 0}, "at least one job"),
         ({"part": (0.5, 0.1)}, "part cannot be"),

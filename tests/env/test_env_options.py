@@ -50,7 +50,7 @@ def test_a_wrong_option_is_refused_with_a_remedy(options: dict[str, Any], messag
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rate": "x"}, "rate cannot be 'x'\n  Write a number above 0."),
+        ({"rate": "x"}, "rate cannot be 'x'\n  Write a number at least 0."),
         ({"steps": 0}, "steps cannot be 0\n  Write a whole number at least 1."),
         ({"estimator": 3}, "estimator cannot be 3\n  Write a text."),
         ({"settings": {}}, "settings cannot be {}\n  Write a bridge.pool.settings.Settings."),
