@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Generic, TypeVar
 
+from bridge.wire import hosts
 from bridge.wire.hosts import Hosts
 
 
@@ -42,7 +43,7 @@ class Job:
 
 J = TypeVar("J", bound=Job)
 #: What is kept of a job that is over, besides its id.
-_KEPT = tuple(field.name for field in fields(Job) if field.name not in ("job_id", "index", "state"))
+_KEPT = tuple(field.name for field in fields(Job) if field.name not in ("job_id", "index", "state", "hosts"))
 
 
 class Jobs(Generic[J]):
@@ -78,11 +79,14 @@ class Jobs(Generic[J]):
         if job.state not in self._states:
             self._states.append(job.state)
         # marshal is the fastest way to bytes, and these are our own
-        values = (self._states.index(job.state), *(getattr(job, name) for name in _KEPT))
+        kept = (getattr(job, name) for name in _KEPT)
+        values = (self._states.index(job.state), hosts.text_of(job.hosts), *kept)
         self._jobs[job.job_id] = marshal.dumps(values)
 
     def _read(self, job_id: str, job: J | bytes) -> J:
         if not isinstance(job, bytes):
             return job
-        state, *values = marshal.loads(job)
-        return Job(job_id, state=self._states[state], **dict(zip(_KEPT, values, strict=True)))  # type: ignore[return-value]
+        state, text, *values = marshal.loads(job)
+        kept = dict(zip(_KEPT, values, strict=True))
+        job_hosts = tuple(hosts.intervals(text))
+        return Job(job_id, state=self._states[state], hosts=job_hosts, **kept)  # type: ignore[return-value]

@@ -73,7 +73,7 @@ def test_who_forgets_the_jobs_that_are_over_decides_the_same(
     assert process.referee._jobs == {} and process.referee._users == {} and process.referee._dropped == set()
     records = [*dispatcher.jobs._jobs.values()]
     assert len(records) == 300 and all(isinstance(record, bytes) for record in records)
-    assert max(map(sys.getsizeof, records)) <= 160
+    assert max(map(sys.getsizeof, records)) <= 128
 
 
 def begun() -> DecisionProcess:

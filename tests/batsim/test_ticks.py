@@ -526,7 +526,7 @@ def test_a_registration_that_the_referee_refuses_costs_one_job_only() -> None:
     assert [kind for kind, _ in talk.say(301, LAST, CALL)] == ["CALL_ME_LATER", "EXECUTE_JOB", "EXECUTE_JOB"]
     talk.submit(302, id="w0!3", believed=9, beliefs=[9])
     talk.say(601, CALL)
-    talk.process.referee._met.add("w0_again!1_2")  # both it and the start in the same reply are refused
+    talk.process.referee._met["w0_again!1_2"] = None  # both it and the start in the same reply are refused
     told = talk.say(601, ended("w0!1", KILLED, "0-1"), gone("w0!1"))
     assert [kind for kind, _ in told] == ["REGISTER_PROFILE"]
     assert talk.ticks.jobs["w0_again!1_2"].state == "lost"

@@ -74,7 +74,7 @@ def running(**changes: Any) -> dict[str, Any]:
         (document(now=45), "job '2': is submitted in the future"),
         (document(capacity={"power": 3}), "capacity.nodes is missing"),
         (document(capacity={"nodes": 2}), "job 'a': asks for more than the machine has"),
-        (document(free={"nodes": 2}), "2 of 'nodes' cannot be free"),
+        (document(free={"nodes": 2}), "free.nodes cannot be 2: jobs use 3 of 4"),
         (document(free={"power": 1}), "'power', which is no resource"),
         (document(corrections={"1h": [0, 0, 0, 0, 0]}), "corrections['1h'] must be 5 numbers"),
         (document(corrections={"60": [0]}), "corrections['60'] must be 5 numbers"),
