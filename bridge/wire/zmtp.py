@@ -6,8 +6,8 @@ are answered no sooner than the message before. Source: rfc.zeromq.org/spec/23.
 
 That is why this stands here in place of pyzmq. Wall time behind a trivial decider (pyzmq) over that behind
 `bridge decide fcfs+easy`, 10,000 jobs on the embedded model, both sides of the socket by either way (pyzmq:
-ROUTER and DEALER, awake by NOBLOCK as here), seven pairs of each in turns, on two cores that six other processes
-wanted too (`python benchmarks/bridge.py --pairs 1 --decider COMMAND`):
+ROUTER and DEALER, awake by NOBLOCK as here), seven pairs of each in turns, on two cores that were busy with
+other work (load 4 to 8), so that single rounds went either way (`python benchmarks/bridge.py --pairs 1`):
 
 ======  ============  =============  ==========================
 way     median ratio  all ratios     processor time of `decide`
