@@ -1,7 +1,7 @@
 """The jobs of a simulation by id; one that is over takes a tenth of the memory of one that is not."""
 
 import marshal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Generic, TypeVar
 
@@ -46,8 +46,8 @@ J = TypeVar("J", bound=Job)
 _KEPT = tuple(field.name for field in fields(Job) if field.name not in ("job_id", "index", "state", "hosts"))
 
 
-class Jobs(Generic[J]):
-    """Everything ever submitted, by id, in order of submission."""
+class Jobs(Mapping[str, J], Generic[J]):
+    """Everything ever submitted, by id, in order of submission; changes of a job that is over are lost."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, J | bytes] = {}
@@ -56,7 +56,10 @@ class Jobs(Generic[J]):
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def __contains__(self, job_id: str) -> bool:
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._jobs)
+
+    def __contains__(self, job_id: object) -> bool:
         return job_id in self._jobs
 
     def __getitem__(self, job_id: str) -> J:
@@ -64,15 +67,6 @@ class Jobs(Generic[J]):
 
     def __setitem__(self, job_id: str, job: J) -> None:
         self._jobs[job_id] = job
-
-    def get(self, job_id: str) -> J | None:
-        """Return a job, or None; changes of one that is over are lost."""
-        job = self._jobs.get(job_id)
-        return None if job is None else self._read(job_id, job)
-
-    def values(self) -> Iterator[J]:
-        """Yield all jobs, see `get`."""
-        return (self._read(job_id, job) for job_id, job in self._jobs.items())
 
     def close(self, job: Job) -> None:
         """A job (no more than a `Job`) is over: keep what became of it in little memory."""
