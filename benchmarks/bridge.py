@@ -220,7 +220,7 @@ def compare(jobs: int, hosts: int, pairs: int, other: str) -> None:
 
 
 def measure_memory(jobs: int, hosts: int) -> None:
-    """Print what is kept of an ended job: what the process has more of after all jobs than after half of them.
+    """Print what is kept of an ended job: what the process has more of after all jobs than after half.
 
     The peer's own memory does not count: it has said everything before.
     """
