@@ -110,7 +110,8 @@ def load(engine: Any, options: Options, limit: int, root: Element) -> Machines:
     """Load the platform into SimGrid and give every host its role and number.
 
     ``limit`` is the most compute nodes; 0 means all; ``root`` is of the file. Raises BridgeError: the file is
-    not a platform; no master or two, an unknown role, a compute node without speed, bad ``sleep_pstates`` or wattages.
+    not a platform; no master or two, an unknown role, a compute node without speed, bad ``sleep_pstates``
+    or wattages.
     """
     wifi = wifi_links(root)
     with placed(options.platform):
