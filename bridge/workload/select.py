@@ -16,6 +16,7 @@ from bridge.workload.ids import ranks
 from bridge.workload.ignored import note_ignored
 from bridge.workload.rules import LoadRule
 from bridge.workload.table import (
+    LONGEST,
     STATUS_CANCELLED,
     SWF_COLUMNS,
     Tally,
@@ -266,7 +267,7 @@ def _waiting(workload: Workload, ids: Ids, order: Ints, sieve: _Sieve) -> dict[s
         return {}
     refuse_circles(follows, ids[order], workload.name)
     stated = table["think_time"] if "think_time" in table else pd.Series(np.full(len(table), NONE))
-    return {"follows": follows, "think": _micro(stated)[order]}
+    return {"follows": follows, "think": _micro(stated.fillna(NONE).clip(NONE, LONGEST))[order]}
 
 
 def select(

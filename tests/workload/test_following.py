@@ -61,6 +61,12 @@ def test_circles_are_refused(preceding: list[object], job: str) -> None:
     assert job in str(caught.value)
 
 
+@pytest.mark.parametrize("think", [9e12, 1e30])
+def test_a_think_time_beyond_64_bits_is_refused(think: float) -> None:
+    with pytest.raises(BridgeError, match="job 2: with its think time of 9"):
+        selected(log([-1, 1], think_time=[-1, think]))
+
+
 def test_long_chains_are_no_circles() -> None:
     n = 1000
     refuse_circles(np.arange(-1, n - 1), np.arange(n), "x")
