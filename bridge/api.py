@@ -81,7 +81,12 @@ def evaluate(
     """
     import pandas as pd
 
-    _known("evaluate", options, (Setup, Sampling, Options, Settings), ("cross_protocol", "malformed", "data"))
+    _known(
+        "evaluate",
+        options,
+        (Setup, Sampling, Options, Settings),
+        ("cross_protocol", "malformed", "dependencies", "data"),
+    )
     for name in {"order", "backfill", "estimator"} & {*options}:  # of these there may be several
         options[name] = (options[name],) if isinstance(options[name], str) else tuple(options[name])
     names = [policies] if isinstance(policies, str) else list(policies)

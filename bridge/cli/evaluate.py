@@ -38,6 +38,7 @@ KILL = "Short for --policy HEURISTIC+rule: who kills mispredicted jobs."
 @options(Sampling, heading="Sequences")
 @shared.rule_options
 @shared.malformed_option
+@options(Experiment, "dependencies", heading=shared.RULES)
 @shared.scheduler_option
 @shared.pool_options("rate", "steps")
 @group(

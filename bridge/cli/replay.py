@@ -22,7 +22,7 @@ from bridge.fast.setup import Setup
 @shared.estimator_option
 @shared.agent_options
 @shared.rule_options
-@shared.experiment_options("seed", "threshold", "malformed")
+@shared.experiment_options("seed", "threshold", "malformed", "dependencies")
 @shared.file_option(
     "--from-audit", "In place of LOG: decide again on what an agent for Slurm was told, and compare."
 )

@@ -136,7 +136,8 @@ def load(experiment: Experiment) -> Task:
     experiment.check()
     simulated = bool(experiment.detailed.platform)
     whole = simulated or bool(experiment.agent)  # an agent knows its log by all that is in it
-    logged = records = read_log(experiment.workload, experiment.malformed, leave=() if whole else UNSCHEDULED)
+    left = set() if whole else UNSCHEDULED - ({"think_time"} if experiment.dependencies else set())
+    logged = records = read_log(experiment.workload, experiment.malformed, leave=left)
     setup, platform = experiment.seeded(), None
     if simulated:
         from bridge.experiment.power_options import booked
@@ -154,7 +155,8 @@ def load(experiment: Experiment) -> Task:
     if experiment.agent:
         agent, setup = _with_agent(experiment, setup)
         policy = agent.recipe.policy()
-    jobs, kept = setup.select(records), records if simulated else None
+    jobs = setup.select(records, dependencies=experiment.dependencies)
+    kept = records if simulated else None
     n = 0 if agent is None else _count_trained_on(agent, experiment.workload, logged, jobs)
     del records, logged
     return Task(experiment, setup, kept, setup.prepare(jobs, policy), platform, agent, n)

@@ -142,6 +142,7 @@ class Experiment:
         seed: of the estimator noisy(P), the only thing that is drawn at random.
         threshold: run time below which the bounded slowdown stops growing, s.
         malformed: what to do about lines of the log that are no record.
+        dependencies: submit jobs after their preceding ones have ended, and the think time is over.
         agent: a trained agent that decides; brings its own order and backfilling.
         cross_protocol: let an agent decide under a protocol that it did not learn under.
         setup: policy, rules and selection of jobs.
@@ -153,6 +154,7 @@ class Experiment:
     seed: Natural = 0
     threshold: Annotated[Positive, Of(metavar="SECONDS")] = 10.0
     malformed: Literal["refuse", "drop"] = "refuse"
+    dependencies: bool = False
     agent: Annotated[str, Of(metavar="CHECKPOINT")] = ""
     cross_protocol: Annotated[bool, Of(option="--cross-protocol")] = False
     setup: Setup = field(default_factory=Setup)
@@ -175,6 +177,8 @@ class Experiment:
              protocol, "Leave out power, or use the standard protocol."),
             (simulated and not detailed.platform, "the detailed world needs a platform",
              f"--on {self.on}", "Give --platform FILE.xml; `bridge platform new` makes one."),
+            (self.dependencies and (simulated or bool(self.agent)), "jobs follow others in the fast world "
+             "only, under rules that have not learnt", "--dependencies", "Leave it out."),
             (simulated and not standard, "the detailed world has the standard protocol only: one pass per "
              "instant", protocol, "Use --on fast for the other protocols."),
             (simulated and detailed.image and (self.on == "simgrid" or detailed.program),

@@ -9,6 +9,7 @@ import numpy as np
 from bridge.arrays import Ints
 from bridge.errors import BridgeError
 from bridge.fast import episode, world
+from bridge.fast.arrivals import Arrivals
 from bridge.fast.episode import Prepared
 from bridge.scheduler import machine
 from bridge.scheduler import state as scheduler_state
@@ -125,6 +126,7 @@ class Schedule:
         past: [n] index of the blocked job it overtook, or -1.
         reserved: [n] the first time it was given as blocked head, or -1.
         serial: [n] its place in the order of starts.
+        submit: [n] when it arrived.
     """
 
     start: Ints
@@ -133,6 +135,7 @@ class Schedule:
     past: Ints
     reserved: Ints
     serial: Ints
+    submit: Ints
 
 
 def _check(kind: int, state: State, b: int, prepared: Prepared) -> None:
@@ -159,7 +162,10 @@ def read_schedule(state: State, b: int, n: int) -> Schedule:
     """Return what became of an episode's first `n` jobs."""
     row = state.jobs[b][:n]
     return Schedule(
-        *(np.array(row[name], np.int64) for name in ("start", "end", "how", "past", "reserved", "serial"))
+        *(
+            np.array(row[name], np.int64)
+            for name in ("start", "end", "how", "past", "reserved", "serial", "submit")
+        )
     )
 
 
@@ -196,6 +202,8 @@ def replay(prepared: Prepared, progress: Callable[[int], None] | None = None) ->
 
     `progress` is called now and then with how many have ended.
     """
+    if prepared.jobs.follows is not None:
+        return _replay_arrivals(prepared, 0, len(prepared.jobs), progress)
     window = Window(prepared)
 
     def glance() -> None:
@@ -205,7 +213,44 @@ def replay(prepared: Prepared, progress: Callable[[int], None] | None = None) ->
     while _play(window.state, window.memory, prepared, glance) == world.MORE:
         window.slide()
     window.note()
-    return Schedule(**window.found)
+    return Schedule(**window.found, submit=prepared.jobs.submit)
+
+
+def _replay_arrivals(
+    prepared: Prepared, first: int, last: int, progress: Callable[[int], None] | None = None
+) -> Schedule:
+    """Replay the jobs ``first:last``, some of which follow others, pass by pass; see `replay`.
+
+    A job comes to the scheduler's records when it arrives, so that they are in order of submission as ever.
+    """
+    n, here = last - first, 0
+    state, memory = allocate(prepared, n)
+    episode.fill(state, memory, 0, prepared, first, first)
+    coming, which = Arrivals(prepared.jobs, first, last), np.zeros(n, np.int64)
+    clock, env, records = memory.clock[0], state.env[0], state.jobs[0]
+    while True:
+        clock.until, begun, env.work = coming.next, int(env.serial), WORK
+        kind = world.play(state, memory, 0, 1)
+        _check(kind, state, 0, prepared)
+        for j in state.started[0, : int(env.serial) - begun].tolist():
+            coming.started(int(which[j]), int(records[j].start + records[j].run))
+        if kind == world.MORE:
+            now = coming.next
+            while coming.next == now:
+                job = which[here] = coming.take()
+                episode.write(state, 0, here, prepared, first + job, first + job + 1)
+                records[here].submit, records[here].s = now, now / SECOND
+                here += 1
+            clock.last = here
+            if progress:
+                progress(here - int(env.n_waiting + clock.pending))
+        elif kind != machine.PAUSE and not prepared.compiled.decide(state, 0, kind):
+            break
+    found = read_schedule(state, 0, n)
+    back = np.argsort(which)
+    past = np.where(found.past >= 0, which[found.past], -1)
+    moved = {name: getattr(found, name)[back] for name in (*OUTCOME, "submit")}
+    return Schedule(**moved, past=past[back])
 
 
 def replay_sequences(
@@ -223,9 +268,12 @@ def replay_sequences(
     state, memory = allocate(prepared, length)
     schedules = []
     for k, first in enumerate(starts):
-        episode.fill(state, memory, 0, prepared, int(first), int(first) + length)
-        _play(state, memory, prepared)
-        schedules.append(read_schedule(state, 0, length))
+        if prepared.jobs.follows is not None:
+            schedules.append(_replay_arrivals(prepared, int(first), int(first) + length))
+        else:
+            episode.fill(state, memory, 0, prepared, int(first), int(first) + length)
+            _play(state, memory, prepared)
+            schedules.append(read_schedule(state, 0, length))
         if progress:
             progress(k + 1)
     return schedules

@@ -70,10 +70,18 @@ class Setup:
         """What decides which of a log's jobs it schedules."""
         return (self.rules()[1], self.cancelled, self.nodes, self.first, self.rebase)
 
-    def select(self, workload: "Workload") -> "Jobs":
-        """Return the jobs that it schedules; BridgeError: no machine size, no job, an unknown demand."""
+    def select(self, workload: "Workload", *, dependencies: bool = False) -> "Jobs":
+        """Return the jobs that it schedules; BridgeError: no machine size, no job, an unknown demand.
+
+        `dependencies`: jobs wait for their preceding ones, which only the standard protocol has.
+        """
         from bridge.workload.select import select
 
+        if dependencies and self.protocol != "standard":
+            what, where = "has no jobs that follow others", f"protocol {self.protocol!r}"
+            raise BridgeError(
+                what, where=where, remedy="Leave out --dependencies, or use the standard protocol."
+            )
         return select(
             workload,
             self.rules()[1],
@@ -81,6 +89,7 @@ class Setup:
             nodes=self.nodes,
             first=self.first,
             rebase=self.rebase,
+            dependencies=dependencies,
         )
 
     def policy(

@@ -79,7 +79,7 @@ class Played:
 
         def stretch() -> Any:
             run = jobs.run[which]
-            lasted = (made.end[which] - jobs.submit[which]) / SECOND
+            lasted = (made.end[which] - made.submit[which]) / SECOND
             return lasted / np.where(run > 0, run / SECOND, np.nan)
 
         def overtook() -> Any:
@@ -93,7 +93,7 @@ class Played:
             "job_id": lambda: text_column(text(jobs.id[which])),
             "workload_name": lambda: jobs.name,
             "profile": lambda: text_column(text(jobs.id[which])),
-            "submission_time": lambda: seconds(jobs.submit),
+            "submission_time": lambda: seconds(made.submit),
             "requested_number_of_resources": lambda: jobs.demand[which, 0],
             "requested_time": lambda: seconds(jobs.request),
             "success": lambda: (~self._killed(which)).astype(np.int64),
@@ -101,8 +101,8 @@ class Played:
             "starting_time": lambda: seconds(made.start),
             "execution_time": lambda: seconds(jobs.run),
             "finish_time": lambda: seconds(made.end),
-            "waiting_time": lambda: (made.start[which] - jobs.submit[which]) / SECOND,
-            "turnaround_time": lambda: (made.end[which] - jobs.submit[which]) / SECOND,
+            "waiting_time": lambda: (made.start[which] - made.submit[which]) / SECOND,
+            "turnaround_time": lambda: (made.end[which] - made.submit[which]) / SECOND,
             "stretch": stretch,
             "allocated_resources": lambda: "",
             "consumed_energy": lambda: np.broadcast_to(-1.0, len(which)),

@@ -160,7 +160,7 @@ def _jobs(run: "Run", table: pd.DataFrame, now: int) -> tuple[tuple[str, ...], J
         origin=0,
     )
     nothing = np.full(len(ids), -1, np.int64)
-    return tuple(ids[order]), jobs, Schedule(start, end, nothing, nothing, nothing, nothing)
+    return tuple(ids[order]), jobs, Schedule(start, end, nothing, nothing, nothing, nothing, jobs.submit)
 
 
 def load_state(

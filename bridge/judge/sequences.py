@@ -42,7 +42,7 @@ def value_of(prepared: Prepared, schedule: Schedule, first: int, metric: str) ->
     is not defined because no job of the sequence takes any time.
     """
     part = slice(first, first + len(schedule.start))
-    submit, run = prepared.jobs.submit[part], prepared.jobs.run[part] / 1e6
+    submit, run = schedule.submit, prepared.jobs.run[part] / 1e6
     wait = (schedule.start - submit) / 1e6
     what, _, resource = metric.partition(".") if metric.startswith("utilisation.") else (metric, "", "nodes")
     match what:

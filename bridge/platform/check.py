@@ -222,7 +222,7 @@ def _check_leaf(platform: Platform, routes: Routes, zone: Zone, findings: Findin
     hosts = zone.hosts
     if zone.routing == "none" and any(platform.role(platform.hosts[name]) == "master" for name in hosts):
         findings.add(zone.line, "routing-none/master", zone=zone.name)
-    elif zone.routing == "none" and len(hosts) > 1:
+    elif zone.routing in ("none", "wifi") and not zone.wifi and len(hosts) > 1:
         findings.add(zone.line, "routing-none/apart", zone=zone.name, count=len(hosts))
     elif zone.routing in ("full", "floyd", "dijkstra"):
         pairs = ((a, b) for a in hosts for b in hosts if a != b)

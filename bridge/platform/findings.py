@@ -9,12 +9,14 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from bridge.config import read_toml
 from bridge.errors import BridgeError
 from bridge.wire.jsontext import shortened
+from bridge.wire.platform_xml import NO_TASKS, TASKS, XmlError, parse_xml, read_bytes, wifi_links
 
 Severity = Literal["error", "warning", "note"]
 #: What SimGrid itself says to a file.
@@ -98,12 +100,12 @@ _PROGRAM = """
 import json, os, resource, signal, sys
 from simgrid import Engine
 os.rmdir(os.getcwd())
-paths, seconds, memory = json.load(sys.stdin)
-def load(path):
-    engine = Engine(["load", "--cfg=host/model:ptask_L07", "--log=root.thres:critical"])
+files, seconds, memory = json.load(sys.stdin)
+def load(path, settings):
+    engine = Engine(["load", *[f"--cfg={setting}" for setting in settings], "--log=root.thres:critical"])
     engine.load_platform(path)
     engine.run()
-for path in paths:
+for file in files:
     out, to_parent = os.pipe()
     child = os.fork()
     if child == 0:
@@ -113,7 +115,7 @@ for path in paths:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.alarm(seconds)
         try:
-            load(path)
+            load(*file)
         except BaseException as error:
             print(f"{type(error).__name__}: {error}", flush=True)
             os._exit(1)
@@ -129,7 +131,7 @@ _TOO_LATE = 14  # what remains of a process that SIGALRM has ended
 
 
 def findings_of_simgrid(paths: Sequence[str | Path], *, timeout: float = 120.0) -> list[Finding | None]:
-    """SimGrid's finding about each platform file under the parallel-task model, None if it loads.
+    """SimGrid's finding about each platform file under the model that it is run with, None if it loads.
 
     It is waited for `timeout` s for each; BridgeError: no interpreter with its bindings, or no answer.
     """
@@ -141,7 +143,7 @@ def findings_of_simgrid(paths: Sequence[str | Path], *, timeout: float = 120.0) 
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [interpreter, "-c", _PROGRAM],
-            input=json.dumps([files, max(1, round(timeout)), _MEMORY]),
+            input=json.dumps([[(file, _settings(file)) for file in files], max(1, round(timeout)), _MEMORY]),
             capture_output=True,
             encoding="utf-8",
             errors="replace",
@@ -158,6 +160,14 @@ def findings_of_simgrid(paths: Sequence[str | Path], *, timeout: float = 120.0) 
         _finding(str(path), file, status, said, timeout) if status else None
         for path, file, (status, said) in zip(paths, files, lines, strict=True)
     ]
+
+
+def _settings(file: str) -> tuple[str, ...]:
+    """SimGrid's settings for a file."""
+    with suppress(XmlError):
+        root, _ = parse_xml(read_bytes(file))
+        return NO_TASKS if wifi_links(root) else TASKS
+    return TASKS
 
 
 def _finding(path: str, file: str, status: int, said: str, timeout: float) -> Finding:

@@ -4,6 +4,7 @@ Kept as SimGrid keeps them while it reads: it knows only what stands above, host
 zones, hosts and routers share one name space for routes, in which the last one of a name wins.
 """
 
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -64,13 +65,17 @@ class Members(Values):
     ) -> None:
         """Add one link, or one half of a split-duplex link."""
         self.in_main_tree(element, zone, "link")
-        if zone.routing == "wifi":
-            raise self.stop(element, "wifi/zone")
+        if zone.routing == "wifi" and zone.wifi:
+            raise self.stop(element, "wifi/second", zone=zone.name)
         if name in self.links and name != "__loopback__":
             raise self.stop(element, "duplicate-name/link", name=name)
         if not name:
             self.say(element, "bad-value/empty", kind="link")
         self.links[name] = Link(name, bandwidth, latency, sharing, element.line)
+        if zone.routing == "wifi":
+            zone.wifi = name
+            if latency != 0:
+                self.say(element, "wifi/latency", name=name)
 
     def add_duplex(self, element: Element, name: str, bandwidth: float, latency: float, zone: Zone) -> None:
         """Add both halves of a split-duplex link."""
@@ -89,6 +94,8 @@ class Members(Values):
         """Note an availability profile of one resource: SimGrid takes one of each kind."""
         if (kind, name) in self.profiled:
             self.say(element, "profile-unusable", name=name, why=f"it has one for {kind} already")
+        if any(zone.wifi == name for zone in self.zones.values()):
+            self.say(element, "profile-unusable", name=name, why="it is of a Wifi zone")
         self.profiled.add((kind, name))
 
     # ---- single elements -----------------------------------------------------------------------------------
@@ -141,8 +148,11 @@ class Members(Values):
         self.properties(element)
         name, sharing = values["id"], values.get("sharing_policy", "SHARED")
         figures = values["bandwidth"], values["latency"]
-        if sharing == "WIFI":
-            self.say(element, "wifi", name=name)
+        if zone is not None and zone.routing != "wifi":
+            if sharing == "WIFI":
+                self.say(element, "wifi", name=name)
+            if re.search("[;,]", element.attributes["bandwidth"]):
+                self.say(element, "bad-value/several", name="bandwidth", text=element.attributes["bandwidth"])
         if sharing in ("SPLITDUPLEX", "FULLDUPLEX"):
             self.add_duplex(element, name, *figures, zone)
         else:

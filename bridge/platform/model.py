@@ -74,7 +74,7 @@ class Spoke:
 
 @dataclasses.dataclass(slots=True)
 class Zone:
-    """One zone: `routing` is full, floyd, dijkstra, star, shape (torus, fat-tree, dragonfly) or none.
+    """One zone: `routing` is full, floyd, dijkstra, star, shape (torus, fat-tree, dragonfly), wifi or none.
 
     `routes` and `bypass` are keyed by (source, destination), names of members: hosts, routers or child zones.
     """
@@ -91,6 +91,7 @@ class Zone:
     bypass: dict[tuple[str, str], RouteEntry] = dataclasses.field(default_factory=dict)
     spokes: dict[str, Spoke] = dataclasses.field(default_factory=dict)
     backbone: str = ""
+    wifi: str = ""
     topology: Topology | None = None
     tag: str = "zone"
 

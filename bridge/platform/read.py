@@ -81,7 +81,7 @@ class _Reader(Members):
         routing = "shape" if element.tag == "cluster" else ROUTINGS.get(values["routing"].lower(), "")
         if element.tag == "cluster" and values.get("topology", "FLAT") == "FLAT":
             routing = "star"
-        if not routing or routing in ("vivaldi", "wifi"):
+        if not routing or routing == "vivaldi":
             self.say(element, "unsupported-routing", loads=bool(routing), routing=values["routing"])
         properties = self.properties(element) if element.tag != "cluster" else {}
         zone = Zone(name, routing or "none", element.line, parent, properties, tag=element.tag)
@@ -102,6 +102,8 @@ class _Reader(Members):
             self.build_star(zone)
         if routing == "wifi" and properties.get("access_point", name) not in self.points:
             self.say(element, "unknown-node/access")
+        if zone.wifi:
+            self.say(element, "wifi/zone", zone=name)
 
     def part(self, child: Element, zone: Zone | None) -> None:
         """One child of a zone, or of `<platform>` where `zone` is None."""

@@ -106,7 +106,10 @@ class Routes:
             return self._shape(zone, src, dst)
         if zone.routing in ("floyd", "dijkstra"):
             return self._shortest(zone, src, dst, depth)
-        raise RouteError(f"zone '{zone.name}' has routing None: nothing is reachable in it")
+        if zone.wifi:  # every station by way of the access point, also to itself
+            access = zone.properties.get("access_point", zone.name)
+            return RouteEntry(tuple(zone.wifi for end in (src, dst) if end != access), "", "", 0)
+        raise RouteError(f"zone '{zone.name}' has no links: nothing is reachable in it")
 
     def _step(self, zone: Zone, src: str, dst: str) -> RouteEntry:
         entry = zone.routes.get((src, dst))

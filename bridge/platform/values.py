@@ -108,10 +108,9 @@ class Values:
         return value
 
     def _bandwidths(self, element: Element, name: str, text: str, _kind: str) -> float:
-        if re.search("[;,]", text):  # several are for WIFI
-            self.say(element, "bad-value/several", name=name, text=text)
-            return 1.0
-        return self._quantity(element, name, text, "bandwidth")
+        # Several are for WIFI: of the rates that a station may have, all get the first.
+        first, *_ = [self._quantity(element, name, part, "bandwidth") for part in re.split("[;,]", text)]
+        return first
 
     def _speeds(self, element: Element, name: str, text: str, _kind: str) -> tuple[float, ...]:
         parts = (part.strip(units.C_SPACE) for part in text.split(","))

@@ -108,7 +108,11 @@ class Event:
         contestants = _contestants(request, setup, agents, named)
         name = first.origin.workload if first else request.log
         workload = read_log(name, request.typed.get("malformed", "refuse"))
-        jobs = setup.select(workload)
+        dependencies = bool(request.typed.get("dependencies"))
+        if dependencies and agents:
+            what = "jobs follow others under rules that have not learnt only"
+            raise BridgeError(what, where="--dependencies", remedy="Leave it out, or the agents.")
+        jobs = setup.select(workload, dependencies=dependencies)
         watch.dropped(jobs.tally)
         learnt = _trained_on(agents, name, workload, jobs, first)
         before = max(map(behind, learnt), default=0)

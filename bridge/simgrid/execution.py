@@ -143,6 +143,7 @@ class _Run:
         elif profile.kind == "recv":
             code = yield from self._receive(step)
         else:
+            self._check_tasks(profile)
             code = yield from self._usage_trace(profile)
         return code or profile.ret
 
@@ -165,7 +166,14 @@ class _Run:
         self.left = 0.0
         return _WALLTIME_REACHED
 
+    def _check_tasks(self, profile: Profile) -> None:
+        if self.model.machines.wifi:
+            what = f"its profile '{profile.name}' is a parallel task, which SimGrid cannot run beside Wi-Fi"
+            remedy = "Make it a delay, or the platform's Wifi zones Full ones with SHARED links."
+            raise BridgeError(what, remedy=remedy)
+
     def _parallel(self, step: Step) -> Part:
+        self._check_tasks(step.profile)
         machines, flops, sizes = parallel_task.build(self.model, step.profile, self.allocation, step.io)
         step.exec = yield kernel.EXEC, [machine.host for machine in machines], flops, sizes
         before = self.model.clock()

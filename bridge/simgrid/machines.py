@@ -11,7 +11,7 @@ from bridge.errors import BridgeError, placed
 from bridge.simgrid import c_library
 from bridge.simgrid.options import Options
 from bridge.wire.hosts import Hosts
-from bridge.wire.platform_xml import Element, XmlError, parse_xml, read_bytes
+from bridge.wire.platform_xml import Element, XmlError, parse_xml, read_bytes, wifi_links
 from bridge.wire.wattages import parse_sleep_states, parse_wattages, parse_watts
 
 STATES = ("sleeping", "idle", "computing", "switching_on", "switching_off", "unavailable")
@@ -67,6 +67,8 @@ class Machines:
         self.compute, self.storage, self.master = compute, storage, master
         #: Whether the platform says of any host or link when it fails.
         self.may_fail = may_fail
+        #: Whether it has Wi-Fi, with which SimGrid has no parallel tasks.
+        self.wifi = False
         self.all = compute + storage
         for i, machine in enumerate(self.all):
             machine.id = i
@@ -104,17 +106,19 @@ class Machines:
         machine.state, machine.since = state, now
 
 
-def load(engine: Any, options: Options, limit: int) -> Machines:
+def load(engine: Any, options: Options, limit: int, root: Element) -> Machines:
     """Load the platform into SimGrid and give every host its role and number.
 
-    ``limit`` is the most compute nodes; 0 means all. Raises BridgeError: the file is not a platform; no
-    master or two, an unknown role, a compute node without speed, bad ``sleep_pstates`` or wattages.
+    ``limit`` is the most compute nodes; 0 means all; ``root`` is of the file. Raises BridgeError: the file is
+    not a platform; no master or two, an unknown role, a compute node without speed, bad ``sleep_pstates``
+    or wattages.
     """
-    root = read_platform(options.platform)
+    wifi = wifi_links(root)
     with placed(options.platform):
         try:
             engine.load_platform(options.platform)
             engine.netzone_root.seal()
+            _join_wifi(wifi)
             hosts = [Machine(host, host.name) for host in engine.all_hosts]
         except Exception as error:  # SimGrid says no with whatever its C++ exceptions become in Python
             raise BridgeError(f"SimGrid refuses it: {error}") from None
@@ -123,10 +127,22 @@ def load(engine: Any, options: Options, limit: int) -> Machines:
             machine.properties = c_library.properties("host", machine.name, keys)
         built = _numbered(hosts, options, limit)
     built.may_fail = any(map(_may_fail, root.walk()))
+    built.wifi = bool(wifi)
     around = _zone_properties(root, keys)
     for machine in built.all:
         machine.zone_properties = around.get(machine.name, {})
     return built
+
+
+def _join_wifi(wifi: list[tuple[str, str]]) -> None:
+    """Give all stations of Wi-Fi the first rate of their zone's link; files cannot say who has which."""
+    if not wifi:
+        return
+    from simgrid import Host, Link
+
+    for zone, link in wifi:
+        for name in c_library.zone_hosts(zone):
+            Link.by_name(link).set_host_wifi_rate(Host.by_name(name), 0)
 
 
 def read_platform(path: str) -> Element:

@@ -21,6 +21,7 @@ from bridge.simgrid.profile_types import SLEEPING
 from bridge.simgrid.queue_kernel import QueueKernel
 from bridge.simgrid.server import Server
 from bridge.simgrid.workload import COMPLETE, Job, Workload
+from bridge.wire.platform_xml import NO_TASKS, TASKS, Element, wifi_links
 
 #: With parallel tasks, the queue's dates can differ from SimGrid's own in the last bits of a float, and
 #: one-byte messages meet no contention. Up to so many jobs speed does not matter, and SimGrid's own kernel is
@@ -32,10 +33,11 @@ def run(options: Options) -> int:
     """Simulate; return the exit status. Where a BridgeError ends it, the tables hold what happened before."""
     workloads = [workload.load(f"w{i}", path) for i, path in enumerate(options.workloads)]
     lists = [workload.load_events(path, options.forward_unknown) for path in options.events]
-    engine = _engine(options)
+    root = machines.read_platform(options.platform)
+    engine = _engine(options, bool(wifi_links(root)))
     by_workload = max((w.nb_res for w in workloads), default=0) if options.mmax_workload else 0
     limit = min(filter(lambda most: most > 0, (options.mmax, by_workload)), default=0)
-    found = machines.load(engine, options, limit)
+    found = machines.load(engine, options, limit, root)
     ending = _Ending()
     model = Model(options, found, workloads, lists, _kernel(engine, found, options, workloads, ending))
     ending.model = model
@@ -52,24 +54,27 @@ def run(options: Options) -> int:
     raise _stuck(model)
 
 
-def _engine(options: Options) -> Any:
+def _engine(options: Options, wifi: bool) -> Any:
     import simgrid
 
     if options.energy:
         c_library.simgrid_library().sg_host_energy_plugin_init()
-    settings = [f"--cfg={setting}" for setting in (*options.simgrid_config, "host/model:ptask_L07")]
+    model = NO_TASKS if wifi else TASKS
+    settings = [f"--cfg={setting}" for setting in (*options.simgrid_config, *model)]
     logs = [f"--log={setting}" for setting in options.simgrid_log]
     return simgrid.Engine(["bridge-simgrid", "--log=xbt_cfg.thresh:warning", *settings, *logs])
 
 
 def use_queue(options: Options, workloads: list[Workload]) -> tuple[bool, bool]:
     """Return whether to take the ordered queue, if it can be, and whether there may be parallel tasks."""
+    root = machines.read_platform(options.platform)
     kinds = {p.kind for w in workloads for p in w.profiles.values() if p} - {"composed"}
     tasks = options.dynamic_jobs or not kinds <= SLEEPING
     obstacles = {
         "energy": options.energy,
         "usage traces": "usage_trace" in kinds,
-        "platforms that change over time": _varies(options.platform),
+        "Wi-Fi": bool(wifi_links(root)),
+        "platforms that change over time": _varies(root),
     }
     obstacle = next(filter(obstacles.get, obstacles), "")
     if options.kernel == "queue" and obstacle:
@@ -80,11 +85,11 @@ def use_queue(options: Options, workloads: list[Workload]) -> tuple[bool, bool]:
     return not tasks or sum(len(w.jobs) for w in workloads) > FEW_JOBS, tasks
 
 
-def _varies(platform: str) -> bool:
+def _varies(root: Element) -> bool:
     """Whether resources of the platform change over time (profiles or traces of speed, bandwidth, state)."""
     return any(
         element.tag.startswith("trace") or any(key.endswith("_file") for key in element.attributes)
-        for element in machines.read_platform(platform).walk()
+        for element in root.walk()
     )
 
 

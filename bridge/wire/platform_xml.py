@@ -261,6 +261,26 @@ class _Scanner:
         return root, at
 
 
+def wifi_links(root: Element) -> list[tuple[str, str]]:
+    """Return the links of Wi-Fi, (zone, link): those of zones with that routing.
+
+    SimGrid's model of parallel tasks has none: a platform with one is loaded under SimGrid's default model.
+    """
+    zones = [element for element in root.walk() if element.attributes.get("routing", "").lower() == "wifi"]
+    return [
+        (zone.attributes.get("id", ""), child.attributes.get("id", ""))
+        for zone in zones
+        for child in zone.children
+        if child.tag == "link"
+    ]
+
+
+#: SimGrid's settings for the two kinds of platform. Without parallel tasks, messages pass as they do with
+#: them: at the latency and bandwidth that are written, unhindered by what goes the other way.
+TASKS = ("host/model:ptask_L07",)
+NO_TASKS = ("network/model:CM02", "network/crosstraffic:0")
+
+
 def parse_xml(data: bytes) -> tuple[Element, bool]:
     """Parse a document into (root, whether SimGrid's document type stands before it), or XmlError."""
     scanner = _Scanner(plain_text(data))

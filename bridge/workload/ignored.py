@@ -5,7 +5,7 @@ job may have, or the jobs that it waits for, changes nothing, and neither does a
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,12 +41,12 @@ _FILLED: Mapping[str, str] = {
 }
 
 
-def note_ignored(workload: Workload) -> dict[str, Reason]:
-    """Return what the records of a log say and no scheduler looks at, by what it is."""
+def note_ignored(workload: Workload, heeded: Collection[str] = ()) -> dict[str, Reason]:
+    """Return what the records of a log say and no scheduler looks at, by what it is, but `heeded` columns."""
     jobs, found = workload.jobs, dict[str, Reason]()
     ids = jobs["job_id"]
     for name in (*_KINDS, *_FILLED):
-        if name in jobs:
+        if name in jobs and name not in heeded:
             text = "qos_name" if name == "queue" and "qos_name" in jobs else name
             found |= note_column(text, jobs[text], ids)
     if "state" in jobs:

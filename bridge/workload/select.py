@@ -11,10 +11,12 @@ import pandas as pd
 
 from bridge.arrays import Flags, Floats, Ints
 from bridge.errors import BridgeError
+from bridge.workload.following import NONE, leaders, refuse_circles
 from bridge.workload.ids import ranks
 from bridge.workload.ignored import note_ignored
 from bridge.workload.rules import LoadRule
 from bridge.workload.table import (
+    LONGEST,
     STATUS_CANCELLED,
     SWF_COLUMNS,
     Tally,
@@ -54,6 +56,10 @@ class Jobs:
             that no scheduler looks at.
         extra: further columns of numbers, each [n].
         idle_power: W that each node draws with or without a job, which no job's demand for power holds.
+        follows: [n] the job whose end its submission waits for, by its place here, -1 = none; None if no job
+            waits so.
+        think: [n] microseconds from that end to the submission; negative = unknown, see
+            `bridge.workload.following`.
 
     Raises BridgeError: a job can never run, or its times go beyond 64 bits; the error names the job and the
     resource or the field.
@@ -75,6 +81,8 @@ class Jobs:
     tally: Tally = field(default_factory=dict)
     extra: Mapping[str, Floats] = field(default_factory=dict)
     idle_power: int = 0
+    follows: Ints | None = None
+    think: Ints | None = None
 
     def __post_init__(self) -> None:
         impossible = self.demand > self.capacity
@@ -88,6 +96,10 @@ class Jobs:
             # Nothing ends later than if all jobs ran one after another behind the last submission.
             logged = self.submit + np.maximum(self.logged_wait, 0).astype(np.float64) + self.run
             last = float(self.submit.max()) + float(self.run.sum(dtype=np.float64))
+            if self.think is not None:
+                last += float(np.maximum(self.think, 0).sum(dtype=np.float64))
+                if last > END:
+                    raise self.too_long("think time", self.think)
             for what, times, end in (("run", self.run, last), ("wait", self.logged_wait, logged.max())):
                 if end > END:
                     raise self.too_long(what, times)
@@ -115,6 +127,11 @@ class Jobs:
     def take(self, which: slice | Ints | Flags) -> "Jobs":
         """Return a part of the jobs; times are left as they are."""
         parts: dict[str, Any] = {name: getattr(self, name)[which] for name in _PER_JOB}
+        if self.follows is not None and self.think is not None:
+            place = np.full(len(self) + 1, NONE, np.int64)  # the last is for nobody
+            taken = np.arange(len(self))[which]
+            place[taken] = np.arange(len(taken))
+            parts |= {"follows": place[self.follows[which]], "think": self.think[which]}
         return replace(self, **parts, extra={name: values[which] for name, values in self.extra.items()})
 
 
@@ -234,6 +251,25 @@ def _demands(workload: Workload, procs: Ints, capacity: dict[str, int], sieve: _
     return demand
 
 
+def _waiting(workload: Workload, ids: Ids, order: Ints, sieve: _Sieve) -> dict[str, Ints]:
+    """Return whom the kept jobs follow, and their think times, by the fields of `Jobs`; none if none does."""
+    table = workload.jobs
+    if "preceding_job" not in table:
+        return {}
+    follows, alone = leaders(ids, table["preceding_job"], order)
+    kept = np.zeros(len(ids), np.bool_)
+    kept[alone] = True
+    sieve.note(kept, "follow a job that is not there: they arrive as logged", "noted")
+    kept[:] = False
+    kept[order[follows >= 0]] = True
+    sieve.note(kept, "follow another job: they arrive after its end", "noted")
+    if not kept.any():
+        return {}
+    refuse_circles(follows, ids[order], workload.name)
+    stated = table["think_time"] if "think_time" in table else pd.Series(np.full(len(table), NONE))
+    return {"follows": follows, "think": _micro(stated.fillna(NONE).clip(NONE, LONGEST))[order]}
+
+
 def select(
     workload: Workload,
     rule: LoadRule,
@@ -242,12 +278,14 @@ def select(
     nodes: int | None = None,
     first: int | None = None,
     rebase: bool | None = None,
+    dependencies: bool = False,
 ) -> Jobs:
     """Apply a loading rule, which says what to drop and repair, to a workload, keeping the `first` N jobs.
 
     `cancelled` overrides the rule for jobs that never ran, `nodes` the machine size, `rebase` whether submit
-    times count from the first kept job. BridgeError: no machine size, a demand or an id is no whole number,
-    or no job is left.
+    times count from the first kept job, `dependencies` whether jobs wait for their preceding ones.
+    BridgeError: no machine size, a demand or an id is no whole number, jobs wait for each other, or no job is
+    left.
     """
     if cancelled is not None:
         rule = replace(rule, cancelled=cancelled == "keep")
@@ -282,6 +320,9 @@ def select(
     submit, run, request, logged_run = submit[order], run[order], request[order], logged_run[order]
     demand = demand[order]
     origin = int(submit.min()) if (rule.rebase if rebase is None else rebase) else 0
+    waiting: dict[str, Ints] = {}
+    if dependencies:
+        waiting = _waiting(workload, ids, order, sieve)
     others = [c for c in table.columns if c not in SWF_COLUMNS and c not in capacity]
     return Jobs(
         name=workload.name,
@@ -297,7 +338,8 @@ def select(
         user=_number_column(workload, "user")[order],
         queue=_number_column(workload, "queue")[order],
         origin=origin,
-        tally=sieve.counted | note_ignored(workload),
+        tally=sieve.counted | note_ignored(workload, {"preceding_job"} if dependencies else ()),
         extra={c: np.asarray(table[c], np.float64)[order] for c in others if table[c].dtype.kind in "if"},
         idle_power=idle_power_of(workload.header, workload.where),
+        **waiting,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.simgrid import find_interpreter
+from bridge.wire.platform_xml import NO_TASKS, TASKS, parse_xml, wifi_links
 
 CORPUS = Path(__file__).with_name("corpus")
 SHIPPED = Path(__file__).parents[2] / "platforms"
@@ -15,7 +16,7 @@ SHIPPED = Path(__file__).parents[2] / "platforms"
 _PROGRAM = """
 import json, sys
 from simgrid import Actor, Engine
-engine = Engine(["load", "--cfg=host/model:ptask_L07", "--log=root.thres:critical"])
+engine = Engine(["load", *sys.argv[3:], "--log=root.thres:critical"])
 engine.load_platform(sys.argv[1])
 pairs, wanted = json.loads(sys.argv[2])
 hosts = {host.name: host for host in engine.all_hosts}
@@ -39,7 +40,9 @@ def load_in_simgrid(
 ) -> dict[str, Any]:
     """What SimGrid makes of a platform: hosts, speeds of some, routes (links with figures, latency)."""
     asked = json.dumps([list(pairs), list(speeds_of)])
-    command = [find_interpreter(), "-c", _PROGRAM, str(path.resolve()), asked]
+    root, _ = parse_xml(path.read_bytes())
+    settings = [f"--cfg={setting}" for setting in (NO_TASKS if wifi_links(root) else TASKS)]
+    command = [find_interpreter(), "-c", _PROGRAM, str(path.resolve()), asked, *settings]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("loaded ")]
     loaded: dict[str, Any] = json.loads(line.removeprefix("loaded "))

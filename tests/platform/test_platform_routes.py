@@ -125,6 +125,38 @@ def test_malformed_parameters(kind: type, text: str) -> None:
         kind(text, Wiring("z", 1e9, 0.0, True, False))
 
 
+WIFI = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+ <zone id="top" routing="Full">
+  <zone id="w" routing="Wifi">
+   <prop id="access_point" value="ap"/>
+   <host id="s0" speed="1Gf"/><host id="s1" speed="1Gf"/><router id="ap"/>
+   <link id="air" bandwidth="100MBps,50MBps" latency="0s" sharing_policy="WIFI"/>
+  </zone>
+  <zone id="wired" routing="Full">
+   <host id="m" speed="1Gf"/><host id="n" speed="1Gf"/><link id="wire" bandwidth="1GBps" latency="1ms"/>
+   <route src="m" dst="n"><link_ctn id="wire"/></route>
+  </zone>
+  <link id="up" bandwidth="1GBps" latency="2ms"/>
+  <zoneRoute src="w" dst="wired" gw_src="ap" gw_dst="m"><link_ctn id="up"/></zoneRoute>
+ </zone>
+</platform>"""
+
+
+@needs_simgrid
+def test_stations_reach_each_other_and_all_else_by_the_access_point(tmp_path: Path) -> None:
+    path = tmp_path / "wifi.xml"
+    path.write_text(WIFI)
+    pairs = [("s0", "s1"), ("s0", "s0"), ("s0", "n"), ("n", "s1"), ("m", "n")]
+    routes = Routes(read_platform(path))
+    mine = [[link.name for link in routes.route(*pair).links] for pair in pairs]
+    assert mine == [["air", "air"], ["air", "air"], ["air", "up", "wire"], ["wire", "up", "air"], ["wire"]]
+    loaded = load_in_simgrid(path, pairs)["routes"]
+    assert mine == [[name for name, _, _ in links] for links, _ in loaded]
+    assert [routes.route(*pair).latency for pair in pairs] == [latency for _, latency in loaded]
+
+
 def test_no_route_says_why() -> None:
     platform = read_platform(CORPUS / "good_full.xml")
     routes = Routes(platform)

@@ -59,6 +59,49 @@ def test_a_route_without_links_takes_no_time(tmp_path: Path, platform: str, kern
     assert ended == [("a", "SUCCESSFULLY", 10), ("b", "SUCCESSFULLY", 17)]
 
 
+DELAYS = """{"nb_res": 1, "jobs": [
+  {"id": "a", "subtime": 0, "res": 1, "walltime": 100, "profile": "p"},
+  {"id": "b", "subtime": 5, "res": 1, "walltime": 6, "profile": "d"}],
+ "profiles": {"p": {"type": "delay", "delay": 10}, "d": {"type": "delay", "delay": 7}}}"""
+
+
+class OneByOne(InTurn):
+    """As on the one machine that the master leaves of `wifi.xml`."""
+
+    def __call__(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+        self.running.setdefault("master", [1])
+        return super().__call__(message)
+
+
+@pytest.mark.parametrize("kernel", ["auto", "simgrid"])
+def test_delays_run_beside_wifi(tmp_path: Path, kernel: str) -> None:
+    (tmp_path / "w.json").write_text(DELAYS)
+    files = ("-p", str(INPUTS / "wifi.xml"), "-m", "s0", "-w", "w.json", "-q", "--kernel", kernel)
+    _, status, errors = converse(tmp_path, OneByOne(), *files)
+    assert (status, errors) == (0, "")
+    rows = [*csv.DictReader((tmp_path / "out_jobs.csv").open())]
+    ended = [(row["job_id"], row["final_state"], round(float(row["finish_time"]), 5)) for row in rows]
+    assert ended == [("a", "COMPLETED_SUCCESSFULLY", 10), ("b", "COMPLETED_WALLTIME_REACHED", 16)]
+
+
+@pytest.mark.parametrize(
+    ("profile", "options", "status", "words"),
+    [
+        ('{"type": "parallel_homogeneous", "cpu": 1, "com": 0}', (), 1, "job 'w0!a': its profile 'p' is a"),
+        ('{"type": "delay", "delay": 10}', ("--kernel", "queue"), 2, "the queue cannot simulate Wi-Fi"),
+    ],
+)
+def test_what_wifi_does_not_allow_is_one_error(
+    tmp_path: Path, profile: str, options: tuple[str, ...], status: int, words: str
+) -> None:
+    (tmp_path / "w.json").write_text(DELAYS.replace('{"type": "delay", "delay": 10}', profile))
+    files = ("-p", str(INPUTS / "wifi.xml"), "-m", "s0", "-w", "w.json", "-q", *options)
+    _, found, errors = converse(tmp_path, OneByOne(), *files)
+    assert found == status
+    assert words in errors
+    assert errors.count("\n") == 2
+
+
 @pytest.mark.parametrize(
     "platform", ["blank-first-line.xml", "dashes-in-comment.xml", "latin1.xml", "plain.xml"]
 )

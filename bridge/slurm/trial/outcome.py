@@ -109,7 +109,9 @@ class Outcome:
         start = np.asarray(np.rint((table["submit"] + table["wait"]) * SECOND), np.int64)
         nothing = np.full(len(jobs), -1, np.int64)
         serial = np.argsort(np.argsort(start, kind="stable"))
-        schedule = Schedule(start, start + jobs.run, np.zeros_like(nothing), nothing, nothing, serial)
+        schedule = Schedule(
+            start, start + jobs.run, np.zeros_like(nothing), nothing, nothing, serial, jobs.submit
+        )
         rows = Played(setup.prepare(jobs), schedule).rows()
         capacity = {"nodes": int(jobs.capacity[0])}
         told: dict[str, Any] = {"world": "live", "policy": policy, "command": "bridge slurm demo"}
