@@ -4,6 +4,7 @@ EASY's rule itself is `bridge.scheduler.reservation.may_backfill`.
 """
 
 from bridge.jit import inline, inner
+from bridge.scheduler.amounts import take
 from bridge.scheduler.bookings import follow_kept, forget_holes, keep, no_hole_before, note_no_hole, started
 from bridge.scheduler.profile import book, build, first_hole, fits_now
 from bridge.scheduler.queue import BY_ALT, flatten, loose, may_fit, size_class, sort_jobs, tighten
@@ -34,8 +35,7 @@ def _anybody_fits(state: State, b: int) -> bool:
 def _backfill_one(state: State, b: int, j: int) -> None:
     """Start candidate `j` behind the blocked head."""
     if not in_time(state, b, j):
-        for r in range(state.capacity.shape[0]):
-            state.extra[b, r] -= state.demand[b, j, r]
+        take(state.extra[b], state.demand[b, j])
     _start(state, b, j, HOW_BACKFILLED, state.env[b].head)
 
 

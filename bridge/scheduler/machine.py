@@ -7,6 +7,7 @@ A world calls `submit`, `finish` and `wake` for what happened at one instant (or
 """
 
 from bridge.jit import hot, inline, inner, kernel
+from bridge.scheduler.amounts import give, take
 from bridge.scheduler.backfill import (
     _anybody_fits,
     _backfill_candidate,
@@ -61,8 +62,7 @@ def finish(state: State, b: int, j: int) -> None:
     env = state.env[b]
     job = state.jobs[b, j]
     remove_running(state, b, j)
-    for r in range(state.capacity.shape[0]):
-        state.free[b, r] += state.demand[b, j, r]
+    give(state.free[b], state.demand[b, j])
     job.end = env.now
     if state.rules[0].uses_fairshare:
         used = job.n * ((env.now - job.start) / SECOND)
@@ -86,13 +86,23 @@ def adopt(state: State, b: int, j: int, start: int) -> None:
     withdraw(state, b, j)
     env = state.env[b]
     job = state.jobs[b, j]
-    for r in range(state.capacity.shape[0]):
-        state.free[b, r] -= state.demand[b, j, r]
+    take(state.free[b], state.demand[b, j])
     job.start = start
     job.est_end = start + job.est_run
     job.serial = env.serial
     env.serial += 1
     add_running(state, b, j)
+
+
+@kernel
+def set_out_of_service(state: State, b: int, amounts: Array) -> None:
+    """Set how much of each resource is neither free nor used by a job."""
+    free = state.free[b]
+    for r in range(free.shape[0]):
+        free[r] = state.capacity[r]
+    take(free, amounts)
+    for k in range(state.env[b].n_running):
+        take(free, state.demand[b, state.run_job[b, k]])
 
 
 @hot

@@ -1,6 +1,7 @@
 """What EASY reserves for a blocked head, and whether a job may start before it."""
 
 from bridge.jit import inline
+from bridge.scheduler.amounts import give, take
 from bridge.scheduler.running import fits
 from bridge.scheduler.state import NEVER, SECOND, Array, State
 
@@ -33,16 +34,14 @@ def next_release(state: State, b: int, i: int, late: int, free: Array) -> tuple[
     if late > 0 and (i == n or ends[i] >= soon):
         end = soon
         for k in range(late):
-            for r in range(free.shape[0]):
-                free[r] += state.demand[b, which[k], r]
+            give(free, state.demand[b, which[k]])
         late = 0
     elif i < n:
         end = ends[i]
     else:
         return NEVER, i, late
     while i < n and ends[i] == end:
-        for r in range(free.shape[0]):
-            free[r] += state.demand[b, which[i], r]
+        give(free, state.demand[b, which[i]])
         i += 1
     return end, i, late
 
@@ -65,8 +64,7 @@ def reserve(state: State, b: int, j: int) -> None:
     while not fits(demand, free) and end != NEVER:
         end, i, late = next_release(state, b, i, late, free)
     env.shadow = end
-    for r in range(free.shape[0]):
-        free[r] -= demand[r]
+    take(free, demand)
     if state.jobs[b, j].reserved < 0:
         state.jobs[b, j].reserved = end
 

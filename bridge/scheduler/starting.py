@@ -1,6 +1,7 @@
 """How a job starts, whoever decided it."""
 
 from bridge.jit import inline
+from bridge.scheduler.amounts import take
 from bridge.scheduler.queue import remove
 from bridge.scheduler.running import add_running
 from bridge.scheduler.state import State
@@ -12,8 +13,7 @@ def _start(state: State, b: int, j: int, how: int, past: int) -> None:
     env = state.env[b]
     job = state.jobs[b, j]
     remove(state, b, j)
-    for r in range(state.capacity.shape[0]):
-        state.free[b, r] -= state.demand[b, j, r]
+    take(state.free[b], state.demand[b, j])
     job.start = env.now
     job.est_end = env.now + job.est_run
     job.how = how
