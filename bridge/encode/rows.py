@@ -5,7 +5,7 @@ import math
 from bridge.encode.encoder import Program, Programs
 from bridge.jit import hot, inline, inner, kernel
 from bridge.scheduler.machine import BACKFILL, DECLINE, INSPECT, answer
-from bridge.scheduler.running import may_backfill
+from bridge.scheduler.reservation import may_backfill
 from bridge.scheduler.score import compute, finite, look
 from bridge.scheduler.state import STACK, Array, State
 

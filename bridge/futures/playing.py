@@ -3,6 +3,7 @@
 from bridge.fast.world import DONE, World, expect, play
 from bridge.jit import inline, kernel
 from bridge.scheduler import machine
+from bridge.scheduler.amounts import take
 from bridge.scheduler.machine import begin
 from bridge.scheduler.running import add_running
 from bridge.scheduler.state import Array, State
@@ -18,8 +19,7 @@ def enter(state: State, n: int, n_running: int) -> None:
     """Make the jobs of the present run and wait."""
     for j in range(n_running):
         job = state.jobs[PRESENT, j]
-        for r in range(state.capacity.shape[0]):
-            state.free[0, r] -= state.demand[0, j, r]
+        take(state.free[0], state.demand[0, j])
         job.est_end = job.start + job.est_run
         state.jobs[1, j].est_end = job.est_end
         job.serial = j

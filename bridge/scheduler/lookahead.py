@@ -22,6 +22,7 @@ import numpy as np
 
 from bridge.errors import BridgeError
 from bridge.jit import inline, inner, kernel
+from bridge.scheduler.amounts import give, take
 from bridge.scheduler.queue import BY_ORDER, flatten, precedes, rearrange, sort_jobs
 from bridge.scheduler.running import fits
 from bridge.scheduler.score import evaluate
@@ -160,8 +161,7 @@ def _note(work: Array, row: int, m: int, end: int, whose: int) -> None:
 @inline
 def _begin(state: State, b: int, work: Array, free: Array, p: int, now: int, i: int, m: int) -> None:
     """Start job `p` of the roll-out."""
-    for r in range(free.shape[1]):
-        free[0, r] -= state.demand[b, work[_JOB, p], r]
+    take(free[0], state.demand[b, work[_JOB, p]])
     _note(work, _END, m, now + work[_LENGTH, p], p)
     _note(work, _DUE, m - i, now + work[_HELD, p], p)
 
@@ -170,8 +170,7 @@ def _begin(state: State, b: int, work: Array, free: Array, p: int, now: int, i: 
 def _finish(state: State, b: int, work: Array, free: Array, i: int, m: int) -> None:
     """End the `i`-th of the `m` jobs that have begun."""
     p = work[_WHOSE, i]
-    for r in range(free.shape[1]):
-        free[0, r] += state.demand[b, work[_JOB, p], r]
+    give(free[0], state.demand[b, work[_JOB, p]])
     k = 0
     while work[_DUES, k] != p:
         k += 1
@@ -191,13 +190,11 @@ def _shadow(state: State, b: int, work: Array, free: Array, head: int, running: 
     while i < running and not fits(demand, free[1]):
         end = work[_DUE, i]
         while i < running and work[_DUE, i] == end:
-            for r in range(free.shape[1]):
-                free[1, r] += state.demand[b, work[_JOB, work[_DUES, i]], r]
+            give(free[1], state.demand[b, work[_JOB, work[_DUES, i]]])
             i += 1
     if not fits(demand, free[1]):
         end = NEVER
-    for r in range(free.shape[1]):
-        free[1, r] -= demand[r]
+    take(free[1], demand)
     return int(end)
 
 
@@ -227,8 +224,7 @@ def _start_all(
             started += weight[p]
             m += 1
             if not in_time:
-                for r in range(free.shape[1]):
-                    free[1, r] -= demand[r]
+                take(free[1], demand)
         else:
             work[_QUEUE, kept] = p
             kept += 1
@@ -337,9 +333,8 @@ def _undecided(state: State, b: int, flat: Array, n: int, spare: Array) -> bool:
         demand = state.demand[b, flat[k]]
         some = some or fits(demand, state.free[b])
         if everybody:
-            for r in range(spare.shape[0]):
-                spare[r] -= demand[r]
-                everybody = everybody and spare[r] >= 0
+            everybody = fits(demand, spare)
+            take(spare, demand)
         if some and not everybody:
             return True
     return False

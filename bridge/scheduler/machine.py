@@ -7,42 +7,25 @@ A world calls `submit`, `finish` and `wake` for what happened at one instant (or
 """
 
 from bridge.jit import hot, inline, inner, kernel
-from bridge.scheduler.bookings import (
-    follow_kept,
-    forget_holes,
-    keep,
-    no_hole_before,
-    note_no_hole,
-    started,
+from bridge.scheduler.amounts import give, take
+from bridge.scheduler.backfill import (
+    _anybody_fits,
+    _backfill_candidate,
+    _book_all,
+    _easy,
+    _easy_growing,
+    _easy_reordered,
+    _list_backfillable,
+    _list_bookable,
 )
 from bridge.scheduler.leader import foresee, leader
 from bridge.scheduler.names import CONSERVATIVE, EASY
-from bridge.scheduler.profile import book, build, first_hole, fits_now
-from bridge.scheduler.queue import (
-    BY_ALT,
-    first,
-    flatten,
-    insert,
-    loose,
-    may_fit,
-    rearrange,
-    remove,
-    size_class,
-    sort,
-    sort_jobs,
-    tighten,
-)
-from bridge.scheduler.running import (
-    add_running,
-    first_from,
-    fits,
-    in_time,
-    may_backfill,
-    remove_running,
-    reserve,
-)
+from bridge.scheduler.queue import first, flatten, insert, rearrange, remove, size_class, sort
+from bridge.scheduler.reservation import reserve
+from bridge.scheduler.running import add_running, fits, remove_running
 from bridge.scheduler.score import evaluate
-from bridge.scheduler.state import HOW_BACKFILLED, HOW_HEAD, NEVER, SECOND, SHAPES, Array, State
+from bridge.scheduler.starting import _start
+from bridge.scheduler.state import HOW_HEAD, NEVER, SECOND, SHAPES, Array, State
 
 #: Kinds of decision that `advance` returns.
 NOTHING, PICK, INSPECT, BACKFILL = 0, 1, 2, 3
@@ -79,8 +62,7 @@ def finish(state: State, b: int, j: int) -> None:
     env = state.env[b]
     job = state.jobs[b, j]
     remove_running(state, b, j)
-    for r in range(state.capacity.shape[0]):
-        state.free[b, r] += state.demand[b, j, r]
+    give(state.free[b], state.demand[b, j])
     job.end = env.now
     if state.rules[0].uses_fairshare:
         used = job.n * ((env.now - job.start) / SECOND)
@@ -104,13 +86,23 @@ def adopt(state: State, b: int, j: int, start: int) -> None:
     withdraw(state, b, j)
     env = state.env[b]
     job = state.jobs[b, j]
-    for r in range(state.capacity.shape[0]):
-        state.free[b, r] -= state.demand[b, j, r]
+    take(state.free[b], state.demand[b, j])
     job.start = start
     job.est_end = start + job.est_run
     job.serial = env.serial
     env.serial += 1
     add_running(state, b, j)
+
+
+@kernel
+def set_out_of_service(state: State, b: int, amounts: Array) -> None:
+    """Set how much of each resource is neither free nor used by a job."""
+    free = state.free[b]
+    for r in range(free.shape[0]):
+        free[r] = state.capacity[r]
+    take(free, amounts)
+    for k in range(state.env[b].n_running):
+        take(free, state.demand[b, state.run_job[b, k]])
 
 
 @hot
@@ -120,25 +112,6 @@ def begin(state: State, b: int) -> None:
     env.phase = _PICK
     env.is_sorted = 0
     env.wake_at = NEVER
-
-
-@inline
-def _start(state: State, b: int, j: int, how: int, past: int) -> None:
-    """Start waiting job `j` now."""
-    env = state.env[b]
-    job = state.jobs[b, j]
-    remove(state, b, j)
-    for r in range(state.capacity.shape[0]):
-        state.free[b, r] -= state.demand[b, j, r]
-    job.start = env.now
-    job.est_end = env.now + job.est_run
-    job.how = how
-    job.past = past
-    job.serial = env.serial
-    env.serial += 1
-    add_running(state, b, j)
-    state.started[b, env.n_started] = j
-    env.n_started += 1
 
 
 @inner
@@ -162,223 +135,6 @@ def _end_pass(state: State, b: int) -> None:
 
 
 @inline
-def _backfill_one(state: State, b: int, j: int) -> None:
-    """Start candidate `j` behind the blocked head."""
-    if not in_time(state, b, j):
-        for r in range(state.capacity.shape[0]):
-            state.extra[b, r] -= state.demand[b, j, r]
-    _start(state, b, j, HOW_BACKFILLED, state.env[b].head)
-
-
-@inline
-def _easy(state: State, b: int) -> None:
-    """EASY backfilling in queue order."""
-    env = state.env[b]
-    room = env.shadow - env.now - state.rules[0].strict
-    copy = state.scratch[2]
-    i = 0
-    while i < env.n_blocks and state.free[b, 0] > 0:
-        block = state.blocks[b, i]
-        nodes = state.free[b, 0]
-        extra = state.extra[b, 0] if state.rules[0].extra_nodes else -1
-        if loose(state, b, block, nodes, extra, size_class(nodes), room):
-            before = env.n_blocks
-            started = env.n_started
-            n = state.size[b, block]
-            for k in range(n):  # a start takes its job out of the block
-                copy[k] = state.items[b, block, k]
-            for k in range(n):
-                j = copy[k]
-                if j != env.head and may_backfill(state, b, j):
-                    _backfill_one(state, b, j)
-            if env.n_started == started:
-                if not state.rules[0].dynamic_order:
-                    tighten(state, b, block)
-            else:
-                i -= before - env.n_blocks  # merged blocks moved unread jobs forward by at most as many
-                if i < 0:
-                    i = -1
-        i += 1
-
-
-@inner
-def _backfill_rarely(state: State, b: int, j: int) -> None:
-    """`_backfill_one` for callers that are not worth a copy of it."""
-    _backfill_one(state, b, j)
-
-
-@inner
-def _easy_reordered(state: State, b: int) -> None:
-    """EASY backfilling over candidates in an order of their own, as they stood when it began."""
-    env = state.env[b]
-    rules = state.rules[0]
-    which = state.scratch[2]
-    n = flatten(state, b, which)
-    if not rules.skip_next:  # who does not fit now never will in this pass
-        kept = 0
-        for k in range(n):
-            if which[k] != env.head and may_backfill(state, b, which[k]):
-                which[kept] = which[k]
-                kept += 1
-        n = kept
-    if rules.own_candidate_order:
-        sort_jobs(state.jobs[b], which, state.scratch[3], n, BY_ALT)
-    k = 0
-    while k < n:
-        j = which[k]
-        if j != env.head and may_backfill(state, b, j):
-            _backfill_rarely(state, b, j)
-            k += rules.skip_next
-        k += 1
-
-
-@inner
-def _easy_growing(state: State, b: int) -> None:
-    """EASY backfilling under an order whose scores only grow: possible candidates alone are scored."""
-    env = state.env[b]
-    which = state.scratch[2]
-    room = env.shadow - env.now - state.rules[0].strict
-    nodes = state.free[b, 0]
-    extra = state.extra[b, 0] if state.rules[0].extra_nodes else -1
-    n = 0
-    for i in range(env.n_blocks):
-        block = state.blocks[b, i]
-        if nodes > 0 and loose(state, b, block, nodes, extra, size_class(nodes), room):
-            before = n
-            for k in range(state.size[b, block]):
-                j = state.items[b, block, k]
-                if j != env.head and may_backfill(state, b, j):
-                    which[n] = j
-                    n += 1
-            if n == before:
-                tighten(state, b, block)
-    if n > 1:
-        evaluate(state, b, state.program, which, n)
-        for k in range(n):
-            state.jobs[b, which[k]].alt = state.stack[0, k]
-        sort_jobs(state.jobs[b], which, state.scratch[3], n, BY_ALT)
-    for k in range(n):
-        if may_backfill(state, b, which[k]):
-            _backfill_rarely(state, b, which[k])
-
-
-@inner
-def _anybody_fits(state: State, b: int) -> bool:
-    """Tell whether any waiting job fits now."""
-    for i in range(state.env[b].n_blocks):
-        block = state.blocks[b, i]
-        if may_fit(state, b, block, state.free[b, 0]):
-            least = NEVER
-            for k in range(state.size[b, block]):
-                j = state.items[b, block, k]
-                if fits(state.demand[b, j], state.free[b]):
-                    return True
-                least = min(least, state.demand[b, j, 0])
-            state.least[b, block] = least
-    return False
-
-
-@inner
-def _list_bookable(state: State, b: int) -> None:
-    """Begin conservative backfilling: list the waiting jobs in queue order, and build the profile."""
-    env = state.env[b]
-    which = state.scratch[2]
-    env.n_picks = 0
-    env.booked = 0
-    env.last_bookable = -1
-    env.keeps = 0
-    if not _anybody_fits(state, b):
-        return
-    n = flatten(state, b, which)
-    if env.head >= 0:  # an agent's pick is booked before the others
-        k = 0
-        while which[k] != env.head:
-            k += 1
-        for i in range(k, 0, -1):
-            which[i] = which[i - 1]
-        which[0] = env.head
-    env.last_bookable = n - 1
-    # jobs past their estimates, where those stand as logged, end before now
-    end = NEVER if state.rules[0].clamp_overrun or env.n_running == 0 else state.run_end[b, 0]
-    env.in_order = end >= env.now
-    # not under an order that changes, as bookings then do; nor among many schedulers: memory is shared
-    is_alone = state.env.shape[0] == 1
-    env.keeps = (
-        is_alone and end > env.now and n > state.rules[0].keep_above and not state.rules[0].dynamic_order
-    )
-    forget_holes(state, b)
-    if env.keeps:
-        follow_kept(state, b, n)
-    else:
-        env.n_kept = 0
-        env.profile_steps = build(state, b, state.p_time, state.p_free)
-
-
-@inner
-def _book_all(state: State, b: int) -> bool:
-    """Conservative backfilling: every waiting job is booked at its first hole, in queue order.
-
-    Bookings only take away, so the walk stops behind the last job that could still start now.
-
-    Returns:
-        Whether it is done; if ``env.work`` was used up before, the next call goes on.
-    """
-    env = state.env[b]
-    which = state.scratch[2]
-    picks = state.scratch[3]
-    steps = env.profile_steps
-    last = env.last_bookable
-    n_picks = env.n_picks
-    k = env.booked
-    work = env.work if env.work > 0 else NEVER
-    check = True  # it is not known whether the last can still start
-    hole, before = 0, NEVER  # where the job before found its hole
-    while True:
-        if work <= 0:
-            env.profile_steps, env.last_bookable, env.n_picks, env.booked = steps, last, n_picks, k
-            return False
-        work -= int(steps)  # as plain Python a small NumPy integer would overflow
-        while check and last >= k and not fits_now(state, b, which[last], steps):
-            last -= 1
-        if last < k:
-            break
-        j = which[k]
-        job = state.jobs[b, j]
-        earliest = no_hole_before(state, b, job.slot, state.demand[b, j, 0], job.est_wait)
-        if earliest == before:  # most often: like the one before it
-            first_step = max(hole - 1, 0)
-        else:
-            first_step = first_from(state.p_time, steps, earliest) if earliest >= 0 else 0
-        hole = first_hole(
-            state.p_time, state.p_free, steps, state.demand[b, j], job.est_wait, first_step, NEVER
-        )
-        k += 1
-        check = False
-        if env.keeps:
-            keep(state, b, j, state.p_time[hole] if hole >= 0 else NEVER)
-        before = state.p_time[hole] if hole >= 0 else NEVER
-        if hole < 0:
-            continue
-        if env.in_order:
-            note_no_hole(state, b, j, before)
-        check = before - env.now < state.jobs[b, which[last]].est_wait
-        if job.reserved < 0:
-            job.reserved = before
-        if hole == 0:
-            picks[n_picks] = j
-            n_picks += 1
-        steps = book(state.p_time, state.p_free, steps, state.demand[b, j], hole, job.est_wait)
-    if env.work > 0:
-        env.work = max(work, 1)
-    env.profile_steps = steps
-    if env.keeps and n_picks > 0:
-        started(state, b, picks, n_picks)
-    for k in range(n_picks):
-        _start(state, b, picks[k], HOW_BACKFILLED, env.head)
-    return True
-
-
-@inline
 def _list_waiting(state: State, b: int) -> None:
     """Candidates of a PICK: the first waiting jobs in queue order."""
     env = state.env[b]
@@ -392,54 +148,6 @@ def _list_waiting(state: State, b: int) -> None:
             state.candidates[b, n] = state.items[b, block, k]
             n += 1
     env.n_candidates = n
-
-
-@inline
-def _is_candidate(state: State, b: int, j: int) -> bool:
-    """Tell whether an agent may backfill job `j`: it fits now; under a guard only if EASY would allow it."""
-    if state.rules[0].guard:
-        return may_backfill(state, b, j)
-    return fits(state.demand[b, j], state.free[b])
-
-
-@inner
-def _list_backfillable(state: State, b: int) -> None:
-    """List the candidates of a BACKFILL."""
-    env = state.env[b]
-    which = state.scratch[2]
-    n = 0
-    for i in range(env.n_blocks):
-        block = state.blocks[b, i]
-        if may_fit(state, b, block, state.free[b, 0]):
-            least = NEVER
-            for k in range(state.size[b, block]):
-                j = state.items[b, block, k]
-                if j != env.head and _is_candidate(state, b, j):
-                    which[n] = j
-                    n += 1
-                least = min(least, state.demand[b, j, 0])
-            state.least[b, block] = least
-    if state.rules[0].own_candidate_order:
-        sort_jobs(state.jobs[b], which, state.scratch[3], n, BY_ALT)
-    n = min(n, state.candidates.shape[1])
-    for k in range(n):
-        state.candidates[b, k] = which[k]
-    env.n_candidates = n
-
-
-@inline
-def _backfill_candidate(state: State, b: int, choice: int) -> None:
-    """Start a candidate. Starts only take away, so the others are the next candidates if they were all."""
-    env = state.env[b]
-    _backfill_one(state, b, state.candidates[b, choice])
-    n = env.n_candidates
-    kept = 0
-    for k in range(n):
-        j = state.candidates[b, k]
-        if k != choice and _is_candidate(state, b, j):
-            state.candidates[b, kept] = j
-            kept += 1
-    env.n_candidates = kept if n < state.candidates.shape[1] else -1
 
 
 @hot

@@ -1,7 +1,7 @@
-"""Running jobs in order of believed end, and the reservation that follows from them."""
+"""Running jobs in order of believed end."""
 
 from bridge.jit import inline
-from bridge.scheduler.state import NEVER, SECOND, Array, State
+from bridge.scheduler.state import Array, State
 
 
 @inline
@@ -63,88 +63,3 @@ def remove_running(state: State, b: int, j: int) -> None:
         ends[k] = ends[k + 1]
         which[k] = which[k + 1]
     state.env[b].n_running = n
-
-
-@inline
-def overrun(state: State, b: int) -> int:
-    """Return how many running jobs are past their estimate and believed to end one second from now."""
-    if not state.rules[0].clamp_overrun:
-        return 0
-    now = state.env[b].now
-    n = state.env[b].n_running
-    k = 0
-    while k < n and state.run_end[b, k] <= now:
-        k += 1
-    return k
-
-
-@inline
-def next_release(state: State, b: int, i: int, late: int, free: Array) -> tuple[int, int, int]:
-    """Add to `free` all that is believed to be released at the next believed end.
-
-    `i` is the first running job in time that has not been released; the first `late` places are overrun
-    jobs not yet released, believed to end in one second. Returns (time of the release or NEVER, new i, new
-    late).
-    """
-    n = state.env[b].n_running
-    ends = state.run_end[b]
-    which = state.run_job[b]
-    soon = state.env[b].now + SECOND
-    if late > 0 and (i == n or ends[i] >= soon):
-        end = soon
-        for k in range(late):
-            for r in range(free.shape[0]):
-                free[r] += state.demand[b, which[k], r]
-        late = 0
-    elif i < n:
-        end = ends[i]
-    else:
-        return NEVER, i, late
-    while i < n and ends[i] == end:
-        for r in range(free.shape[0]):
-            free[r] += state.demand[b, which[i], r]
-        i += 1
-    return end, i, late
-
-
-@inline
-def reserve(state: State, b: int, j: int) -> None:
-    """Reserve blocked job `j`: set the shadow time and the extra amounts.
-
-    The shadow time is the first believed end at which it fits, all releases of that instant counted;
-    extra is what is free then beyond its demand (Mu'alem & Feitelson 2001, EASY backfilling).
-    """
-    env = state.env[b]
-    free = state.extra[b]
-    demand = state.demand[b, j]
-    for r in range(free.shape[0]):
-        free[r] = state.free[b, r]
-    late = overrun(state, b)
-    i = late
-    end = env.now
-    while not fits(demand, free) and end != NEVER:
-        end, i, late = next_release(state, b, i, late, free)
-    env.shadow = end
-    for r in range(free.shape[0]):
-        free[r] -= demand[r]
-    if state.jobs[b, j].reserved < 0:
-        state.jobs[b, j].reserved = end
-
-
-@inline
-def in_time(state: State, b: int, j: int) -> bool:
-    """Tell whether job `j`, started now, is believed to end before the shadow time."""
-    end = state.env[b].now + state.jobs[b, j].est_wait
-    if state.rules[0].strict:
-        return bool(end < state.env[b].shadow)
-    return bool(end <= state.env[b].shadow)
-
-
-@inline
-def may_backfill(state: State, b: int, j: int) -> bool:
-    """EASY's rule: it fits now, and ends by the shadow time or fits in the extra amounts."""
-    if not fits(state.demand[b, j], state.free[b]):
-        return False
-    return in_time(state, b, j) or (
-        bool(state.rules[0].extra_nodes) and fits(state.demand[b, j], state.extra[b])
-    )

@@ -6,7 +6,8 @@ from enum import IntEnum
 import numpy as np
 
 from bridge.jit import inline, inner
-from bridge.scheduler.running import fits, may_backfill
+from bridge.scheduler.reservation import may_backfill
+from bridge.scheduler.running import fits
 from bridge.scheduler.state import SECOND, STACK, Array, Records, State
 
 #: What programs are made of: a constant; variables, by the names that expressions have for them: those of

@@ -232,8 +232,7 @@ class Session:
 
     def set_out_of_service(self, amounts: Sequence[int]) -> None:
         """Set how much of each resource is neither free nor used by a job."""
-        used = sum((self.state.demand[0, j] for j in self.running()), np.zeros_like(self.state.capacity))
-        self.state.free[0] = self.state.capacity - used - np.asarray(amounts, np.int64)
+        machine.set_out_of_service(self.state, 0, np.asarray(amounts, np.int64))
 
     def running(self) -> list[int]:
         """Return the running jobs by believed end."""

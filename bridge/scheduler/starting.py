@@ -1,0 +1,25 @@
+"""How a job starts, whoever decided it."""
+
+from bridge.jit import inline
+from bridge.scheduler.amounts import take
+from bridge.scheduler.queue import remove
+from bridge.scheduler.running import add_running
+from bridge.scheduler.state import State
+
+
+@inline
+def _start(state: State, b: int, j: int, how: int, past: int) -> None:
+    """Start waiting job `j` now."""
+    env = state.env[b]
+    job = state.jobs[b, j]
+    remove(state, b, j)
+    take(state.free[b], state.demand[b, j])
+    job.start = env.now
+    job.est_end = env.now + job.est_run
+    job.how = how
+    job.past = past
+    job.serial = env.serial
+    env.serial += 1
+    add_running(state, b, j)
+    state.started[b, env.n_started] = j
+    env.n_started += 1
