@@ -1,7 +1,8 @@
 """Running jobs in order of believed end, and the reservation that follows from them."""
 
+from bridge.arrays import Array
 from bridge.jit import inline
-from bridge.scheduler.state import NEVER, SECOND, Array, State
+from bridge.scheduler.state import NEVER, SECOND, State
 
 
 @inline
