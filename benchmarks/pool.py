@@ -22,7 +22,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from benchmarks.training import environment, epoch  # noqa: E402
-from bridge.arrays import Floats32, Ints  # noqa: E402
+from bridge.arrays import Array, Floats32, Ints  # noqa: E402
 from bridge.jit import kernel  # noqa: E402
 from bridge.policies.rlschert import SETTINGS  # noqa: E402
 from bridge.pool.environment import PickOrKillEnv  # noqa: E402
@@ -33,7 +33,7 @@ from bridge.pool.picture import most_corners, pack, paint, scratch  # noqa: E402
 from bridge.pool.pools import Pools  # noqa: E402
 from bridge.pool.rules import choose_all  # noqa: E402
 from bridge.pool.settings import SAF, Settings  # noqa: E402
-from bridge.pool.state import Array, State  # noqa: E402
+from bridge.pool.state import State  # noqa: E402
 from bridge.pool.world import World, advance, draw  # noqa: E402
 from bridge.report.table import Table  # noqa: E402
 

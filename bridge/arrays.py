@@ -6,6 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+#: Of any kind of numbers: what it holds stands beside it.
+Array = npt.NDArray[Any]
+#: An np.recarray: fields are attributes, in Python as in compiled code.
+Records = Any
 #: Whole numbers: indices, counts, times in µs.
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -62,15 +62,15 @@ def main(jobs: int, nodes: int, policy: str, passes: int, port: int, as_json: bo
                 agent.step()
                 time.sleep(0.01)
         submission = time.monotonic() - stop
-        while sum(job.phase.value == "held" for job in agent.jobs.values()) < jobs:
+        while sum(job.phase.value == "held" for job in agent.tracking.jobs.values()) < jobs:
             agent.step()
         own, squeue = [], []
         for _ in range(passes):
             made.client.call("scontrol", "update", f"JobId={blocker}", "Comment=x")
             before, begun = client.spent, time.perf_counter()
             agent.poll()
-            agent._news = True  # as if a job had come or ended: the scheduler makes its pass
-            agent._attend(time.time())
+            agent._book.news = True  # as if a job had come or ended: the scheduler makes its pass
+            agent._starts.attend(time.time())
             agent._decide(time.time())
             took, waited = time.perf_counter() - begun, client.spent - before
             own.append(1000 * (took - waited))

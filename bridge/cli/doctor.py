@@ -6,13 +6,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from bridge.cache import cache_root
+from bridge.checks import Finding, Status
 from bridge.cli import options as shared
 from bridge.cli.main import LEARNING
 from bridge.cli.show import show
@@ -21,22 +21,6 @@ from bridge.errors import BridgeError
 from bridge.report.table import Table
 
 BATSIM = "https://batsim.readthedocs.io/en/latest/installation.html"
-Status = Literal["ok", "missing", "broken"]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing looked at.
-
-    Attributes:
-        status: ok, missing (something optional), broken (bridge does not work without it).
-        remedy: how to get it; empty if it is there.
-    """
-
-    what: str
-    status: Status
-    detail: str
-    remedy: str = ""
 
 
 def _package(name: str, purpose: str, lack: Status = "missing") -> Finding:

@@ -111,9 +111,10 @@ def is_live(ctx: click.Context) -> bool:
 def decide(ctx: click.Context, entry: Scheduler, request: Request, policy: str) -> None:
     """Decide until interrupted, and write the report to --out; BridgeError: there is no such partition."""
     from bridge.interrupts import hold_interrupts, interrupts_once
-    from bridge.slurm.agent import Agent, write_report
+    from bridge.slurm.agent import Agent
     from bridge.slurm.client import Client
     from bridge.slurm.gate import gate_of
+    from bridge.slurm.report import write_report
 
     refuse_options(typed(ctx).keys() - {*fields_of(Settings), *_OF_SLURM}, "--slurm")
     if not hasattr(entry, "deciding"):
@@ -137,7 +138,8 @@ def decide(ctx: click.Context, entry: Scheduler, request: Request, policy: str) 
         click.echo(f"{time.strftime('%H:%M:%S')} {line}", err=True)
 
     agent = Agent(settings, deciding, Client(), policy, said)
-    said(f"{who} decides for partition {settings.partition} ({mode}), {len(agent.machine.nodes)} nodes")
+    nodes = len(agent.tracking.machine.nodes)
+    said(f"{who} decides for partition {settings.partition} ({mode}), {nodes} nodes")
     with interrupts_once():
         with suppress(KeyboardInterrupt):
             agent.run(lambda: False)

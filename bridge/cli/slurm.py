@@ -14,7 +14,6 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.show import show
-from bridge.config.fields import record_of
 from bridge.config.options import Command, options
 from bridge.slurm.settings import Settings
 
@@ -89,11 +88,11 @@ def doctor(
     if not partition:
         raise click.UsageError("doctor needs --partition P")
     findings = examine(Client(), partition, directory, kick or "kick")
-    rows = ((f.name, *(("yes", f.found) if f.well else ("no", f.found, f.advice))) for f in findings)
+    rows = ((f.what, *(("yes", f.detail) if f.well else ("no", f.detail, f.remedy))) for f in findings)
     table = Table(("", "", "found", "why"), rows, words=(2, 3))
-    show([record_of(finding) for finding in findings], [table], as_json)
-    needed = ("slurmctld", "partition", "gate", "directory", "rights")
-    ctx.exit(0 if all(finding.well for finding in findings if finding.name in needed) else 1)
+    document = [{"name": f.what, "well": f.well, "found": f.detail, "advice": f.remedy} for f in findings]
+    show(document, [table], as_json)
+    ctx.exit(1 if any(finding.status == "broken" for finding in findings) else 0)
 
 
 @slurm.command(cls=Command)

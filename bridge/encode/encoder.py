@@ -12,10 +12,10 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
+from bridge.arrays import Array, Records
 from bridge.errors import BridgeError
 from bridge.scheduler.order import compile_feature
 from bridge.scheduler.score import FIRST_VIEW, LAST_VARIABLE
-from bridge.scheduler.state import Array, Records
 
 Decision = Literal["pick", "backfill", "inspect", "pick+backfill"]
 DECISIONS: tuple[Decision, ...] = ("pick", "backfill", "inspect", "pick+backfill")

@@ -2,12 +2,13 @@
 
 import math
 
+from bridge.arrays import Array
 from bridge.encode.encoder import Program, Programs
 from bridge.jit import hot, inline, inner, kernel
 from bridge.scheduler.machine import BACKFILL, DECLINE, INSPECT, answer
 from bridge.scheduler.reservation import may_backfill
 from bridge.scheduler.score import compute, finite, look
-from bridge.scheduler.state import STACK, Array, State
+from bridge.scheduler.state import STACK, State
 
 _JOBS = 1  # which of the scheduler's scratch rows holds the rows' jobs
 #: What floating point may add to a whole number of units.

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bridge.arrays import Floats32, Ints
+from bridge.arrays import Array, Floats32, Ints
 from bridge.encode.encoder import Compiled, Programs
 from bridge.encode.rows import act, delays_head, encode, key_rows, list_rows, write_context
 from bridge.errors import BridgeError
@@ -15,7 +15,7 @@ from bridge.fast.world import DONE, STUCK, World, play
 from bridge.jit import entry, hot
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.machine import INSPECT, PAUSE
-from bridge.scheduler.state import SECOND, Array, State
+from bridge.scheduler.state import SECOND, State
 
 #: Passes that one call may make for an episode; never reached, `play` pauses for a bad score.
 _WHOLE = 1 << 60

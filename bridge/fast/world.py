@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bridge.arrays import Records
 from bridge.jit import hot, inline, inner
 from bridge.scheduler.machine import NOTHING, PAUSE, advance, begin, finish, submit
-from bridge.scheduler.state import NEVER, Records, State
+from bridge.scheduler.state import NEVER, State
 
 #: Kinds that `play` returns beside the scheduler's: the episode is over; jobs wait but nothing will ever
 #: happen again; the next job to arrive is not here.

@@ -1,12 +1,13 @@
 """The kernels of a fork: a batch of two episodes, the present as it is, and the future that is played."""
 
+from bridge.arrays import Array
 from bridge.fast.world import DONE, World, expect, play
 from bridge.jit import inline, kernel
 from bridge.scheduler import machine
 from bridge.scheduler.amounts import take
 from bridge.scheduler.machine import begin
 from bridge.scheduler.running import add_running
-from bridge.scheduler.state import Array, State
+from bridge.scheduler.state import State
 
 #: Episodes of the batch.
 PRESENT, FUTURE = 0, 1

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from bridge.arrays import Floats, Ints
+from bridge.arrays import Array, Floats, Ints
 from bridge.jit import kernel
-from bridge.scheduler.state import Array
 
 
 def advantages(

@@ -4,15 +4,18 @@ Source for power: SimGrid's host energy plugin (3.32) and Batsim 4.2.1.
 """
 
 import dataclasses
-from typing import Literal
 
 from bridge.errors import BridgeError
 from bridge.platform import units
 from bridge.platform.model import Host, Platform, Zone
-from bridge.wire.wattages import SleepState, Watts, parse_sleep_states, parse_wattages, parse_watts
-
-#: What a job's power means: watts above idle nodes, or all watts of its own nodes (idle ones count nothing).
-Accounting = Literal["above-idle", "jobs"]
+from bridge.wire.wattages import (
+    Accounting,
+    SleepState,
+    Watts,
+    parse_sleep_states,
+    parse_wattages,
+    parse_watts,
+)
 
 
 # ---- power of a host ---------------------------------------------------------------------------------------

@@ -4,8 +4,9 @@ Bookings are made at the earliest step that fits, freed, and sent back to the re
 Waiting jobs are those that a policy may see, by number, and the backlog behind them.
 """
 
+from bridge.arrays import Array
 from bridge.jit import inline
-from bridge.pool.state import Array, State
+from bridge.pool.state import State
 
 
 @inline

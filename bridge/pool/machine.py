@@ -7,6 +7,7 @@ code. Jobs are numbered in order of submission. A world that is not ours does th
 what is `due`, and writes what it knows of a running job's length to ``beliefs[b, j, steps run:]``.
 """
 
+from bridge.arrays import Array
 from bridge.jit import hot, inline, inner, kernel
 from bridge.pool.booking import (
     add,
@@ -20,7 +21,7 @@ from bridge.pool.booking import (
     shift,
     unbook,
 )
-from bridge.pool.state import LONGEST_SILENCE, Array, State
+from bridge.pool.state import LONGEST_SILENCE, State
 
 #: The kind of decision: pick, kill or wait at a time step.
 TICK = 4

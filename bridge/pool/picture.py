@@ -22,13 +22,13 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bridge.arrays import Floats32, Ints
+from bridge.arrays import Array, Floats32, Ints
 from bridge.errors import BridgeError
 from bridge.jit import inline, inner, kernel
 from bridge.pool.booking import believed_now
 from bridge.pool.jobset import MOST_UNITS
 from bridge.pool.settings import Settings
-from bridge.pool.state import COLOURS, LONGEST_SILENCE, Array, State
+from bridge.pool.state import COLOURS, LONGEST_SILENCE, State
 from bridge.scheduler.state import zeros
 
 Cells = npt.NDArray[np.int32]

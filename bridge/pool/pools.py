@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bridge.arrays import Floats, Floats32, Ints
+from bridge.arrays import Array, Floats, Floats32, Ints
 from bridge.errors import BridgeError
 from bridge.jit import kernel
 from bridge.pool import machine
@@ -16,7 +16,7 @@ from bridge.pool.picture import Scratch, View, pack, scratch, shape
 from bridge.pool.rules import Answer, Asking, Desk, kill
 from bridge.pool.schedule import Schedule, schedule_of
 from bridge.pool.settings import Kill, Objective, Settings
-from bridge.pool.state import Array, State
+from bridge.pool.state import State
 from bridge.pool.state import allocate as allocate_state
 from bridge.pool.world import NUMBERS, Sequences, World, advance, allocate, load, outlook
 from bridge.scheduler.state import copy_into

@@ -8,14 +8,14 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bridge.arrays import Flags, Ints
+from bridge.arrays import Array, Flags, Ints
 from bridge.errors import BridgeError
 from bridge.jit import inline, inner, kernel
 from bridge.pool.booking import believed_now, fits_now
 from bridge.pool.machine import ASKING, TICK, answer
 from bridge.pool.picture import View, most_corners
 from bridge.pool.settings import HEURISTICS, KNOB, NAMES, RANDOM, SAF, SJF, TETRIS, Kill, Settings
-from bridge.pool.state import Array, State
+from bridge.pool.state import State
 from bridge.pool.world import DONE, World, advance
 from bridge.scheduler.state import zeros
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bridge.arrays import Flags, Floats, Ints, text_column
+from bridge.arrays import Flags, Floats, Ints, Records, text_column
 from bridge.errors import BridgeError
 from bridge.pool.jobset import STEP_SECONDS
-from bridge.pool.state import Records, State
+from bridge.pool.state import State
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,12 +4,11 @@ Axes: B pools side by side, L jobs each, W steps of a series of beliefs, H steps
 Times are whole steps; "now" is the beginning of step `now`.
 """
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from bridge.arrays import Bundle
+from bridge.arrays import Array, Bundle, Records
 from bridge.pool.settings import Settings
 from bridge.scheduler.state import zeros
 
@@ -18,9 +17,6 @@ COLOURS = 500
 #: Steps since the last arrival are counted up to here.
 LONGEST_SILENCE = 10
 
-Array = npt.NDArray[Any]
-#: An np.recarray: fields are attributes, in Python as in compiled code.
-Records = Any
 
 #: One job. Steps; -1 = not yet. What the world alone knows: `length`.
 JOB = np.dtype(

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridge.arrays import Ints
+from bridge.arrays import Array, Ints, Records
 from bridge.errors import BridgeError
 from bridge.jit import inline, inner, kernel
 from bridge.pool.jobset import JobSet
 from bridge.pool.machine import ASKING, OVER, STEP, TICK, begin, close, finish, is_empty, settle, submit
 from bridge.pool.settings import Settings
-from bridge.pool.state import Array, Records, State, reset
+from bridge.pool.state import State, reset
 from bridge.pool.state import allocate as allocate_state
 
 #: The kind that `advance` returns when the episode is over.

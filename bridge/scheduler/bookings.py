@@ -12,10 +12,11 @@ what the bookings from there on take.
 
 import numpy as np
 
+from bridge.arrays import Array
 from bridge.jit import inline, inner
 from bridge.scheduler.profile import GIVE, TAKE, build, change_at, copy, first_hole, fits_from, shift
 from bridge.scheduler.running import first_from
-from bridge.scheduler.state import LATEST, NEVER, Array, State
+from bridge.scheduler.state import LATEST, NEVER, State
 
 #: A pass that had to compute so many profiles books afresh.
 _MOST_PROFILES = 64

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from bridge import plugins
+from bridge.arrays import Array
 from bridge.errors import BridgeError
 from bridge.scheduler import machine
 from bridge.scheduler.leader import only_grows
@@ -12,7 +13,7 @@ from bridge.scheduler.names import BACKFILLS, CONSERVATIVE, EASY
 from bridge.scheduler.order import Order, order
 from bridge.scheduler.outside import Chooser, decide
 from bridge.scheduler.protocol import BLOCKED, Policy, Protocol
-from bridge.scheduler.state import RULES, SECOND, Array, State
+from bridge.scheduler.state import RULES, SECOND, State
 
 #: Conservative backfilling keeps its bookings from pass to pass while more jobs than this wait; so few are
 #: sooner booked afresh.

@@ -10,10 +10,11 @@ import math
 
 import numpy as np
 
+from bridge.arrays import Array
 from bridge.jit import inline, inner
 from bridge.scheduler.queue import flatten
 from bridge.scheduler.score import Op, evaluate
-from bridge.scheduler.state import NEVER, SECOND, Array, State
+from bridge.scheduler.state import NEVER, SECOND, State
 
 #: The first while ahead; then twice the last if that ended too soon, or half of it if bounds were too loose.
 _AHEAD = 64 * SECOND

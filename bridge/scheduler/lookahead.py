@@ -20,13 +20,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bridge.arrays import Array
 from bridge.errors import BridgeError
 from bridge.jit import inline, inner, kernel
 from bridge.scheduler.amounts import give, take
 from bridge.scheduler.queue import BY_ORDER, flatten, precedes, rearrange, sort_jobs
 from bridge.scheduler.running import fits
 from bridge.scheduler.score import evaluate
-from bridge.scheduler.state import NEVER, SECOND, Array, State
+from bridge.scheduler.state import NEVER, SECOND, State
 
 #: A policy that looks ahead, ``lookahead(BASE, …, SETTING=NUMBER, …)``.
 _NAME = re.compile(r"lookahead\((.*)\)", re.DOTALL)

@@ -6,6 +6,7 @@ A world calls `submit`, `finish` and `wake` for what happened at one instant (or
 ``started[b, :n_started]`` until the world collects them.
 """
 
+from bridge.arrays import Array
 from bridge.jit import hot, inline, inner, kernel
 from bridge.scheduler.amounts import give, take
 from bridge.scheduler.backfill import (
@@ -25,7 +26,7 @@ from bridge.scheduler.reservation import reserve
 from bridge.scheduler.running import add_running, fits, remove_running
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.starting import _start
-from bridge.scheduler.state import HOW_HEAD, NEVER, SECOND, SHAPES, Array, State
+from bridge.scheduler.state import HOW_HEAD, NEVER, SECOND, SHAPES, State
 
 #: Kinds of decision that `advance` returns.
 NOTHING, PICK, INSPECT, BACKFILL = 0, 1, 2, 3

@@ -17,12 +17,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bridge import plugins
+from bridge.arrays import Array
 from bridge.errors import BridgeError
 from bridge.scheduler.lookahead import Lookahead, split
 from bridge.scheduler.names import ORDERS
 from bridge.scheduler.outside import Scorer
 from bridge.scheduler.score import FIRST_VIEW, LAST_VARIABLE, Op
-from bridge.scheduler.state import INSTRUCTION, STACK, VIEWS, Array
+from bridge.scheduler.state import INSTRUCTION, STACK, VIEWS
 
 
 def _names(first: Op, last: Op) -> dict[str, Op]:

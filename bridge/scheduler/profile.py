@@ -5,10 +5,11 @@ A profile is its steps' times [P], ascending, and what is free from each on [R, 
 
 import numpy as np
 
+from bridge.arrays import Array
 from bridge.jit import inline, inner
 from bridge.scheduler.reservation import next_release, overrun
 from bridge.scheduler.running import first_from
-from bridge.scheduler.state import LATEST, NEVER, Array, State
+from bridge.scheduler.state import LATEST, NEVER, State
 
 #: Signs of a change: give amounts back, take them. Of each number of Python's, Numba would compile a copy.
 GIVE, TAKE = np.int64(1), np.int64(-1)

@@ -7,9 +7,10 @@ they are tightened whenever a block is read in vain.
 
 import numpy as np
 
+from bridge.arrays import Array, Records
 from bridge.jit import inline, inner, kernel
 from bridge.scheduler.score import evaluate
-from bridge.scheduler.state import BLOCK, CLASSES, NEVER, Array, Records, State
+from bridge.scheduler.state import BLOCK, CLASSES, NEVER, State
 
 
 @inline

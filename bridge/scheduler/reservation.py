@@ -1,9 +1,10 @@
 """What EASY reserves for a blocked head, and whether a job may start before it."""
 
+from bridge.arrays import Array
 from bridge.jit import inline
 from bridge.scheduler.amounts import give, take
 from bridge.scheduler.running import fits
-from bridge.scheduler.state import NEVER, SECOND, Array, State
+from bridge.scheduler.state import NEVER, SECOND, State
 
 
 @inline

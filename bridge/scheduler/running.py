@@ -1,7 +1,8 @@
 """Running jobs in order of believed end."""
 
+from bridge.arrays import Array
 from bridge.jit import inline
-from bridge.scheduler.state import Array, State
+from bridge.scheduler.state import State
 
 
 @inline

@@ -5,10 +5,11 @@ from enum import IntEnum
 
 import numpy as np
 
+from bridge.arrays import Array, Records
 from bridge.jit import inline, inner
 from bridge.scheduler.reservation import may_backfill
 from bridge.scheduler.running import fits
-from bridge.scheduler.state import SECOND, STACK, Array, Records, State
+from bridge.scheduler.state import SECOND, STACK, State
 
 #: What programs are made of: a constant; variables, by the names that expressions have for them: those of
 #: orders, of features about the machine and the pass, of features about one resource, whose number is the

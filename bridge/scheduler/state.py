@@ -5,12 +5,11 @@ Times are int64 microseconds (`spec: standard protocol`, clock); only orders see
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
+from typing import Annotated, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
-import numpy.typing as npt
 
-from bridge.arrays import Bundle
+from bridge.arrays import Array, Bundle, Records
 
 #: Ticks of the clock in a second.
 SECOND = 1_000_000
@@ -24,9 +23,6 @@ STACK = 16
 VIEWS = 16
 
 T = TypeVar("T")
-Array = npt.NDArray[Any]
-#: An np.recarray: fields are attributes, in Python as in compiled code.
-Records = Any
 
 #: One job. `submit`…`end` are microseconds; -1 = not yet.
 JOB = np.dtype(

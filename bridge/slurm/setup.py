@@ -5,12 +5,12 @@ import pwd
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
 
 from bridge import files
+from bridge.checks import Finding, Status
 from bridge.errors import BridgeError
 from bridge.slurm.client import Client
 from bridge.slurm.gate import STALE, gate_of, is_gate
@@ -114,26 +114,16 @@ def _account(user: str) -> pwd.struct_passwd:
         raise BridgeError("there is no such account", where=f"user {user!r}") from error
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at: whether it is well, what was found, and what to do or what it costs."""
-
-    name: str
-    well: bool
-    found: str
-    advice: str = ""
-
-
 def examine(client: Client, partition: str, directory: Path | None, kick: str) -> list[Finding]:
     """Return what is there of what the agent needs on this cluster, most important first."""
     try:
         configured = configuration(client)
     except BridgeError as error:
-        return [Finding("slurmctld", False, str(error), "Set SLURM_CONF, and see `scontrol ping`.")]
+        return [Finding("slurmctld", "broken", str(error), "Set SLURM_CONF, and see `scontrol ping`.")]
     found: list[Finding] = []
 
-    def look(name: str, well: bool, seen: str, advice: str) -> None:
-        found.append(Finding(name, well, seen, advice))
+    def look(what: str, well: bool, detail: str, remedy: str, lack: Status = "missing") -> None:
+        found.append(Finding(what, "ok" if well else lack, detail, remedy))
 
     version = configured.get("slurm_version", "")
     known = version.partition(".")[0] in map(str, VERSIONS)
@@ -141,10 +131,10 @@ def examine(client: Client, partition: str, directory: Path | None, kick: str) -
     try:
         look("partition", True, f"{partition}, {len(client.nodes(partition))} nodes", "")
     except BridgeError as error:
-        look("partition", False, str(error), "Give --partition.")
+        look("partition", False, str(error), "Give --partition.", "broken")
     plugins, ends = configured.get("jobsubmitplugins", ""), configured.get("jobcomptype", "")
     lua, advice = "lua" in plugins.split(","), "Without it ends are seen by polling, every 5 s."
-    look("gate", lua, plugins or "no JobSubmitPlugins", "Else jobs start without us.")
+    look("gate", lua, plugins or "no JobSubmitPlugins", "Else jobs start without us.", "broken")
     look("ends", ends == "jobcomp/script", ends or "no JobCompType", advice)
     epilog = configured.get("epilog", "")
     defer = re.search(r"\bdefer\b", configured.get("schedulerparameters", ""))
@@ -167,9 +157,9 @@ def pointed_to(directory: Path, partition: str, configured: Mapping[str, str]) -
     try:
         gate = gate_of(directory, partition)
     except BridgeError as error:
-        return Finding("directory", False, f"{directory}: {error.what}", error.remedy)
+        return Finding("directory", "broken", f"{directory}: {error.what}", error.remedy)
     if not os.access(gate, os.W_OK):
-        return Finding("directory", False, str(gate), "Let the agent write there.")
+        return Finding("directory", "broken", str(gate), "Let the agent write there.")
     ours, wrong = directory.absolute(), []
     script = Path(configured.get("slurm_conf", "")).parent / "job_submit.lua"
     if os.access(script, os.R_OK) and f'"{ours}"' not in files.read_text(script):
@@ -182,8 +172,8 @@ def pointed_to(directory: Path, partition: str, configured: Mapping[str, str]) -
         advice = (
             f"{', '.join(wrong)} belongs to another directory: name that one, or install this one's files."
         )
-        return Finding("directory", False, str(directory), advice)
-    return Finding("directory", True, str(directory))
+        return Finding("directory", "broken", str(directory), advice)
+    return Finding("directory", "ok", str(directory))
 
 
 def rights(client: Client, configured: Mapping[str, str]) -> Finding:
@@ -191,7 +181,7 @@ def rights(client: Client, configured: Mapping[str, str]) -> Finding:
     who = client.call("id", "-un").strip()
     if who in ("root", configured.get("slurmuser", "").partition("(")[0]):
         advice = "Give an own account AdminLevel=Operator."
-        return Finding("rights", True, f"{who}: an Operator is enough", advice)
+        return Finding("rights", "ok", f"{who}: an Operator is enough", advice)
     if shutil.which("sacctmgr", path=client.env["PATH"]) is not None:
         try:
             words = ("sacctmgr", "-nP", "show", "user", who, "format=adminlevel")
@@ -199,7 +189,8 @@ def rights(client: Client, configured: Mapping[str, str]) -> Finding:
         except BridgeError as error:
             level = error.what
         if level in ("Operator", "Administrator"):
-            return Finding("rights", True, f"{who}: {level}")
+            return Finding("rights", "ok", f"{who}: {level}")
         advice = f"sacctmgr modify user {who} set adminlevel=operator"
-        return Finding("rights", False, f"{who}: {level or 'no rights'}", advice)
-    return Finding("rights", False, who, "Without slurmdbd only root and SlurmUser may start others' jobs.")
+        return Finding("rights", "broken", f"{who}: {level or 'no rights'}", advice)
+    advice = "Without slurmdbd only root and SlurmUser may start others' jobs."
+    return Finding("rights", "broken", who, advice)

@@ -1,10 +1,12 @@
-"""What a host's properties say of its power states: wattages, and states in which it sleeps."""
+"""Power of hosts: wattages and sleep states that their properties state, and what a budget counts."""
 
 import functools
 import math
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+#: What a power budget counts: watts above idle nodes, or all watts of jobs' nodes (idle ones count nothing).
+Accounting = Literal["above-idle", "jobs"]
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 

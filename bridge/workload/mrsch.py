@@ -13,6 +13,7 @@ import numpy as np
 
 from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
+from bridge.wire.wattages import Accounting
 from bridge.workload.derive import noted, scale_arrivals
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import MICRO, Jobs, machine_capacity, select
@@ -21,8 +22,6 @@ from bridge.workload.table import Workload
 
 #: How burst buffer sizes are distributed over their range.
 Sizes = Literal["uniform", "log-uniform"]
-#: What the power budget counts: what jobs draw above idle nodes, or all that the nodes of jobs draw.
-Accounting = Literal["above-idle", "jobs"]
 
 GB = 10**9
 TB = 10**12

@@ -8,13 +8,14 @@ from handmade import drawn_rows, make_jobs, prepared, reference_schedule, same
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.arrays import Array
 from bridge.fast import episode, world
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule, replay
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.compiled import KEEP_ABOVE
 from bridge.scheduler.protocol import Policy
-from bridge.scheduler.state import HOW_BACKFILLED, LATEST, NEVER, Array
+from bridge.scheduler.state import HOW_BACKFILLED, LATEST, NEVER
 from bridge.workload.select import Jobs
 
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from handmade import make_jobs, prepared
 
+from bridge.arrays import Array
 from bridge.fast import episode, world
 from bridge.jit import kernel
 from bridge.scheduler import machine
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.protocol import Policy
 from bridge.scheduler.queue import BY_ALT, BY_ORDER, BY_SCORE, sort_jobs, waiting
-from bridge.scheduler.state import BLOCK, CLASSES, JOB, SECOND, Array, State
+from bridge.scheduler.state import BLOCK, CLASSES, JOB, SECOND, State
 
 
 def check_blocks(state: State, b: int = 0) -> int:

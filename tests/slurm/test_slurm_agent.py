@@ -17,6 +17,7 @@ from bridge.slurm.client import Away, Node, Row
 from bridge.slurm.gate import DiskError
 from bridge.slurm.settings import Settings
 from bridge.slurm.setup import write
+from bridge.slurm.tracking import MISSES
 
 NAMES = ("n0", "n1", "n2", "n3")
 
@@ -82,7 +83,7 @@ def test_no_node_is_promised_twice(slurm: Slurm) -> None:
     agent.step()
     assert "2@100" not in agent.told.compared
     del slurm.rows["1"]
-    for _ in range(agents.MISSES):
+    for _ in range(MISSES):
         agent.step()
     expected = {"1@100": [1000.0, 1002.0], "2@100": [1000.0, -1.0], "3@100": [1000.0, -1.0]}
     assert agent.told.compared == expected
@@ -95,7 +96,7 @@ def test_nodes_that_slurm_gives_to_another_job_are_gone(slurm: Slurm) -> None:
     slurm.submit("2", 4, 600.0)
     slurm.start("2", "n[0-3]", 1001)
     agent.step()
-    assert agent.jobs["1@100"].phase == "held"
+    assert agent.tracking.jobs["1@100"].phase == "held"
     assert agent.told.compared == {"1@100": [1000.0, -1.0], "2@100": [-1.0, 1001.0]}
 
 
@@ -127,7 +128,7 @@ def test_a_job_for_which_no_node_fits_would_not_start(slurm: Slurm) -> None:
     slurm.submit("1", 2, 60.0)
     slurm.rows["1"] = replace(slurm.rows["1"], required="n9")
     agent.step()
-    assert (agent.told.starts, agent.jobs["1@100"].phase) == (0, "blocked")
+    assert (agent.told.starts, agent.tracking.jobs["1@100"].phase) == (0, "blocked")
 
 
 def test_the_same_comes_of_the_audit_log(slurm: Slurm, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_an_operator_decides_for_others(client: Client, tmp_path: Path) -> None:
     configured = {"slurmuser": "root(0)"}
     words = [*by(AGENT), sys.executable, "-c", (
         "from bridge.slurm.client import Client; from bridge.slurm.setup import rights; "
-        "found = rights(Client(), {'slurmuser': 'root(0)'}); print(found.well, found.found)"
+        "found = rights(Client(), {'slurmuser': 'root(0)'}); print(found.well, found.detail)"
     )]  # fmt: skip
     told = subprocess.run(words, env=client.env, capture_output=True, text=True, check=True).stdout
     assert told.startswith("False")  # not yet

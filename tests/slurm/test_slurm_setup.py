@@ -166,9 +166,9 @@ def test_a_directory_must_be_the_one_that_the_cluster_uses(tmp_path: Path) -> No
     found = pointed_to(other, "batch", told)
     assert not found.well
     for name in (tmp_path / "job_submit.lua", ours / "jobcomp.sh", ours / "epilog.sh"):
-        assert str(name) in found.advice
+        assert str(name) in found.remedy
     assert pointed_to(ours, "batch", told | {"epilog": "/usr/sbin/own", "jobcomploc": "/var/log/jobs"}).well
-    assert "`bridge slurm setup`" in pointed_to(tmp_path / "gone", "batch", told).advice
+    assert "`bridge slurm setup`" in pointed_to(tmp_path / "gone", "batch", told).remedy
     assert not pointed_to(ours, "long", told).well
 
 

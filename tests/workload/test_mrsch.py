@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from workload_strategies import small
 
 from bridge.errors import BridgeError
+from bridge.wire.wattages import Accounting
 from bridge.workload.derive import noted
 from bridge.workload.formats import read, write
-from bridge.workload.mrsch import GB, SETTINGS, TB, Accounting, Machine, Sizes, generate
+from bridge.workload.mrsch import GB, SETTINGS, TB, Machine, Sizes, generate
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import select
 from bridge.workload.swf import read_swf

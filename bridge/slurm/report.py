@@ -1,0 +1,46 @@
+"""What the agent reports: counts of what it has done, lines for its operator, and its audit log."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bridge.slurm.audit import Audit
+
+
+@dataclass
+class Told:
+    """What the agent has done and seen, for its report."""
+
+    polls: int = 0
+    passes: int = 0
+    starts: int = 0
+    withdrawn: int = 0
+    lost: list[str] = field(default_factory=list)
+    ghosts: list[str] = field(default_factory=list)
+    moved: list[str] = field(default_factory=list)
+    foreign: dict[str, str] = field(default_factory=dict)
+    away: int = 0
+    #: Of shadow: job -> (when we would have started it on the machine as Slurm had it, when Slurm did).
+    compared: dict[str, list[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Journal:
+    """Where all parts of the agent report to.
+
+    Attributes:
+        counts: of what was done and seen.
+        audit: its log.
+        say: takes a line for the operator.
+    """
+
+    counts: Told
+    audit: Audit
+    say: Callable[[str], None]
+
+
+def write_report(report: Mapping[str, Any], path: Path) -> None:
+    """Write a report as JSON."""
+    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
