@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bridge import plugins
-from bridge.cache import shipped_agents
+from bridge.cache import is_checkpoint, shipped_agents
 from bridge.errors import BridgeError
 from bridge.files import is_there
 from bridge.plugins import Typed
@@ -56,8 +56,6 @@ class PolicyName:
 
 def parse_policy(text: str) -> PolicyName:
     """Return a policy by its name; whether an expression or an agent is sound, its scheduler tells."""
-    from bridge.learn.folder import is_checkpoint
-
     order, plus, rule = (part.strip() for part in text.rpartition("+"))
     known = order if plus else text.strip()
     named = known in ORDERS or known in NAMES

@@ -51,7 +51,7 @@ def _opened(
     from bridge.study import record
     from bridge.study.cells import cells_of, log_of, settled
     from bridge.study.check import check_on_logs
-    from bridge.study.spec import read_studies
+    from bridge.study.reading import read_studies
     from bridge.study.store import Store
 
     studies = read_studies(file, **trial)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
+from bridge.cache import AGENT, is_checkpoint
 from bridge.cli import options as shared
 from bridge.cli.show import TERMINAL, made_bar
 from bridge.config import Count, Of
@@ -18,7 +19,7 @@ from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.files import stem
-from bridge.learn.folder import AGENT, MAX_SEED, RESUME, SEED, WORKLOADS, is_checkpoint, scheduler_of
+from bridge.learn.folder import MAX_SEED, RESUME, SEED, WORKLOADS, scheduler_of
 from bridge.plugins import Typed
 from bridge.pool.settings import Settings
 from bridge.report.table import Table
@@ -112,7 +113,7 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
     """
     from bridge.learn.algorithms.pool import TEACHER
     from bridge.learn.checkpoint import load, read_agent
-    from bridge.learn.training import begun, recipe_for
+    from bridge.schedulers.train import begun, recipe_for
 
     given, asked = typed(ctx), Training(**typed(ctx, Training))
     if asked.algorithm is not None:

@@ -6,15 +6,15 @@ machines of their own. Around them everybody goes through `Scheduler`: `bridge.s
 """
 
 import importlib
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from bridge.cache import is_checkpoint
 from bridge.config import build
 from bridge.config.fields import fields_of
-from bridge.learn.folder import is_checkpoint, is_of_pool
+from bridge.learn.folder import is_of_pool
 from bridge.policy_name import PolicyName
 from bridge.pool.settings import ALIASES
 from bridge.watch import Watch
@@ -115,11 +115,6 @@ class Scheduler(Protocol):
         `known`: the digest of the jobs that a training that goes on began with. BridgeError: the jobs cannot
         be read.
         """
-
-
-def place_of(out: Path, policy: str) -> Path:
-    """Return the folder of a policy's runs among those of all."""
-    return out / re.sub(r"[^\w.+-]+", "_", policy)
 
 
 def scheduler(name: str) -> Scheduler:
