@@ -23,6 +23,7 @@ from bridge.files import is_there
 from bridge.plugins import Typed
 from bridge.pool.settings import KILLS, NAMES
 from bridge.scheduler.names import BACKFILLS, ORDERS
+from bridge.scheduler.protocol import Policy
 from bridge.wire.jsontext import shortened
 
 #: Words that are an expression of an order by themselves.
@@ -52,6 +53,15 @@ class PolicyName:
         """Whether the name has a meaning for the time-stepped pool only, as ``saf+rule`` and ``tetris``."""
         alone = not self.backfill and self.order in NAMES and self.order not in ORDERS
         return bool(alone or (self.kill and not self.backfill))
+
+    @property
+    def is_rule(self) -> bool:
+        """Whether it is an order of the event-driven scheduler, alone or with a backfilling rule."""
+        return not (self.agent or self.plugin or self.only_pool)
+
+    def policy(self, backfill: str = Policy.backfill, candidate_order: str = "") -> Policy:
+        """Return the policy that a rule names; `backfill`: where it names none."""
+        return Policy(self.order, self.backfill or backfill, candidate_order)
 
 
 def parse_policy(text: str) -> PolicyName:

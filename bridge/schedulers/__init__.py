@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
 from bridge.cache import is_checkpoint
 from bridge.config import build
@@ -115,6 +115,14 @@ class Scheduler(Protocol):
         `known`: the digest of the jobs that a training that goes on began with. BridgeError: the jobs cannot
         be read.
         """
+
+
+@runtime_checkable
+class Live(Scheduler, Protocol):
+    """A scheduler that can decide in a world whose clock is not ours, such as a real Slurm."""
+
+    def deciding(self, request: Request) -> "tuple[Setup, str]":
+        """Return who decides in a world from outside, and how it is called; BridgeError: as `decide`."""
 
 
 def scheduler(name: str) -> Scheduler:
