@@ -4,11 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bridge.gymnasium_hook import install
+from bridge.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from bridge.api import decide, evaluate, forecast, load_agent, make_env, replay, train
 
-__version__ = "0.1.0"
 __all__ = ["decide", "evaluate", "forecast", "load_agent", "make_env", "replay", "train"]
 
 

@@ -5,6 +5,11 @@ from pathlib import Path
 
 import platformdirs
 
+from bridge.files import is_there
+
+#: The file that makes a folder an agent's: its recipe, and where it comes from.
+AGENT = "agent.json"
+
 
 def cache_root() -> Path:
     """Return ``$BRIDGE_CACHE``, or the user's cache folder for bridge."""
@@ -25,4 +30,9 @@ def shipped(kind: str, suffix: str) -> dict[str, Path]:
 
 def shipped_agents() -> dict[str, Path]:
     """Return the folders of the trained agents that come with bridge, by ``zoo/NAME``."""
-    return {f"zoo/{path.parent.name}": path.parent for path in sorted((_DATA / "zoo").glob("*/agent.json"))}
+    return {f"zoo/{path.parent.name}": path.parent for path in sorted((_DATA / "zoo").glob(f"*/{AGENT}"))}
+
+
+def is_checkpoint(path: str | Path) -> bool:
+    """Tell whether this is a checkpoint's folder."""
+    return is_there(Path(path) / AGENT, Path.is_file)

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bridge import plugins
-from bridge.cache import shipped_agents
+from bridge.cache import is_checkpoint, shipped_agents
 from bridge.errors import BridgeError
 from bridge.files import is_there
 from bridge.plugins import Typed
 from bridge.pool.settings import KILLS, NAMES
 from bridge.scheduler.names import BACKFILLS, ORDERS
+from bridge.scheduler.protocol import Policy
 from bridge.wire.jsontext import shortened
 
 #: Words that are an expression of an order by themselves.
@@ -53,11 +54,18 @@ class PolicyName:
         alone = not self.backfill and self.order in NAMES and self.order not in ORDERS
         return bool(alone or (self.kill and not self.backfill))
 
+    @property
+    def is_rule(self) -> bool:
+        """Whether it is an order of the event-driven scheduler, alone or with a backfilling rule."""
+        return not (self.agent or self.plugin or self.only_pool)
+
+    def policy(self, backfill: str = Policy.backfill, candidate_order: str = "") -> Policy:
+        """Return the policy that a rule names; `backfill`: where it names none."""
+        return Policy(self.order, self.backfill or backfill, candidate_order)
+
 
 def parse_policy(text: str) -> PolicyName:
     """Return a policy by its name; whether an expression or an agent is sound, its scheduler tells."""
-    from bridge.learn.folder import is_checkpoint
-
     order, plus, rule = (part.strip() for part in text.rpartition("+"))
     known = order if plus else text.strip()
     named = known in ORDERS or known in NAMES

@@ -8,7 +8,7 @@ import numpy as np
 
 from bridge.report.plots import COLOURS, LINES, new_figure, plain, save
 from bridge.study.findings import Findings
-from bridge.study.report import HEADS
+from bridge.study.headings import HEADS
 from bridge.study.spec import Study
 from papers import curves as training
 from papers import store

@@ -6,7 +6,8 @@ from pathlib import Path
 from bridge.study import record
 from bridge.study.cells import Cell, cells_of, settled
 from bridge.study.findings import Findings
-from bridge.study.spec import Study, read_studies
+from bridge.study.reading import read_studies
+from bridge.study.spec import Study
 from bridge.study.store import Store
 from papers import store
 

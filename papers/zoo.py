@@ -10,14 +10,16 @@ from typing import Any
 
 import pandas as pd
 
+from bridge.cache import AGENT
 from bridge.encode.encoder import Encoder
 from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.learn import checkpoint
-from bridge.learn.folder import AGENT, PROGRESS, WEIGHTS, is_of_pool
+from bridge.learn.folder import PROGRESS, WEIGHTS, is_of_pool
 from bridge.learn.recipe import PoolRecipe
 from bridge.study.findings import document_of
-from bridge.study.report import heading, interval
+from bridge.study.headings import heading
+from bridge.study.report import interval
 from bridge.study.store import Store
 from papers import store, studies
 from papers.pages import render

@@ -6,6 +6,7 @@ import pytest
 
 from bridge.errors import BridgeError
 from bridge.policy_name import PolicyName, combined, parse_policy, refuse_twice
+from bridge.scheduler.protocol import Policy
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +44,21 @@ def test_rules_and_heuristics(text: str, order: str, backfill: str, kill: str) -
 )
 def test_what_only_the_pool_has(text: str, only: bool) -> None:
     assert parse_policy(text).only_pool is only
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        ("sjf", Policy("sjf", "conservative", "saf")),
+        ("sjf+none", Policy("sjf", "none", "saf")),
+        *((text, None) for text in ("saf+rule", "tetris", "my.module:POLICY", "zoo/sem-theta")),
+    ],
+)
+def test_the_policy_of_a_rule(text: str, policy: Policy | None) -> None:
+    name = parse_policy(text)
+    assert name.is_rule == (policy is not None)
+    if policy is not None:
+        assert name.policy("conservative", "saf") == policy
 
 
 def test_agents_and_plug_ins(folder: Path) -> None:

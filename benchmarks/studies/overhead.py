@@ -11,12 +11,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from bridge.study.cells import Cell, carry_out, cells_of
+from bridge.study.cells import Cell, cells_of
 from bridge.study.executor import Executor, Processes, Ray
 from bridge.study.runner import Run
 from bridge.study.spec import Row, Study
 from bridge.study.store import Store
 from bridge.study.windows import Test
+from bridge.study.work import carry_out
 
 _TRAINING = {"trajectories": 10, "length": 64, "iterations": 10, "critic_iterations": 10}
 

@@ -13,7 +13,7 @@ from bridge.batsim import events as ev
 from bridge.batsim.beliefs import Estimator, Facts, requested
 from bridge.batsim.jobs import Job
 from bridge.batsim.machine_view import ASLEEP, UNAVAILABLE
-from bridge.batsim.power_states import Power, PowerPlan, states
+from bridge.batsim.power_states import Power, PowerPlan
 from bridge.batsim.scheduling import Placing, Scheduling, by_submission
 from bridge.errors import BridgeError
 from bridge.scheduler import machine
@@ -23,6 +23,7 @@ from bridge.scheduler.session import Session
 from bridge.scheduler.state import HOW_BACKFILLED, NEVER
 from bridge.wire.hosts import Hosts
 from bridge.wire.times import MICRO
+from bridge.wire.wattages import states
 
 #: What a job can ask for stays below it: sums of two fit into 64 bits.
 _MOST = 1 << 62

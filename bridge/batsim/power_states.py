@@ -9,45 +9,20 @@
 Shutdown goes with either of the others, or alone. Hosts change state only while no job is on them.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bridge.batsim.events import Resource, SetPowerState
+from bridge.batsim.events import SetPowerState
 from bridge.wire.hosts import Hosts, from_ids, size
-from bridge.wire.wattages import SleepState, parse_sleep_states
 from bridge.workload.job_power import Levels
 
 #: No power state: a host that is not on its way to one.
 _NONE = -1
 #: Not idle: the host works, or is off, or is on its way off or on.
 _NOT_IDLE = np.iinfo(np.int64).max
-#: More power states than any host has.
-_MOST_STATES = 1_000_000
-
-
-def states(resource: Resource) -> tuple[frozenset[int], frozenset[int]]:
-    """Return a host's computing and sleeping power states.
-
-    ``wattage_per_state`` says how many there are; ``sleep_pstates`` is "sleep:off:on, …", where off and on
-    are passed on the way and cannot be asked for. A host that declares nothing has the computing state 0.
-    """
-    declared = resource.properties
-    return _parse(declared.get("wattage_per_state", ""), declared.get("sleep_pstates", ""))
-
-
-@lru_cache(maxsize=1024)  # hosts of a cluster share their texts
-def _parse(watts: str, sleep_states: str) -> tuple[frozenset[int], frozenset[int]]:
-    count = max(1, len([part for part in watts.split(",") if part.strip()]))
-    states: tuple[SleepState, ...] = ()
-    with suppress(ValueError):  # the platform has its own opinion of what is malformed
-        states = parse_sleep_states(sleep_states, _MOST_STATES)
-    sleeping = frozenset(state.sleep for state in states)
-    return frozenset(range(count)).difference(*states), sleeping
 
 
 @dataclass(frozen=True)

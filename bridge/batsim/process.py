@@ -10,9 +10,9 @@ from bridge.batsim.events import Message, Reply
 from bridge.batsim.referee import Referee
 from bridge.batsim.result import Outcome, Result
 from bridge.batsim.scheduling import Scheduling
-from bridge.dialects import codec, spoken
+from bridge.dialects import codec
 from bridge.dialects.batsim4 import Batsim4
-from bridge.dialects.spelling import JsonDialect
+from bridge.dialects.spelling import JsonDialect, spoken
 from bridge.errors import BridgeError
 from bridge.scheduler.protocol import Policy
 from bridge.wire.jsontext import shortened

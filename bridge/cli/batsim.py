@@ -7,7 +7,6 @@ import click
 from bridge.cli import options as shared
 from bridge.config.options import Command
 from bridge.policy_name import parse_policy
-from bridge.scheduler.protocol import Policy
 
 
 @click.group()
@@ -41,9 +40,9 @@ def replay(ctx: click.Context, /, cases: tuple[Path, ...], policy: str) -> None:
     from bridge.dialects.follow import replay as compare
 
     name = parse_policy(policy)
-    if name.agent or name.plugin or name.only_pool:
+    if not name.is_rule:
         raise click.UsageError(f"--policy {policy}: name an order, alone or with +BACKFILL")
-    decided = Policy(name.order, name.backfill or "none")
+    decided = name.policy("none")
     right = True
     for case in cases:
         found = compare(case, decided)

@@ -17,7 +17,7 @@ from bridge.config.fields import fields_of, record_of
 from bridge.config.options import group, options, typed
 from bridge.errors import BridgeError
 from bridge.policy_name import parse_policy
-from bridge.schedulers import Request, Scheduler, scheduler
+from bridge.schedulers import Live, Request, Scheduler, scheduler
 from bridge.slurm.settings import Settings
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def decide(ctx: click.Context, entry: Scheduler, request: Request, policy: str) 
     from bridge.slurm.report import write_report
 
     refuse_options(typed(ctx).keys() - {*fields_of(Settings), *_OF_SLURM}, "--slurm")
-    if not hasattr(entry, "deciding"):
+    if not isinstance(entry, Live):
         what = "the time-stepped pool cannot decide for Slurm"
         remedy = "Give a rule such as sjf+easy, or an agent of the event-driven scheduler."
         raise BridgeError(what, where=f"policy {policy!r}", remedy=remedy)
@@ -156,7 +156,8 @@ def replay_audit(path: Path, policy: str | None, as_json: bool) -> int:
     from bridge.slurm import audit
 
     name = policy or audit.policy_of(path)
-    entry: Any = scheduler("event")
+    entry = scheduler("event")
+    assert isinstance(entry, Live)
     deciding, _ = entry.deciding(Request((parse_policy(name),)))
     found = audit.replay(path, deciding)
     same = "the same decisions" if not found.differences else f"{len(found.differences):,} passes differ"

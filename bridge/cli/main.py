@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-import bridge
 from bridge.errors import BridgeError, bounded
 from bridge.streams import print_utf8
+from bridge.version import __version__
 
 
 class LazyGroup(click.Group):
@@ -81,7 +81,7 @@ LEARNING = ("gymnasium", "safetensors", "torch")
     lazy={name: (f"{name}:{name}", told) for name, told in COMMANDS.items()},
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(bridge.__version__, prog_name="bridge")
+@click.version_option(__version__, prog_name="bridge")
 def cli() -> None:
     """Replay job logs under a scheduling policy, and judge the schedules."""
 

@@ -1,6 +1,5 @@
 """`bridge replay`: one log, one policy, a judged schedule."""
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import click
 from bridge.cli import live
 from bridge.cli import options as shared
 from bridge.cli.show import TERMINAL, tell
-from bridge.config import words
+from bridge.config import command_line, words
 from bridge.config.options import Command, group, typed
 from bridge.experiment.spec import Experiment, parse
 from bridge.fast.setup import Setup
@@ -87,7 +86,7 @@ def replay(
     TERMINAL.warn(task.warnings)
     said = Setup() if experiment.agent else Setup(order="", backfill="", protocol="")  # those even by default
     options = words(replace(experiment, workload=""), Experiment("", setup=said))
-    command = shlex.join(["bridge", "replay", log, *options])
+    command = command_line("replay", log, *options)
     run = run_fast(task, TERMINAL, command, whole=plot or rst is not None)
     if out is not None:
         write_run(run, out, force)

@@ -1,11 +1,11 @@
 """`bridge study`: rows × logs × seeds, carried out once each on processes or Ray, and their tables."""
 
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.show import TERMINAL, show
+from bridge.config import command_line, spell
 from bridge.config.options import Command, group
 from bridge.errors import BridgeError
 from bridge.interrupts import interrupts_once
@@ -51,7 +52,7 @@ def _opened(
     from bridge.study import record
     from bridge.study.cells import cells_of, log_of, settled
     from bridge.study.check import check_on_logs
-    from bridge.study.spec import read_studies
+    from bridge.study.reading import read_studies
     from bridge.study.store import Store
 
     studies = read_studies(file, **trial)
@@ -82,10 +83,9 @@ def _opened(
 def _command(file: Path, store: Path, **given: Any) -> str:
     """Return the command that carries out what a page shows, a trial with all that makes it one."""
     given["store"] = "" if store == _USUAL else store
-    words = ["bridge", "study", "run", str(file)]
-    for name in ("seeds", "epochs", "sequences", "table", "row", "store"):
-        words += [f"--{name}", str(given[name])] if given[name] else []
-    return shlex.join(words)
+    names = ("seeds", "epochs", "sequences", "table", "row", "store")
+    options = (spell(f"--{name}", given[name]) for name in names if given[name])
+    return command_line("study run", str(file), *chain.from_iterable(options))
 
 
 @click.group()

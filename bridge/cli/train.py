@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
+from bridge.cache import AGENT, is_checkpoint
 from bridge.cli import options as shared
 from bridge.cli.show import TERMINAL, made_bar
-from bridge.config import Count, Of
+from bridge.config import Count, Of, command_line, spell
 from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.files import stem
-from bridge.learn.folder import AGENT, MAX_SEED, RESUME, SEED, WORKLOADS, is_checkpoint, scheduler_of
+from bridge.learn.folder import MAX_SEED, RESUME, SEED, WORKLOADS, scheduler_of
 from bridge.plugins import Typed
 from bridge.pool.settings import Settings
 from bridge.report.table import Table
@@ -112,7 +113,7 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
     """
     from bridge.learn.algorithms.pool import TEACHER
     from bridge.learn.checkpoint import load, read_agent
-    from bridge.learn.training import begun, recipe_for
+    from bridge.schedulers.train import begun, recipe_for
 
     given, asked = typed(ctx), Training(**typed(ctx, Training))
     if asked.algorithm is not None:
@@ -189,14 +190,14 @@ def _holds_nothing(folder: Path) -> bool:
 
 def _command(ctx: click.Context) -> str:
     """Return the command line that repeats this training."""
-    words, given = ["bridge", "train", "--fast"], typed(ctx)
+    words, given = ["--fast"], typed(ctx)
     for parameter in ctx.command.params:
         name = str(parameter.name)
         if name == "fast" or name in _SILENT or name not in given:
             continue
-        words += [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
-        words += [] if given[name] is True else [str(given[name])]
-    return shlex.join(words)
+        argument = isinstance(parameter, click.Argument)
+        words += [str(given[name])] if argument else spell(parameter.opts[0], given[name])
+    return command_line("train", *words)
 
 
 # What is shown while it learns: a bar or lines; at the end a table and the next commands.

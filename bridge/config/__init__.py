@@ -6,7 +6,17 @@ A setting is stated once, as a field of a dataclass: its type, what its value ma
 Nothing here imports NumPy or pandas.
 """
 
-from bridge.config.build import build, merged, parse_toml, plain, read_toml, verify, words
+from bridge.config.build import (
+    build,
+    command_line,
+    merged,
+    parse_toml,
+    plain,
+    read_toml,
+    spell,
+    verify,
+    words,
+)
 from bridge.config.fields import Count, Natural, Of, Positive, Share, Unsigned
 
 __all__ = [
@@ -17,10 +27,12 @@ __all__ = [
     "Share",
     "Unsigned",
     "build",
+    "command_line",
     "merged",
     "parse_toml",
     "plain",
     "read_toml",
+    "spell",
     "verify",
     "words",
 ]

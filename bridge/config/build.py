@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import shlex
 import sys
 import tomllib
 import types
@@ -205,13 +206,23 @@ def words(value: Any, unlike: Any) -> list[str]:
             found += words(own, usual)
         elif own == usual or own is None:
             continue
-        elif isinstance(own, bool):
-            found.append(option if own else f"--no-{option[2:]}")
-        elif isinstance(own, tuple):
-            found += [f"{option}={item}" for item in own]
         else:
-            found += [option, str(own)]
+            found += spell(option, own)
     return found
+
+
+def spell(option: str, value: Any) -> list[str]:
+    """Return an option of a command line with its value; a switch has none, a tuple repeats it."""
+    if isinstance(value, bool):
+        return [option if value else f"--no-{option[2:]}"]
+    if isinstance(value, tuple):
+        return [f"{option}={item}" for item in value]
+    return [option, str(value)]
+
+
+def command_line(command: str, *rest: str) -> str:
+    """Return a command line of bridge, as a shell reads it."""
+    return shlex.join(["bridge", *command.split(), *rest])
 
 
 def read_toml(path: Path) -> dict[str, Any]:

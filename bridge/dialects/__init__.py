@@ -26,9 +26,3 @@ def codec(dialect: str, *, registers: bool = False) -> "JsonDialect":
         return Batsim5(registers)
     remedy = f"Choose {', '.join(DIALECTS)}."
     raise BridgeError("unknown dialect of the wire", where=repr(dialect), remedy=remedy)
-
-
-def spoken(frame: bytes) -> str:
-    """Return the dialect that a first frame is in: Batsim 5 sends a length and a text, 4 a message."""
-    text = len(frame) - 4
-    return "batsim5" if text >= 0 and int.from_bytes(frame[:4], "little") == text else "batsim4"

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from bridge.batsim import events as ev
-from bridge.dialects import profile_names, spoken
+from bridge.dialects import profile_names
 from bridge.dialects.spelling import (
     HOSTS,
     JOB_STATE,
@@ -33,6 +33,7 @@ from bridge.dialects.spelling import (
     resource_told,
     resources,
     seconds,
+    spoken,
     text,
     text_of,
     time,
@@ -450,7 +451,7 @@ class Batsim5(JsonDialect):
             workload, _, name = text(told, "id").partition("!")
             known.setdefault(workload, {})[name] = _profile_of(told)
         files = objects(data, "workloads", [])
-        from bridge.batsim.power_states import states
+        from bridge.wire.wattages import states
 
         self._hosts = len(compute)
         self._sleeping = frozenset().union(*(states(host)[1] for host in compute))

@@ -14,7 +14,6 @@ from typing import Any
 from bridge.batsim import events as ev
 from bridge.batsim.beliefs import LONGEST, requested
 from bridge.batsim.jobs import Job
-from bridge.batsim.power_states import states
 from bridge.batsim.referee import Referee
 from bridge.batsim.scheduling import Placing, Scheduling
 from bridge.dialects import codec, transcripts
@@ -23,6 +22,7 @@ from bridge.scheduler import machine
 from bridge.scheduler.protocol import PROTOCOLS, Policy
 from bridge.scheduler.session import Lengths, Session
 from bridge.wire.hosts import Hosts, HostSet, size
+from bridge.wire.wattages import states
 
 
 @dataclass

@@ -354,3 +354,9 @@ class JsonDialect:
             at = clock if one.time == now else self._time_text(one.time)
             parts.append(f'{{"timestamp":{at},"{self.kind}":"{name}","{self.data}":{{{data}}}}}')
         return f'{{"now":{clock},"events":[{",".join(parts)}]}}'.encode()
+
+
+def spoken(frame: bytes) -> str:
+    """Return the dialect that a first frame is in: Batsim 5 sends a length and a text, 4 a message."""
+    text = len(frame) - 4
+    return "batsim5" if text >= 0 and int.from_bytes(frame[:4], "little") == text else "batsim4"

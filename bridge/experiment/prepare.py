@@ -170,12 +170,11 @@ def _count_trained_on(agent: "Checkpoint", name: str, logged: Workload, jobs: "J
 
 def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setup]":
     """Return the agent, and the setup with its order, backfilling and estimator, unless that has its own."""
-    from bridge.learn import checkpoint
     from bridge.learn.agent import require_protocol
-    from bridge.learn.own import load_own
+    from bridge.learn.resolve import agent_of
 
     name = experiment.agent
-    agent = load_own(name) if is_own(name) else checkpoint.load(name)
+    agent = agent_of(name)
     require_protocol(agent, setup.protocol, experiment.cross_protocol)
     usual, its = Setup(), agent.recipe.setup
     for part in POLICY:

@@ -16,6 +16,7 @@ from bridge.config import (
     Share,
     Unsigned,
     build,
+    command_line,
     plain,
     read_toml,
     verify,
@@ -205,7 +206,7 @@ class Experiment:
         if self.on == "fast":
             detailed = Detailed(**{name: getattr(detailed, name) for name in IN_BOTH})
         told = dataclasses.replace(self, detailed=detailed)
-        return shlex.join(["bridge", "run", *words(told, Experiment(""))])
+        return command_line("run", *words(told, Experiment("")))
 
 
 @dataclass(frozen=True)

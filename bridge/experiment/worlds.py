@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-import bridge
 from bridge.errors import BridgeError
 from bridge.experiment.prepare import Task, numbering_of
 from bridge.experiment.program import PREFIX, simulation_folder
@@ -26,6 +25,7 @@ from bridge.judge.jobs import COLUMNS, read_jobs
 from bridge.judge.metrics import compute, job_energy
 from bridge.judge.run import Run
 from bridge.scheduler.state import SECOND
+from bridge.version import __version__
 from bridge.watch import NOBODY, Watch
 from bridge.wire.times import MICRO
 
@@ -166,7 +166,7 @@ def _audited(task: Task, conducted: "Conducted", jobs: pd.DataFrame) -> tuple[Au
 def versions() -> dict[str, str]:
     """Return name → version of bridge, Python and the libraries that compute."""
     libraries = {name: version(name) for name in ("numpy", "numba", "pandas")}
-    return {"bridge": bridge.__version__, "python": platform.python_version(), **libraries}
+    return {"bridge": __version__, "python": platform.python_version(), **libraries}
 
 
 def record(task: Task) -> dict[str, Any]:

@@ -118,10 +118,10 @@ class Fork:
 def policy_of(policy: str) -> Policy:
     """Return an order and backfilling rule by its name (else BridgeError)."""
     name = parse_policy(policy)
-    if name.agent or name.plugin or name.only_pool:
+    if not name.is_rule:
         remedy = "Futures are played by rules, such as saf+easy."
         raise BridgeError("is no order and backfilling rule", where=f"policy {policy!r}", remedy=remedy)
-    return Policy(name.order, name.backfill or Policy.backfill)
+    return name.policy()
 
 
 def _check_scores(rules: Compiled, state: State, scheduler: Scheduler, b: int) -> None:

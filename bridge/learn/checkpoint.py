@@ -17,12 +17,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from bridge.cache import AGENT
 from bridge.config import build, plain
 from bridge.encode.encoder import Compiled
 from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.learn import pool_network
-from bridge.learn.folder import AGENT, FORMAT, SCHEDULERS, WEIGHTS, is_of_pool, read_document, scheduler_of
+from bridge.learn.folder import FORMAT, SCHEDULERS, WEIGHTS, is_of_pool, read_document, scheduler_of
 from bridge.learn.folder import Origin as Origin
 from bridge.learn.learner import Mode
 from bridge.learn.network import actor_of

@@ -10,13 +10,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
+from bridge.cache import AGENT
 from bridge.config import Natural, Of
 from bridge.errors import BridgeError
 from bridge.files import is_there
 from bridge.pool.settings import ALIASES
 from bridge.wire import jsontext
 
-AGENT, WEIGHTS = "agent.json", "weights.safetensors"
+WEIGHTS = "weights.safetensors"
 RESUME, PROGRESS = "resume.safetensors", "progress.parquet"
 #: What agents decide for, by the name in their recipes.
 SCHEDULERS = {"event": "the event-driven scheduler", "pool": "the time-stepped pool"}
@@ -26,11 +27,6 @@ WORKLOADS, SEED = {"event": "bundled-128", "pool": "synthetic"}, 1
 FORMAT = 1
 #: Largest seed of a training: what 64 bits with a sign hold.
 MAX_SEED = 2**63 - 1
-
-
-def is_checkpoint(path: str | Path) -> bool:
-    """Tell whether this is a checkpoint's folder."""
-    return is_there(Path(path) / AGENT, Path.is_file)
 
 
 def read_document(folder: str | Path) -> dict[str, Any]:

@@ -6,15 +6,15 @@ machines of their own. Around them everybody goes through `Scheduler`: `bridge.s
 """
 
 import importlib
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
+from bridge.cache import is_checkpoint
 from bridge.config import build
 from bridge.config.fields import fields_of
-from bridge.learn.folder import is_checkpoint, is_of_pool
+from bridge.learn.folder import is_of_pool
 from bridge.policy_name import PolicyName
 from bridge.pool.settings import ALIASES
 from bridge.watch import Watch
@@ -117,9 +117,12 @@ class Scheduler(Protocol):
         """
 
 
-def place_of(out: Path, policy: str) -> Path:
-    """Return the folder of a policy's runs among those of all."""
-    return out / re.sub(r"[^\w.+-]+", "_", policy)
+@runtime_checkable
+class Live(Scheduler, Protocol):
+    """A scheduler that can decide in a world whose clock is not ours, such as a real Slurm."""
+
+    def deciding(self, request: Request) -> "tuple[Setup, str]":
+        """Return who decides in a world from outside, and how it is called; BridgeError: as `decide`."""
 
 
 def scheduler(name: str) -> Scheduler:

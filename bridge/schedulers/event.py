@@ -1,8 +1,6 @@
 """The event-driven scheduler, as commands know it: judged on a log, on a platform, behind a socket."""
 
 import functools
-import hashlib
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,24 +12,21 @@ from bridge.arrays import Flags, Ints, behind
 from bridge.batsim.beliefs import requested
 from bridge.batsim.dispatcher import Setup as Deciding
 from bridge.batsim.process import DecisionProcess
-from bridge.config.fields import fields_of
+from bridge.cache import is_checkpoint
 from bridge.errors import BridgeError
-from bridge.experiment.prepare import Task, beliefs, by_agent, load, placement
-from bridge.experiment.program import PLATFORM
-from bridge.experiment.spec import Detailed, Experiment, Sampling, parse, policy_fields
-from bridge.experiment.worlds import run_fast, simulated
+from bridge.experiment.prepare import beliefs, by_agent, placement
+from bridge.experiment.spec import Sampling, policy_fields
 from bridge.fast.episode import Prepared
 from bridge.fast.setup import Setup
-from bridge.judge import agreement
 from bridge.judge.compare import trained_on_them
-from bridge.judge.run import write_run
 from bridge.judge.sequences import SAMPLERS, Play, judge, sample, values_of
-from bridge.learn.folder import is_checkpoint, is_of_pool
+from bridge.learn.resolve import agents_of
 from bridge.platform.capacities import capacities
 from bridge.platform.read import read_platform
-from bridge.policy_name import combined, is_own, parse_policy, refuse_twice
+from bridge.policy_name import combined, parse_policy
 from bridge.scheduler.protocol import Policy
-from bridge.schedulers import Outcome, Request, StoppedError, place_of, tables
+from bridge.schedulers import Outcome, Request, StoppedError, tables
+from bridge.schedulers.validate import validate
 from bridge.watch import Watch
 from bridge.workload.catalogue import read_log
 from bridge.workload.select import Jobs
@@ -45,8 +40,6 @@ if TYPE_CHECKING:
 _POOL = frozenset(
     {"data", "kill", "rate", "steps", "units", "slots", "oracle_clamp", "objective", "teacher", "no_start"}
 )
-#: Largest relative difference from a baseline, where none was typed.
-_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -97,7 +90,7 @@ class Event:
 
     def evaluate(self, request: Request, watch: Watch) -> Outcome:
         named = is_checkpoint(request.log)
-        agents = _agents([*([request.log] if named else []), *request.agents])
+        agents = agents_of([*([request.log] if named else []), *request.agents])
         first = agents[0] if named else None
         sampling = request.settings(Sampling)
         # the agent's rules, if its folder stands for the log, with what was typed over them
@@ -144,37 +137,7 @@ class Event:
         return _judged(results, starts, length, sampling.metric, jobs.name, warnings)
 
     def validate(self, request: Request, on: str, out: Path | None, watch: Watch) -> Outcome:
-        baseline, tolerance = request.typed.get("baseline"), request.typed.get("tolerance")
-        before = agreement.read_baseline(baseline) if baseline is not None else None
-        known = {name for kind in (Experiment, Setup, Detailed) for name in fields_of(kind)}
-        typed = {name: value for name, value in request.typed.items() if name in known}
-        learnt = next(filter(is_checkpoint, request.agents), "")
-        if "workload" not in typed and learnt:
-            typed["workload"] = _agents([learnt])[0].origin.workload
-        refuse_twice(policy.text for policy in request.policies)
-        experiments = {
-            policy.text: parse({}, f"policy {policy.text!r}", {**typed, **policy_fields(policy), "on": on})
-            for policy in request.policies
-        }
-        for experiment in experiments.values():
-            experiment.check()
-        found: list[agreement.Agreement] = []
-        inputs: dict[str, Any] = {}
-        for name, experiment in experiments.items():
-            task = load(experiment)
-            if not found:
-                watch.dropped(task.prepared.jobs.tally)
-            watch.warn(task.warnings)
-            one, inputs = _both(name, task, out, watch)
-            found.append(one)
-        document, problems = agreement.as_dict(found, inputs), []
-        if before is not None:
-            problems = agreement.against(document, before, tolerance or _TOLERANCE)
-        elif tolerance is not None:
-            problems = agreement.beyond(found, tolerance)
-        if out is not None:
-            agreement.write_document(document, out / "validation.json")
-        return Outcome(document, tables.agreements(found, agreement.ranks(found)), problems)
+        return validate(request, on, out, watch)
 
     def decide(self, request: Request) -> tuple[DecisionProcess, str]:
         setup, who = self.deciding(request)
@@ -183,14 +146,13 @@ class Event:
     def deciding(self, request: Request) -> tuple[Deciding, str]:
         """Return who decides in a world from outside, and how it is called; BridgeError: as `decide`."""
         typed, name = request.typed, request.policies[0]
-        agent = next(iter(_agents(request.agents)), None)
+        agent = next(iter(agents_of(request.agents)), None)
         if agent is not None:
             _refuse_protocols(request, [agent], "standard")
             policy = agent.recipe.policy()
         else:
-            fields = policy_fields(name)
-            backfill = fields.get("backfill") or typed.get("backfill", Policy.backfill)
-            policy = Policy(fields["order"], backfill, typed.get("candidate_order", ""))
+            policy_fields(name)  # refuses those of the pool
+            policy = name.policy(typed.get("backfill", Policy.backfill), typed.get("candidate_order", ""))
         estimator = typed.get("estimator") or (agent.recipe.setup.estimator if agent else "") or "requested"
         return by_agent(
             _deciding(policy, estimator, typed), agent
@@ -205,24 +167,6 @@ class Event:
 
 
 SCHEDULER = Event()
-
-
-def _agents(folders: Iterable[str]) -> "list[Checkpoint]":
-    """Return the agents, each once; ``module:ATTR`` stands for a policy of the user's own.
-
-    BridgeError: no checkpoint, or one of the time-stepped pool.
-    """
-    names = list(dict.fromkeys(folders))
-    if not names:
-        return []
-    from bridge.learn import checkpoint
-    from bridge.learn.own import load_own
-
-    for name in names:
-        if not is_own(name) and is_of_pool(name):
-            remedy = f"Judge it without a log: bridge evaluate {shlex.quote(name)}"
-            raise BridgeError("is an agent of the time-stepped pool", where=name, remedy=remedy)
-    return [load_own(name) if is_own(name) else checkpoint.load(name) for name in names]
 
 
 def _rules_of(agent: "Checkpoint", setup: Setup) -> Setup:
@@ -328,43 +272,6 @@ def _judged(
 
 #: Fields of a setup that an evaluation's record has for every policy.
 _RULES = ("order", "backfill", "candidate_order", "protocol", "preset")
-
-
-def _both(
-    name: str, task: Task, out: Path | None, watch: Watch
-) -> tuple[agreement.Agreement, dict[str, Any]]:
-    """Run one policy in both worlds, write both runs (also of one that failed), and compare them."""
-    fast = run_fast(task, watch)
-    with simulated(task, watch) as (detailed, how):
-        if out is not None:
-            place = place_of(out, name)
-            write_run(fast, place / "fast")
-            write_run(detailed, place / task.on, detailed=how.folder)
-        if how.fault is not None:
-            raise how.fault
-        inputs = _inputs(task, how.folder)
-    return agreement.agree(name, fast, detailed), inputs
-
-
-def _inputs(task: Task, folder: Path) -> dict[str, Any]:
-    """Return what a validation depends on, and a baseline must share."""
-    detailed, jobs = task.detailed, task.prepared.jobs
-    assert task.platform is not None
-    return {
-        "workload": jobs.name,
-        "jobs": len(jobs),
-        "node_seconds": float((jobs.demand[:, 0] * (jobs.run / 1e6)).sum()),
-        "nodes": int(jobs.capacity[0]),
-        "platform": task.platform.root.name,
-        "platform_sha256": hashlib.sha256((folder / PLATFORM).read_bytes()).hexdigest(),
-        "world": task.on,
-        "profile": str(detailed.kind),
-        "staging": detailed.staging,
-        "power": [detailed.power, detailed.power_budget, detailed.shutdown_after, detailed.dvfs],
-        "walltime": detailed.limit.name,
-        "placement": detailed.placement,
-        "estimator": task.setup.estimator or "requested",
-    }
 
 
 def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Deciding:

@@ -21,7 +21,7 @@ from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD, simulation_fo
 from bridge.experiment.spec import Detailed
 from bridge.interrupts import interrupts_once
 from bridge.judge.metrics import compute
-from bridge.judge.run import Run, write_run
+from bridge.judge.run import Run, place_of, write_run
 from bridge.platform.model import Platform
 from bridge.policy_name import PolicyName, parse_policy
 from bridge.pool.evaluate import Evaluation, evaluate, plain
@@ -31,7 +31,6 @@ from bridge.pool.schedule import Schedule, jobs_table
 from bridge.pool.settings import HEURISTICS, KILLS, Kill, Options, Settings
 from bridge.pool.state import KILL
 from bridge.pool.world import Sequences
-from bridge.schedulers import place_of
 from bridge.watch import NOBODY, Told, Watch, unseen
 from bridge.wire.hosts import text_of
 from bridge.workload.columns import complete

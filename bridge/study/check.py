@@ -144,7 +144,7 @@ def _row(study: "Study", row: "Row") -> None:
         setup, policy = (recipe.setup, recipe.policy()) if recipe else (row.setup, row.setup.policy())
         compile_policy(policy, setup.rules()[0])
         if row.reject:
-            from bridge.study.judging import Reject
+            from bridge.study.fixed_rules import Reject
 
             Reject(row.reject).encoder().compile({})
     for test in study.tests_of(row, ""):

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bridge.errors import BridgeError
-from bridge.study.cells import Cell, Logs, carry_out, log_of
+from bridge.study.cells import Cell, Logs, log_of
 from bridge.study.store import Store
+from bridge.study.work import carry_out
 
 
 @dataclass(frozen=True)

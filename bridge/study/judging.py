@@ -2,14 +2,9 @@
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from bridge.arrays import Ints
-from bridge.encode.encoder import Encoder
-from bridge.env.batch import View
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import replay_sequences
 from bridge.judge.sequences import value_of
@@ -17,35 +12,12 @@ from bridge.learn.agent import schedules, schedules_by
 from bridge.learn.checkpoint import Checkpoint
 from bridge.learn.recipe import PoolRecipe
 from bridge.study import pool
+from bridge.study.fixed_rules import Reject, Rule
 from bridge.study.windows import starts_of
 from bridge.workload.select import Jobs
 
 if TYPE_CHECKING:
     from bridge.study.cells import Cell
-
-
-class Rule(Protocol):
-    """What a fixed rule is: what it sees, and its answers."""
-
-    def encoder(self) -> Encoder:
-        """Return what the rule sees, of the decision that it answers."""
-
-    def __call__(self, view: View) -> Ints:
-        """Return an answer for each decision."""
-
-
-@dataclass(frozen=True)
-class Reject:
-    """A rule for INSPECT: a pick is rejected where any of the expressions (of features) is above 0."""
-
-    expressions: tuple[str, ...]
-
-    def encoder(self) -> Encoder:
-        return Encoder("inspect", {str(k): text for k, text in enumerate(self.expressions)})
-
-    def __call__(self, view: View) -> Ints:
-        """Return 1 (reject) or 0 (accept) for each inspected job."""
-        return np.asarray((view.rows > 0).any(1), np.int64)
 
 
 def judged(cell: "Cell", agent: Any, log: Any) -> Iterable[dict[str, Any]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.report.plots import COLOURS, LIMIT, new_figure, plain, save
-from bridge.study.report import heading, is_share
+from bridge.study.headings import heading, is_share
 
 
 def draw(document: Mapping[str, Any], test: str, path: Path) -> Path | None:

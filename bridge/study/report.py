@@ -12,21 +12,8 @@ from bridge.judge.stats import INTERVALS, TOO_FEW, mark_of
 from bridge.learn.recipe import is_late
 from bridge.report.table import Table, render
 from bridge.study.findings import document_of as document_of
+from bridge.study.headings import HEADS, heading, is_share
 
-#: Metric → (heading, factor, digits); others as they are.
-HEADS = {
-    "bsld": ("mean bounded slowdown", 1.0, 2),
-    "slowdown": ("mean slowdown", 1.0, 2),
-    "wait": ("mean wait, h", 1 / 3600, 2),
-    "completion": ("mean completion, steps", 1.0, 2),
-    "turnaround": ("mean turnaround, h", 1 / 3600, 2),
-    "utilisation": ("utilisation, %", 100.0, 1),
-    "utilisation.burst_buffer": ("burst buffer, %", 100.0, 1),
-    "utilisation.power": ("power, %", 100.0, 1),
-    "idle.fitting": ("idle while a job fits, %", 100.0, 1),
-    "bsld.max": ("largest bounded slowdown", 1.0, 1),
-    "wait.max": ("longest wait, h", 1 / 3600, 1),
-}
 Document = Mapping[str, Any]
 #: Heading of what a study says beyond its first paragraph.
 DETAILS = "What else was found"
@@ -49,16 +36,6 @@ def interval(metric: str, of: Mapping[str, Any], sign: str = "") -> str:
         seeds = " to ".join(_number(metric, one, sign) for one in of.get("seeds", ()))
         return f"{mean} ({seeds and f'seeds {seeds}; '}no interval)"
     return f"{mean} [{low}, {high}]{mark_of(of['kind'])}"
-
-
-def heading(metric: str) -> str:
-    """Return what a metric is called, with its unit."""
-    return HEADS.get(metric, (metric, 1.0, 3))[0]
-
-
-def is_share(metric: str) -> bool:
-    """Tell whether a metric is a share: its differences are points, of which percentages say nothing."""
-    return heading(metric).endswith(", %")
 
 
 def _percent(metric: str, one: Document, digits: int) -> str:

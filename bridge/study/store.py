@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bridge.cache import AGENT
 from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.files import read_json, replacing
-from bridge.learn.folder import AGENT, RESUME
+from bridge.learn.folder import RESUME
 
 #: A claim whose holder has not been heard of for so long is void, seconds.
 VOID = 60.0

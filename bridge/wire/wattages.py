@@ -3,10 +3,16 @@
 import functools
 import math
 import re
-from typing import Literal, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from bridge.batsim.events import Resource
 
 #: What a power budget counts: watts above idle nodes, or all watts of jobs' nodes (idle ones count nothing).
 Accounting = Literal["above-idle", "jobs"]
+#: More power states than any host has.
+_MOST_STATES = 1_000_000
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -74,3 +80,23 @@ def parse_sleep_states(text: str, pstates: int) -> tuple[SleepState, ...]:
     if len(set(sleeping)) != len(sleeping) or moving & set(sleeping):
         raise ValueError(f"'{text}' uses one pstate both for sleeping and for something else")
     return tuple(found)
+
+
+def states(resource: "Resource") -> tuple[frozenset[int], frozenset[int]]:
+    """Return a host's computing and sleeping power states.
+
+    ``wattage_per_state`` says how many there are; ``sleep_pstates`` is "sleep:off:on, …", where off and on
+    are passed on the way and cannot be asked for. A host that declares nothing has the computing state 0.
+    """
+    declared = resource.properties
+    return _parse(declared.get("wattage_per_state", ""), declared.get("sleep_pstates", ""))
+
+
+@functools.lru_cache(maxsize=1024)  # hosts of a cluster share their texts
+def _parse(watts: str, sleep_states: str) -> tuple[frozenset[int], frozenset[int]]:
+    count = max(1, len([part for part in watts.split(",") if part.strip()]))
+    states: tuple[SleepState, ...] = ()
+    with suppress(ValueError):  # the platform has its own opinion of what is malformed
+        states = parse_sleep_states(sleep_states, _MOST_STATES)
+    sleeping = frozenset(state.sleep for state in states)
+    return frozenset(range(count)).difference(*states), sleeping

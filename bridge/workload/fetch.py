@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import bridge
 from bridge import files
 from bridge.errors import BridgeError
+from bridge.version import __version__
 from bridge.workload.catalogue import Log, cache_folder
 
 CHUNK = 1 << 16
@@ -66,7 +66,7 @@ def fetch(
 def _download(log: Log, part: Path, path: Path, progress: Progress) -> tuple[int, int]:
     """Complete the partial file; return the bytes that were there before, and all bytes."""
     start = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(log.url, headers={"User-Agent": f"hpc-bridge/{bridge.__version__}"})
+    request = urllib.request.Request(log.url, headers={"User-Agent": f"hpc-bridge/{__version__}"})
     if start:
         request.add_header("Range", f"bytes={start}-")
     try:

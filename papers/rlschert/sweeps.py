@@ -11,7 +11,8 @@ from bridge.report.plots import COLOURS
 from bridge.report.table import Table
 from bridge.study import report
 from bridge.study.findings import Findings
-from bridge.study.report import SHORT, heading
+from bridge.study.headings import heading
+from bridge.study.report import SHORT
 from bridge.study.windows import interval, judged
 from papers.pictures import legend, panels, saved
 

@@ -18,7 +18,8 @@ from bridge.batsim.power_states import PowerPlan
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.result import Outcome
 from bridge.batsim.ticks import TickDispatcher, TickSetup
-from bridge.dialects import codec, spoken, transcripts
+from bridge.dialects import codec, transcripts
+from bridge.dialects.spelling import spoken
 from bridge.pool.rules import by_rule
 from bridge.pool.settings import Settings
 from bridge.scheduler.protocol import Policy

@@ -7,7 +7,20 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from bridge.config import Count, Of, Positive, Share, build, merged, parse_toml, plain, read_toml, verify
+from bridge.config import (
+    Count,
+    Of,
+    Positive,
+    Share,
+    build,
+    command_line,
+    merged,
+    parse_toml,
+    plain,
+    read_toml,
+    spell,
+    verify,
+)
 from bridge.errors import BridgeError
 
 
@@ -192,3 +205,20 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_toml(tmp_path / "none.toml")
     (tmp_path / "e.toml").write_text("a = 1")
     assert read_toml(tmp_path / "e.toml") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (True, ["--x-y"]),
+        (False, ["--no-x-y"]),
+        (("a", "-b"), ["--x-y=a", "--x-y=-b"]),
+        (0.5, ["--x-y", "0.5"]),
+    ],
+)
+def test_an_option_with_its_value(value: Any, words: list[str]) -> None:
+    assert spell("--x-y", value) == words
+
+
+def test_a_command_line_is_as_a_shell_reads_it() -> None:
+    assert command_line("study run", "my file", "--seeds", "1") == "bridge study run 'my file' --seeds 1"

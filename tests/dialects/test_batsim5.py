@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.batsim import events as ev
-from bridge.dialects import spoken
 from bridge.dialects.batsim5 import AT_BEGIN, DYNAMIC, ON_SUBMISSION, Batsim5
+from bridge.dialects.spelling import spoken
 from bridge.errors import BridgeError
 from bridge.wire.hosts import parse
 from bridge.wire.times import MICRO

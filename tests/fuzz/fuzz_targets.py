@@ -44,8 +44,8 @@ from bridge.scheduler.order import compile_feature
 from bridge.scheduler.protocol import Policy, Protocol, protocol
 from bridge.simgrid import workload as simgrid
 from bridge.slurm import audit
+from bridge.study.reading import read_studies
 from bridge.study.record import unpack
-from bridge.study.spec import read_studies
 from bridge.study.store import Store
 from bridge.wire import hosts, zmtp
 from bridge.workload import formats, rules

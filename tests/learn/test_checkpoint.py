@@ -9,9 +9,10 @@ import pytest
 import torch
 from tiny_training import TINY
 
+from bridge.cache import AGENT, is_checkpoint
 from bridge.errors import BridgeError
 from bridge.learn.checkpoint import Origin, load, read_agent, read_tensors, write_agent, write_tensors
-from bridge.learn.folder import AGENT, WEIGHTS, is_checkpoint
+from bridge.learn.folder import WEIGHTS
 from bridge.learn.network import actor_of, critic_of
 
 ORIGIN = Origin(

@@ -16,7 +16,7 @@ pytest.importorskip("torch", reason="recipes need PyTorch")
 from bridge.pool.evaluate import jobs_of
 from bridge.study import cells
 from bridge.study.pool import digest_of
-from bridge.study.spec import read_studies
+from bridge.study.reading import read_studies
 from bridge.workload.mrsch import generate
 from bridge.workload.table import Workload
 from papers import logs, store, studies

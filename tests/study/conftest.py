@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from bridge.study.cells import Cell, cells_of
-from bridge.study.spec import Study, read_studies
+from bridge.study.reading import read_studies
+from bridge.study.spec import Study
 
 TINY = """\
 title = "Tiny"

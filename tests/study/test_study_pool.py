@@ -10,12 +10,14 @@ import pytest
 from bridge.errors import BridgeError
 from bridge.pool.evaluate import evaluate, jobs_of
 from bridge.pool.settings import Options
-from bridge.study.cells import Cell, carry_out, cells_of, settled
+from bridge.study.cells import Cell, cells_of, settled
 from bridge.study.findings import document_of
 from bridge.study.pool import linear
+from bridge.study.reading import read_studies
 from bridge.study.runner import Costs
-from bridge.study.spec import Study, read_studies
+from bridge.study.spec import Study
 from bridge.study.store import Store
+from bridge.study.work import carry_out
 
 POOL = """\
 title = "Pool"

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.study.cells import Cell, carry_out
+from bridge.study.cells import Cell
 from bridge.study.executor import Ray
 from bridge.study.runner import Run
 from bridge.study.store import Store
+from bridge.study.work import carry_out
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 ray = pytest.importorskip("ray", reason="Ray is not installed")

@@ -14,7 +14,7 @@ from bridge.errors import BridgeError
 from bridge.study import windows
 from bridge.study.cells import Cell, Logs, cells_of, log_of, sha256_of
 from bridge.study.executor import attempt
-from bridge.study.spec import read_studies
+from bridge.study.reading import read_studies
 from bridge.study.store import Store, damaged
 from bridge.workload.catalogue import read_log, resolve
 

@@ -13,12 +13,13 @@ from bridge.encode.encoder import Encoder
 from bridge.env.batch import View
 from bridge.errors import BridgeError
 from bridge.study import record
-from bridge.study.cells import carry_out, cells_of
+from bridge.study.cells import cells_of
 from bridge.study.findings import document_of
-from bridge.study.judging import Reject
+from bridge.study.fixed_rules import Reject
+from bridge.study.reading import read_studies
 from bridge.study.report import markdown
-from bridge.study.spec import read_studies
 from bridge.study.store import Store
+from bridge.study.work import carry_out
 
 TABLES = """\
 logs = ["small"]

@@ -16,11 +16,12 @@ import pytest
 from bridge.errors import BridgeError
 from bridge.learn.folder import PROGRESS, RESUME
 from bridge.learn.trainer import Progress, Trainer
-from bridge.study.cells import Cell, carry_out, cells_of, settled
+from bridge.study.cells import Cell, cells_of, settled
 from bridge.study.executor import Ended, Processes, attempt
 from bridge.study.runner import Run
 from bridge.study.spec import Study
 from bridge.study.store import VOID, Claim, Store
+from bridge.study.work import carry_out
 
 
 class Loop:

@@ -10,12 +10,13 @@ from cli_commands import fine, refused, typed
 
 from bridge.errors import BridgeError
 from bridge.study import report
-from bridge.study.cells import carry_out, cells_of
+from bridge.study.cells import cells_of
 from bridge.study.findings import Findings, document_of
 from bridge.study.picture import draw
-from bridge.study.spec import read_studies
+from bridge.study.reading import read_studies
 from bridge.study.store import Store
 from bridge.study.windows import Values, apart, interval, judged, spread
+from bridge.study.work import carry_out
 
 
 def values(of: object, length: int = 10, step: int = 10) -> Values:

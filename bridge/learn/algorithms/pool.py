@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from bridge.arrays import Floats, Ints
+from bridge.cache import is_checkpoint
 from bridge.errors import BridgeError
 from bridge.learn import advantages as general
 from bridge.learn.algorithms.ppo import surrogate
 from bridge.learn.checkpoint import PoolCheckpoint, load, prefixed, write_agent, write_weights
-from bridge.learn.folder import is_checkpoint
 from bridge.learn.learner import Assignment, Learner, Learnt, Losses, Mode, descend, tensors
 from bridge.learn.pool_network import ActorCritic, log_probabilities, network_of
 from bridge.learn.pool_rollout import Seen, collect, deciding, play, require_pool, teaching

@@ -9,7 +9,6 @@ from typing import Any
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
-import bridge
 from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.judge.agreement import Validation
@@ -22,6 +21,7 @@ from bridge.report.page.runs import metrics, named, over_time, schedule
 from bridge.report.page.worlds import validated
 from bridge.report.table import render
 from bridge.report.tables import TITLES, between, show
+from bridge.version import __version__
 
 __all__ = ["Material", "page", "read_inputs", "write_page"]
 
@@ -57,7 +57,7 @@ def page(material: Material, title: str = TITLE) -> str:
         sections=sections,
         charts=sheet.data(),
         scripts=scripts,
-        version=bridge.__version__,
+        version=__version__,
     )
 
 

@@ -1,0 +1,34 @@
+"""Fixed rules, which learning must beat: they answer decisions without having learnt."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from bridge.arrays import Ints
+from bridge.encode.encoder import Encoder
+from bridge.env.batch import View
+
+
+class Rule(Protocol):
+    """What a fixed rule is: what it sees, and its answers."""
+
+    def encoder(self) -> Encoder:
+        """Return what the rule sees, of the decision that it answers."""
+
+    def __call__(self, view: View) -> Ints:
+        """Return an answer for each decision."""
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A rule for INSPECT: a pick is rejected where any of the expressions (of features) is above 0."""
+
+    expressions: tuple[str, ...]
+
+    def encoder(self) -> Encoder:
+        return Encoder("inspect", {str(k): text for k, text in enumerate(self.expressions)})
+
+    def __call__(self, view: View) -> Ints:
+        """Return 1 (reject) or 0 (accept) for each inspected job."""
+        return np.asarray((view.rows > 0).any(1), np.int64)

@@ -1,0 +1,26 @@
+"""What metrics are called on a study's page, and in which unit they stand there."""
+
+#: Metric → (heading, factor, digits); others as they are.
+HEADS = {
+    "bsld": ("mean bounded slowdown", 1.0, 2),
+    "slowdown": ("mean slowdown", 1.0, 2),
+    "wait": ("mean wait, h", 1 / 3600, 2),
+    "completion": ("mean completion, steps", 1.0, 2),
+    "turnaround": ("mean turnaround, h", 1 / 3600, 2),
+    "utilisation": ("utilisation, %", 100.0, 1),
+    "utilisation.burst_buffer": ("burst buffer, %", 100.0, 1),
+    "utilisation.power": ("power, %", 100.0, 1),
+    "idle.fitting": ("idle while a job fits, %", 100.0, 1),
+    "bsld.max": ("largest bounded slowdown", 1.0, 1),
+    "wait.max": ("longest wait, h", 1 / 3600, 1),
+}
+
+
+def heading(metric: str) -> str:
+    """Return what a metric is called, with its unit."""
+    return HEADS.get(metric, (metric, 1.0, 3))[0]
+
+
+def is_share(metric: str) -> bool:
+    """Tell whether a metric is a share: its differences are points, of which percentages say nothing."""
+    return heading(metric).endswith(", %")

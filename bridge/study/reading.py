@@ -1,0 +1,54 @@
+"""Studies from their file: one, or its tables, read, changed for a trial, and checked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bridge.config import build, read_toml
+from bridge.errors import BridgeError
+from bridge.study.check import check, twice
+from bridge.study.spec import Study
+
+
+def _with_rows(table: dict[str, Any], tables: Sequence[Mapping[str, Any]], where: str) -> dict[str, Any]:
+    """Return a table with the rows of that which its ``rows`` names."""
+    name = table.get("rows")
+    if not isinstance(name, str):
+        return table
+    there = {one.get("name"): one.get("rows") for one in tables}
+    rows = there.get(name)
+    if not isinstance(rows, list):
+        known = ", ".join(str(key) for key, value in there.items() if isinstance(value, list))
+        raise BridgeError(f"rows = {name!r} is no table with rows", where=where, remedy=f"Tables: {known}.")
+    own = [{key: value for key, value in row.items() if key != "published"} for row in rows]
+    return {**table, "rows": own}
+
+
+def read_studies(
+    path: Path, *, seeds: int | None = None, epochs: int | None = None, sequences: int | None = None
+) -> tuple[Study, ...]:
+    """Return the studies of a file: one, or its ``[[tables]]``, for which it says what they have in common.
+
+    A table whose ``rows`` is the name of one above has that one's rows, without what is published of them.
+    `seeds`, `epochs`, `sequences`: in place of the file's, for a trial. BridgeError: no study can be carried
+    out.
+    """
+    common = dict(read_toml(path))
+    tables = common.pop("tables", None) or [{}]
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+        raise BridgeError("tables is no list of tables", where=str(path), remedy="Write [[tables]].")
+    studies: list[Study] = []
+    for table in tables:
+        study = build(Study, _with_rows({**common, **table}, tables, str(path)), str(path))
+        if seeds is not None:
+            study = replace(study, seeds=seeds, rows=tuple(replace(row, seeds=None) for row in study.rows))
+        if epochs is not None:
+            study = replace(study, epochs=epochs, longest=())
+        if sequences is not None:
+            study = replace(study, tests=tuple(replace(test, sequences=sequences) for test in study.tests))
+        check(study, str(path))
+        studies.append(study)
+    if (name := twice([one.name for one in studies])) is not None:
+        raise BridgeError(f"two tables are called {name!r}", where=str(path), remedy="Rename one.")
+    return tuple(studies)
