@@ -126,7 +126,7 @@ def train(
     """
     from bridge.learn import checkpoint
     from bridge.learn.registry import find_recipe
-    from bridge.learn.training import begun, recipe_for
+    from bridge.schedulers.train import begun, recipe_for
 
     more = ("setting", "seed", "epochs", "algorithm", "malformed", "device", "threads", "teacher")
     _known("train", options, (Setup, Settings), more)

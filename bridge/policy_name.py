@@ -21,8 +21,7 @@ from bridge.cache import shipped_agents
 from bridge.errors import BridgeError
 from bridge.files import is_there
 from bridge.plugins import Typed
-from bridge.pool.settings import KILLS, NAMES
-from bridge.scheduler.names import BACKFILLS, ORDERS
+from bridge.scheduler.names import BACKFILLS, KILLS, NAMES, ORDERS
 from bridge.wire.jsontext import shortened
 
 #: Words that are an expression of an order by themselves.

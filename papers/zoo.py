@@ -15,7 +15,7 @@ from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.learn import checkpoint
 from bridge.learn.folder import AGENT, PROGRESS, WEIGHTS, is_of_pool
-from bridge.learn.recipe import PoolRecipe
+from bridge.pool.recipe import PoolRecipe
 from bridge.study.findings import document_of
 from bridge.study.report import heading, interval
 from bridge.study.store import Store

@@ -80,8 +80,8 @@ def show(
       bridge policies show sem --setting theta --json
       bridge policies show rlschert --setting kill
     """
-    from bridge.learn.recipe import PoolRecipe
     from bridge.learn.registry import find_policy, recipe_in
+    from bridge.pool.recipe import PoolRecipe
 
     if as_json and as_toml:
         raise click.UsageError("--json and --toml exclude each other.")

@@ -112,7 +112,7 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
     """
     from bridge.learn.algorithms.pool import TEACHER
     from bridge.learn.checkpoint import load, read_agent
-    from bridge.learn.training import begun, recipe_for
+    from bridge.schedulers.train import begun, recipe_for
 
     given, asked = typed(ctx), Training(**typed(ctx, Training))
     if asked.algorithm is not None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -181,3 +182,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
     if "nodes" not in capacity:
         raise BridgeError("the run does not tell the machine's nodes", where=str(path), remedy=AGAIN)
     return document
+
+
+def place_of(out: Path, policy: str) -> Path:
+    """Return the folder of a policy's runs among those of all."""
+    return out / re.sub(r"[^\w.+-]+", "_", policy)

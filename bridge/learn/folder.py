@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from bridge.config import Natural, Of
 from bridge.errors import BridgeError
 from bridge.files import is_there
-from bridge.pool.settings import ALIASES
+from bridge.scheduler.names import ALIASES
 from bridge.wire import jsontext
 
 AGENT, WEIGHTS = "agent.json", "weights.safetensors"

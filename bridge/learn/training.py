@@ -7,24 +7,17 @@ from typing import Any
 
 import torch
 
-from bridge.config import merged, read_toml, verify
-from bridge.config.fields import fields_of
+from bridge.config import verify
 from bridge.env.source import constants_of
 from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
 from bridge.learn import algorithms
 from bridge.learn.checkpoint import Agent, load, read_agent, write_agent
-from bridge.learn.folder import RESUME, SEED, WORKLOADS, Origin, is_checkpoint, versions
+from bridge.learn.folder import RESUME, Origin, is_checkpoint, versions
 from bridge.learn.learner import Assignment
-from bridge.learn.recipe import AnyRecipe, PoolRecipe, R, Recipe, from_dict
-from bridge.learn.registry import find_recipe
+from bridge.learn.recipe import AnyRecipe, R, Recipe
 from bridge.learn.trainer import Progress, Trainer, written
-from bridge.pool.settings import Settings
-from bridge.schedulers import Request, Scheduler
-from bridge.watch import NOBODY, Watch
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
-from bridge.workload.rules import PRESETS
 
 
 @dataclass(frozen=True)
@@ -48,7 +41,7 @@ class Material:
     @classmethod
     def of(cls, recipe: AnyRecipe, log: Any, sha256: str) -> "Material":
         """Return what an agent learns on: a workload, or jobs of the time-stepped pool, of this digest."""
-        if isinstance(recipe, PoolRecipe):
+        if not isinstance(recipe, Recipe):
             return cls(recipe, log, sha256)
         jobs = recipe.setup.select(log)
         resources = jobs.resources if len(jobs.resources) > 1 else ()
@@ -73,69 +66,10 @@ class Material:
         return made
 
 
-def recipe_for(policy: str, options: Mapping[str, Any], before: AnyRecipe | None = None) -> AnyRecipe:
-    """Return what is to be trained: a policy's setting or what was trained before, and what replaces values.
-
-    `policy`: its name, or ``module:ATTR``; empty = as `before` in this folder. `options`: those of `bridge
-    train`, by name: ``setting``, ``config``, ``epochs``, ``algorithm``, and fields of the scheduler's
-    settings.
-    """
-    setting, config = options.get("setting", ""), options.get("config")
-    if before is not None and not (policy or setting or config):
-        recipe = before
-    else:
-        same = before is not None and policy in ("", before.name)
-        name = policy or (before.name if before else "")
-        recipe = find_recipe(name, setting or (before.setting if before and same else ""))
-    if config is not None:
-        recipe = from_dict(read_toml(config), str(config), recipe)
-    part, rules = ("pool", fields_of(Settings)) if recipe.scheduler == "pool" else ("setup", fields_of(Setup))
-    changes: dict[str, Any] = {part: {name: options[name] for name in rules if name in options}}
-    if "epochs" in options:
-        changes["training"] = {"epochs": options["epochs"]}
-    if "algorithm" in options:
-        changes["algorithm"] = options["algorithm"]
-    if isinstance(recipe, Recipe) and changes[part].get("protocol", recipe.protocol) != recipe.protocol:
-        fits = changes[part]["protocol"] == "schedgym" and recipe.name in PRESETS
-        changes = merged({part: {"preset": recipe.name if fits else ""}}, changes)
-    return from_dict(changes, "the options", recipe)
-
-
 def use_threads(threads: int | None, before: Origin | None = None) -> None:
     """Let networks compute with so many threads; else as many as the training began with, 1 for a new one."""
     began = before.versions.get("threads", "") if before else ""
     torch.set_num_threads(threads or (int(began) if began.isdecimal() else 1))
-
-
-def begun(
-    scheduler: Scheduler,
-    recipe: AnyRecipe,
-    workload: str,
-    folder: Path,
-    options: Mapping[str, Any],
-    *,
-    command: str = "",
-    watch: Watch = NOBODY,
-) -> Trainer:
-    """Return a training as `bridge train` says, from where the one in the folder was, if there is one.
-
-    `recipe`: see `recipe_for`; `workload`: what is learnt on, empty = as before, or the scheduler's own;
-    `options`: of `bridge train`, by name (``seed``, ``device``, ``threads``, ``teacher``, …); `command`
-    repeats it. Errors as `opened`.
-    """
-    before = read_agent(folder)[1] if is_checkpoint(folder) else None
-    use_threads(options.get("threads"), before)
-    name = workload or (before.workload if before else WORKLOADS[scheduler.name])
-    made = scheduler.material(recipe, Request((), name, options), before.sha256 if before else "")
-    seed = options.get("seed", before.seed if before else SEED)
-    device, teacher = options.get("device", "cpu"), options.get("teacher")
-    origin = made.origin(name, seed, device=device, command=command)
-    if before is None:
-        watch.dropped(made.tally)
-    watch.compiling()
-    learns_from = None if teacher is None else Path(teacher)
-    given = Assignment(made.recipe, made.jobs, origin, folder, device, learns_from)
-    return opened(given, say=watch.say)
 
 
 def opened(given: Assignment[Any], *, say: Callable[[str], None] = lambda _: None) -> Trainer:

@@ -6,7 +6,6 @@ machines of their own. Around them everybody goes through `Scheduler`: `bridge.s
 """
 
 import importlib
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from bridge.config import build
 from bridge.config.fields import fields_of
 from bridge.learn.folder import is_checkpoint, is_of_pool
 from bridge.policy_name import PolicyName
-from bridge.pool.settings import ALIASES
+from bridge.scheduler.names import ALIASES
 from bridge.watch import Watch
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from bridge.learn.training import Material
 
 T = TypeVar("T")
+#: Scheduler -> the module of its entry.
+_ENTRIES = {"event": "bridge.schedulers.event", "pool": "bridge.schedulers.pool"}
 
 
 @dataclass(frozen=True)
@@ -117,15 +118,10 @@ class Scheduler(Protocol):
         """
 
 
-def place_of(out: Path, policy: str) -> Path:
-    """Return the folder of a policy's runs among those of all."""
-    return out / re.sub(r"[^\w.+-]+", "_", policy)
-
-
 def scheduler(name: str) -> Scheduler:
     """Return a scheduler by name or alias."""
     name = ALIASES.get(name, name)
-    return cast(Scheduler, importlib.import_module(f"bridge.schedulers.{name}").SCHEDULER)
+    return cast(Scheduler, importlib.import_module(_ENTRIES[name]).SCHEDULER)
 
 
 def scheduler_for(request: Request) -> Scheduler:

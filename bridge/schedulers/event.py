@@ -24,14 +24,14 @@ from bridge.fast.episode import Prepared
 from bridge.fast.setup import Setup
 from bridge.judge import agreement
 from bridge.judge.compare import trained_on_them
-from bridge.judge.run import write_run
+from bridge.judge.run import place_of, write_run
 from bridge.judge.sequences import SAMPLERS, Play, judge, sample, values_of
 from bridge.learn.folder import is_checkpoint, is_of_pool
 from bridge.platform.capacities import capacities
 from bridge.platform.read import read_platform
 from bridge.policy_name import combined, is_own, parse_policy, refuse_twice
 from bridge.scheduler.protocol import Policy
-from bridge.schedulers import Outcome, Request, StoppedError, place_of, tables
+from bridge.schedulers import Outcome, Request, StoppedError, tables
 from bridge.watch import Watch
 from bridge.workload.catalogue import read_log
 from bridge.workload.select import Jobs

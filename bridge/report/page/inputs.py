@@ -12,9 +12,8 @@ from bridge import files
 from bridge.errors import BridgeError
 from bridge.judge.agreement import Validation, read_validation
 from bridge.judge.compare import names_of
-from bridge.judge.run import Run, read_run
+from bridge.judge.run import Run, place_of, read_run
 from bridge.report.page.evaluation import Bounds, Evaluation, bounds_of, holds, parse
-from bridge.schedulers import place_of
 
 ACCEPTED = (
     "A report takes run folders (`bridge replay … --out DIR`, `bridge run … --out DIR`), validations "
