@@ -32,10 +32,11 @@ from bridge.pool.machine import ASKING, answer  # noqa: E402
 from bridge.pool.picture import most_corners, pack, paint, scratch  # noqa: E402
 from bridge.pool.pools import Pools  # noqa: E402
 from bridge.pool.rules import choose_all  # noqa: E402
-from bridge.pool.settings import SAF, Settings  # noqa: E402
+from bridge.pool.settings import Settings  # noqa: E402
 from bridge.pool.state import State  # noqa: E402
 from bridge.pool.world import World, advance, draw  # noqa: E402
 from bridge.report.table import Table  # noqa: E402
+from bridge.scheduler.names import SAF  # noqa: E402
 
 ROUNDS = 3
 #: Answers: (pools, actions to be written).

@@ -8,7 +8,8 @@ as `Typed`, and nothing else is ever imported.
 
 import importlib
 import sys
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,22 @@ def load_reference(reference: str, option: str = "--policy") -> Any:
         what = f"cannot be loaded: {type(error).__name__}: {error}"
         remedy = "It is written module:ATTR, as in `from module import ATTR`."
         raise BridgeError(what, where=reference, remedy=remedy) from error
+    return found
+
+
+def moved(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a module some of whose names lie elsewhere now; it warns.
+
+    `names`: name -> its module.
+    """
+
+    def found(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        what = f"{module}.{name} is now {names[name]}.{name}"
+        warnings.warn(what, DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(names[name]), name)
+
     return found
 
 

@@ -21,8 +21,7 @@ from bridge.cache import is_checkpoint, shipped_agents
 from bridge.errors import BridgeError
 from bridge.files import is_there
 from bridge.plugins import Typed
-from bridge.pool.settings import KILLS, NAMES
-from bridge.scheduler.names import BACKFILLS, ORDERS
+from bridge.scheduler.names import BACKFILLS, KILLS, NAMES, ORDERS
 from bridge.scheduler.protocol import Policy
 from bridge.wire.jsontext import shortened
 

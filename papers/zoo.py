@@ -16,7 +16,7 @@ from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.learn import checkpoint
 from bridge.learn.folder import PROGRESS, WEIGHTS, is_of_pool
-from bridge.learn.recipe import PoolRecipe
+from bridge.pool.recipe import PoolRecipe
 from bridge.study.findings import document_of
 from bridge.study.headings import heading
 from bridge.study.report import interval

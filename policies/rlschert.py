@@ -15,7 +15,8 @@ Ours draw new sequences in every epoch, learn what SAF does first, and have a cr
 to come (`bridge.pool.world.outlook`), which takes away most of the noise.
 """
 
-from bridge.learn.recipe import AGENT_TEACHER, PictureNetwork, PoolRecipe, PoolTraining, settings
+from bridge.learn.recipe import AGENT_TEACHER, settings
+from bridge.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
 
 _SOURCE = "Wang, Zhang, Qu, Shen, Liu & Li, Applied Sciences 2021 (RLSchert)"
 

@@ -6,9 +6,10 @@ import numpy as np
 
 from bridge.pool.jobset import JobSet
 from bridge.pool.pools import Pools
-from bridge.pool.settings import Kill, Settings
+from bridge.pool.settings import Settings
 from bridge.pool.state import State
 from bridge.pool.world import Sequences, World, allocate, load
+from bridge.scheduler.names import Kill
 
 #: Units, length, believed length and series of beliefs of jobs.
 Rows = list[tuple[int, int, int, list[int]]]

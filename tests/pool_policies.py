@@ -11,13 +11,14 @@ from bridge.learn.checkpoint import Origin, write_agent, write_tensors
 from bridge.learn.folder import WEIGHTS
 from bridge.learn.pool_network import ActorCritic, network_of
 from bridge.learn.pool_rollout import deciding, play
-from bridge.learn.recipe import PictureNetwork, PoolRecipe, PoolTraining
 from bridge.pool.pools import Pools
+from bridge.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
 from bridge.pool.rules import Answer, by_rule
 from bridge.pool.schedule import Schedule
-from bridge.pool.settings import Kill, Settings
+from bridge.pool.settings import Settings
 from bridge.pool.synthetic import synthetic
 from bridge.pool.world import Sequences, draw
+from bridge.scheduler.names import Kill
 
 #: A pool in which jobs wait, book ahead and get killed.
 POOL = Settings(units=12, slots=3, kill_slots=3, horizon=120, last_step=2000)

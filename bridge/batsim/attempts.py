@@ -16,9 +16,8 @@ from typing import Any
 from bridge.batsim import events as ev
 from bridge.batsim.jobs import Job
 from bridge.batsim.profiles import JobProfiles
+from bridge.batsim.referee import AGAIN
 
-#: Stands in the names of attempts that are in the workload of the job itself; no job of a log is called so.
-AGAIN = "~again~"
 #: Batsim's option without which a profile is gone with the last job that uses it.
 REUSE = "--enable-profile-reuse"
 #: States of an attempt between waiting and running, or running and over.

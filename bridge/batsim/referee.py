@@ -10,13 +10,14 @@ from typing import Any
 
 from bridge.batsim import events as ev
 from bridge.batsim import profiles
-from bridge.batsim.attempts import AGAIN
 from bridge.dialects.spelling import is_json
 from bridge.errors import BridgeError
 from bridge.wire import times
 from bridge.wire.hosts import Hosts, is_normal, mask, of_mask
 from bridge.wire.wattages import states
 
+#: Stands in the names of attempts that are in the workload of the job itself; no job of a log is called so.
+AGAIN = "~again~"
 _NO_JSON = "it cannot be written as JSON"
 _NO_ENERGY = "energy is not known to be simulated (-E)"
 WAITING, RUNNING, IN_SUBMISSION = "waiting", "running", "in submission"

@@ -18,7 +18,8 @@ from bridge.errors import BridgeError
 from bridge.pool.jobset import MOST_UNITS, STEP_SECONDS
 from bridge.pool.pools import Arrival, Live
 from bridge.pool.rules import Answer
-from bridge.pool.settings import Kill, Settings
+from bridge.pool.settings import Settings
+from bridge.scheduler.names import Kill
 from bridge.wire.times import MICRO
 
 #: Length of a step, and how long behind its beginning its tick comes, microseconds.

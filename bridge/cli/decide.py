@@ -12,7 +12,7 @@ from bridge.experiment.spec import Detailed, Experiment
 from bridge.fast.setup import Setup
 from bridge.interrupts import hold_interrupts, interrupts_once
 from bridge.policy_name import parse_policy
-from bridge.pool.settings import KILLS
+from bridge.scheduler.names import KILLS
 from bridge.schedulers import Request
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from bridge.experiment.spec import Experiment, Sampling
 from bridge.fast.setup import Setup
 from bridge.interrupts import interrupts_once
 from bridge.policy_name import PolicyName, parse_policy
-from bridge.pool.settings import KILLS, Settings
+from bridge.pool.settings import Settings
+from bridge.scheduler.names import KILLS
 from bridge.schedulers import Request, StoppedError
 
 KILL = "Short for --policy HEURISTIC+rule: who kills mispredicted jobs."

@@ -17,7 +17,8 @@ from bridge.fast.setup import Setup
 from bridge.files import is_there
 from bridge.plugins import Typed
 from bridge.policy_name import parse_policy, typed_policy
-from bridge.pool.settings import ALIASES, Options, Settings
+from bridge.pool.settings import Options, Settings
+from bridge.scheduler.names import ALIASES
 from bridge.schedulers import Request, Scheduler
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -80,7 +80,8 @@ def show(
       bridge policies show sem --setting theta --json
       bridge policies show rlschert --setting kill
     """
-    from bridge.learn.recipe import PoolRecipe
+    from bridge.learn.folder import SCHEDULERS
+    from bridge.learn.recipe import Recipe
     from bridge.learn.registry import find_policy, recipe_in
 
     if as_json and as_toml:
@@ -94,10 +95,10 @@ def show(
         kept = {k: v for k, v in own if k not in ("name", "setting", "source", "summary")}
         click.echo(tomli_w.dumps(kept), nl=False)
         return
-    if isinstance(recipe, PoolRecipe):
-        shared.refuse_options({"resources"} & typed(ctx).keys(), "the time-stepped pool")
-    else:
+    if isinstance(recipe, Recipe):
         recipe = recipe.for_resources(resources)
+    else:
+        shared.refuse_options({"resources"} & typed(ctx).keys(), SCHEDULERS[recipe.scheduler])
 
     from bridge.schedulers import described
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Generic, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -22,12 +22,12 @@ from bridge.config import build, plain
 from bridge.encode.encoder import Compiled
 from bridge.errors import BridgeError
 from bridge.files import replacing
-from bridge.learn import pool_network
-from bridge.learn.folder import FORMAT, SCHEDULERS, WEIGHTS, is_of_pool, read_document, scheduler_of
+from bridge.learn.folder import FORMAT, SCHEDULERS, WEIGHTS, read_document, scheduler_of
 from bridge.learn.folder import Origin as Origin
+from bridge.learn.kinds import kind_of
 from bridge.learn.learner import Mode
-from bridge.learn.network import actor_of
-from bridge.learn.recipe import AnyRecipe, PoolRecipe, R, Recipe, from_dict
+from bridge.learn.recipe import AnyRecipe, R, Recipe, from_dict
+from bridge.plugins import moved
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +56,14 @@ class Agent(Generic[R]):
         return self.recipe.encoder.compile(self.origin.constants)
 
 
-#: Agents of the event-driven scheduler, and of the time-stepped pool.
+#: Agents of the event-driven scheduler.
 Checkpoint = Agent[Recipe]
-PoolCheckpoint = Agent[PoolRecipe]
 
 
 def write_agent(folder: Path, recipe: AnyRecipe, origin: Origin) -> None:
     """Write agent.json, whole or not at all."""
     head: dict[str, Any] = {"format": FORMAT}
-    if isinstance(recipe, PoolRecipe):
+    if recipe.scheduler != Recipe.scheduler:
         head["scheduler"] = recipe.scheduler
     head |= {"name": recipe.name, "setting": recipe.setting, "decision": recipe.decision}
     if isinstance(recipe, Recipe):
@@ -83,7 +82,7 @@ def read_agent(folder: Path, kind: type[AnyRecipe] | None = None) -> tuple[Any, 
         whose = SCHEDULERS.get(scheduler, f"another scheduler, {_short(scheduler)}")
         what = f"is an agent of {whose}, not of {SCHEDULERS.get(wanted, 'one that is known')}"
         raise BridgeError(what, where=str(folder), remedy="Name it among agents of its own scheduler.")
-    made: Any = kind or (PoolRecipe if scheduler == "pool" else Recipe)
+    made: Any = kind or kind_of(scheduler).recipe
     own = {one.name: document[one.name] for one in fields(Origin) if one.name in document}
     origin = build(Origin, own, str(path))
     if not isinstance(document.get("recipe"), dict):
@@ -202,11 +201,15 @@ def load(folder: str | Path, kind: Any = Recipe) -> Agent[Any]:
 
 def load_any(folder: str | Path) -> Agent[Any]:
     """Read a trained agent of whatever scheduler it is; raises as `load`."""
-    return load(folder, PoolRecipe) if is_of_pool(folder) else load(folder)
+    scheduler = scheduler_of(folder)
+    kind: Any = kind_of(scheduler).recipe if scheduler in SCHEDULERS else Recipe
+    return load(folder, kind)
 
 
 def network_of(recipe: AnyRecipe) -> nn.Module:
     """Return a fresh network that answers."""
-    if isinstance(recipe, PoolRecipe):
-        return pool_network.network_of(recipe)
-    return actor_of(recipe)
+    return kind_of(recipe.scheduler).network(recipe)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = moved(__name__, {"PoolCheckpoint": "bridge.learn.pool_network"})

@@ -14,7 +14,7 @@ from bridge.cache import AGENT
 from bridge.config import Natural, Of
 from bridge.errors import BridgeError
 from bridge.files import is_there
-from bridge.pool.settings import ALIASES
+from bridge.scheduler.names import ALIASES
 from bridge.wire import jsontext
 
 WEIGHTS = "weights.safetensors"

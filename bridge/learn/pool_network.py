@@ -7,11 +7,15 @@ from torch import Tensor, nn
 
 from bridge.arrays import Flags, Floats32, Ints
 from bridge.errors import BridgeError
+from bridge.learn.checkpoint import Agent
 from bridge.learn.network import Stack, bounded, perceptron
-from bridge.learn.recipe import PictureNetwork, PoolRecipe
 from bridge.pool.picture import View, integrate, integrate_back, shape, times
+from bridge.pool.recipe import PictureNetwork, PoolRecipe
 from bridge.pool.settings import Settings
 from bridge.pool.world import NUMBERS
+
+#: Agents of the time-stepped pool.
+PoolCheckpoint = Agent[PoolRecipe]
 
 
 def _integrated(matrix: Tensor, settings: Settings) -> Tensor:

@@ -9,15 +9,14 @@ from torch import nn
 
 from bridge.arrays import Flags, Floats, Floats32, Ints
 from bridge.errors import BridgeError
-from bridge.learn.checkpoint import PoolCheckpoint
 from bridge.learn.learner import Mode
-from bridge.learn.pool_network import ActorCritic, log_probabilities
-from bridge.learn.recipe import PoolRecipe
+from bridge.learn.pool_network import ActorCritic, PoolCheckpoint, log_probabilities
 from bridge.learn.rollout import TIE, decided, uniform
 from bridge.pool.evaluate import Evaluation, judged, prepare
 from bridge.pool.jobset import JobSet
 from bridge.pool.picture import View
 from bridge.pool.pools import Pools
+from bridge.pool.recipe import PoolRecipe
 from bridge.pool.rules import Answer, Asking, kill, suspects
 from bridge.pool.settings import Options, Settings
 from bridge.pool.world import Sequences

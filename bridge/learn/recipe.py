@@ -1,12 +1,12 @@
 """Recipes: everything that makes an agent, as one typed object of plain data; policies are named recipes.
 
-A recipe is written to every checkpoint, so a checkpoint is text and tensors and never code. There are two
-kinds, for the event-driven scheduler (`Recipe`) and for the time-stepped pool (`PoolRecipe`).
+A recipe is written to every checkpoint, so a checkpoint is text and tensors and never code. Here is the kind
+for the event-driven scheduler (`Recipe`); other schedulers bring one of their own (`bridge.learn.kinds`).
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, overload
 
 from bridge.config import Count, Natural, Of, Positive, Share, Unsigned, build, plain, verify
 from bridge.encode.encoder import EACH, Decision, Encoder
@@ -15,8 +15,7 @@ from bridge.env.reward import Reward as Reward
 from bridge.env.task import Decided, Guard
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
-from bridge.pool.picture import shape
-from bridge.pool.settings import NAMES, Kill, Settings
+from bridge.plugins import moved
 
 #: How an agent decides once it has learnt: ``greedy`` takes the best answer; ``sample`` draws from its
 #: probabilities as SchedInspector's public code does, but reproducibly (`bridge.learn.rollout.deciding`);
@@ -29,10 +28,16 @@ _DEEPEST = 64
 Below1 = Annotated[float, Of(least=0, below=1)]
 #: A training whose best epoch lies behind this share of its epochs may not have ended.
 LATE = 0.8
-#: `PoolTraining.teacher` that is another agent, not a heuristic.
+#: A training's teacher that is another agent, not a heuristic.
 AGENT_TEACHER = "agent"
 #: What a recipe may not be: whether it is, the field, its value, the remedy.
 Rule = tuple[bool, str, object, str]
+
+
+def too_deep(name: str, *layers: Layers) -> Rule:
+    """Return that no part of a network has too many layers."""
+    deep = max(map(len, layers))
+    return deep > _DEEPEST, name, f"of {deep:,} layers", f"At most {_DEEPEST}."
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,36 @@ class Named:
     setting: str
     source: str
     summary: str
+
+    #: Whose decisions it takes, and the field that holds this scheduler's settings.
+    scheduler: ClassVar[str] = ""
+    part: ClassVar[str] = ""
+
+    if TYPE_CHECKING:  # fields here, constants there
+
+        @property
+        def training(self) -> Epochs:
+            """How it is trained."""
+
+        @property
+        def deploy(self) -> Deploy:
+            """How it decides once it has learnt."""
+
+        @property
+        def algorithm(self) -> str:
+            """Who teaches it (`bridge.learn.algorithms`)."""
+
+        @property
+        def protocol(self) -> str:
+            """The exact rules under which it learns."""
+
+        @property
+        def decision(self) -> str:
+            """What the agent decides."""
+
+        @property
+        def metric(self) -> str:
+            """What progress and validation measure."""
 
     def variant(self, setting: str, summary: str, **changes: Any) -> Self:
         """Return another setting; a dictionary replaces single values of a field, such as ``training``."""
@@ -304,8 +339,8 @@ class Recipe(Named, Decided):
     evolution: Evolution = field(default_factory=Evolution)
     options: Mapping[str, bool | int | float | str] = field(default_factory=dict)
 
-    #: Whose decisions it takes.
     scheduler: ClassVar[str] = "event"
+    part: ClassVar[str] = "setup"
 
     @property
     def decision(self) -> Decision:
@@ -350,8 +385,7 @@ class Recipe(Named, Decided):
         for name, network in (("actor", self.actor), ("critic", self.critic)):
             bare = network.kind == "pooled" and not network.hidden
             yield bare, f"{name}.hidden", "empty", "What is pooled is a layer's output."
-            deep = max(map(len, (network.hidden, network.head, network.aside)))
-            yield deep > _DEEPEST, name, f"of {deep:,} layers", f"At most {_DEEPEST}."
+            yield too_deep(name, network.hidden, network.head, network.aside)
 
     def _rules_of_algorithm(self) -> Iterator[Rule]:
         training, prediction, reward = self.training, self.prediction, self.gradient.reward
@@ -382,142 +416,9 @@ class Recipe(Named, Decided):
         return replace(self, encoder=self.encoder.for_resources(resources))
 
 
-@dataclass(frozen=True)
-class PictureNetwork:
-    """A network with two heads over a picture: scores of actions, and a value.
-
-    Attributes:
-        kind: ``mlp``, or ``cnn``: convolutions before the hidden layers.
-        hidden: widths of the hidden layers, ReLU behind each.
-        channels, kernels, strides: of the convolutions (``cnn``), ReLU behind each.
-    """
-
-    kind: Literal["mlp", "cnn"] = "mlp"
-    hidden: Layers = (64, 64)
-    channels: Layers = ()
-    kernels: Layers = ()
-    strides: Layers = ()
-
-
-@dataclass(frozen=True)
-class PoolTraining(Epochs):
-    """How it is trained: imitation of a teacher, then parallel PPO.
-
-    Attributes:
-        sequences: E, episodes an epoch, side by side.
-        rate, steps: of the sequences, see `bridge.pool.world.draw`.
-        draw_seed: of the training set.
-        fresh: every epoch draws new sequences; else the training set is played again and again.
-        valid_seed, valid_sequences: of validation.
-        algorithm: ``ppo``, or ``pg``, the plain policy gradient with a baseline.
-        discount: ``decision``: gamma is applied from each decision to the next, as in the paper; ``step``:
-            only where time moves.
-        critic: ``head``: the value comes from the network's second head, as in the paper; ``outlook``: from a
-            small network of its own, which knows the whole pool and the arrivals to come
-            (`bridge.pool.world.outlook`), and is not needed any more once the agent has learnt.
-        value: weight of the value's squared error.
-        teacher: a heuristic, ``agent`` (another agent, given to the training) or empty. Where the agent
-            kills, the teacher does by the paper's rule first.
-        inherit: the network begins with those weights of the agent that teaches; if that one does not kill,
-            kills begin as probable as waiting.
-        lessons: epochs at the beginning in which the teacher acts and the network learns its answers.
-        imitation: weight of the teacher's answer in the loss behind the lessons; it falls linearly to 0.
-        imitated: the part of the epochs behind the lessons in which it does.
-    """
-
-    epochs: Count = 300
-    validate_every: Count = 5
-    learning_rate: Positive = 1e-4
-    critic_rate: Positive = 1.0
-    gamma: Share = 0.99
-    lam: Share = 0.95
-    entropy: Unsigned = 0.02
-    iterations: Count = 5
-    minibatch: Count = 128
-    sequences: Count = 16
-    rate: Positive = 0.7
-    steps: Count = 200
-    draw_seed: int = 42
-    fresh: bool = False
-    valid_seed: int = 42
-    valid_sequences: Count = 16
-    algorithm: Literal["ppo", "pg"] = "ppo"
-    discount: Literal["decision", "step"] = "decision"
-    critic: Literal["head", "outlook"] = "head"
-    value: Unsigned = 0.25
-    teacher: str = ""
-    inherit: bool = False
-    lessons: Natural = 0
-    imitation: Unsigned = 0.0
-    imitated: Share = 0.5
-
-
-@dataclass(frozen=True)
-class PoolRecipe(Named):
-    """An agent of the time-stepped pool before it has learnt anything.
-
-    Attributes:
-        pool: what it decides on, and the objective.
-        kill: ``none``, ``rule`` (the paper's rule, before every decision), ``learned`` (the agent kills).
-        estimator: beliefs, see `bridge.pool.jobset.believing`; ``submit`` is DeepRM's view.
-        mask: empty slots cannot be chosen. Without it choosing one is a way of waiting, as in the paper.
-            Kills are masked anyhow where the agent does not kill.
-        idle: it may let time pass although the pool is empty and a job waits. An agent that always takes its
-            best answer and may do so can wait for ever.
-        most_kills: how often it may kill the same job; 0 = as often as it likes. An agent that may kill again
-            and again can do so for ever.
-        suspicion: it may kill only jobs that have not run longer than was believed and are by now believed to
-            be longer by more than this share of it, as those of the paper's rule (1); 0 = any running job.
-        network: of the agent.
-        training: how it learns.
-        deploy: see `Deploy`.
-    """
-
-    pool: Settings = field(default_factory=Settings)
-    kill: Kill = "none"
-    estimator: str = "running"
-    mask: bool = True
-    idle: bool = False
-    most_kills: Natural = 1
-    suspicion: Unsigned = 0.0
-    network: PictureNetwork = field(default_factory=PictureNetwork)
-    training: PoolTraining = field(default_factory=PoolTraining)
-    deploy: Deploy = "greedy"
-
-    #: Whose decisions it takes, and who teaches them (`bridge.learn.algorithms`).
-    scheduler: ClassVar[str] = "pool"
-    algorithm: ClassVar[str] = "pool"
-    #: The exact rules under which it learns: the pool has one set of them.
-    protocol: ClassVar[str] = "pool"
-    #: What the agent decides.
-    decision: ClassVar[str] = "tick"
-
-    @property
-    def metric(self) -> str:
-        """What progress and validation measure: the objective."""
-        return self.pool.objective
-
-    def rules(self) -> Iterator[Rule]:
-        training, network = self.training, self.network
-        shape(self.pool)  # refuses a pool that cannot be shown
-        untaught = not training.teacher and bool(training.lessons or training.imitation)
-        known = (*NAMES[:-1], AGENT_TEACHER)
-        unknown = untaught or training.teacher not in ("", *known)
-        yield unknown, "training.teacher", repr(training.teacher), f"One of {', '.join(known)}."
-        alone = training.inherit and training.teacher != AGENT_TEACHER
-        yield alone, "training.inherit", "true", "Weights can be had from another agent only."
-        yield not network.hidden, "network.hidden", "empty", "At least one layer."
-        deep = max(len(network.hidden), len(network.channels))
-        yield deep > _DEEPEST, "network", f"of {deep:,} layers", f"At most {_DEEPEST}."
-        layers = {len(network.channels), len(network.kernels), len(network.strides)}
-        odd = len(layers) > 1 or (network.kind == "cnn") != bool(network.channels)
-        channels = network.channels
-        yield odd, "network.channels", channels, "A cnn has channels, kernels and strides, as many each."
-
-
-#: Recipes of both schedulers: the event-driven one and the time-stepped pool.
-AnyRecipe = Recipe | PoolRecipe
-R = TypeVar("R", Recipe, PoolRecipe)
+#: A recipe of whatever scheduler.
+AnyRecipe = Named
+R = TypeVar("R", bound=AnyRecipe)
 
 
 @overload
@@ -542,4 +443,10 @@ def settings(*recipes: R) -> dict[str, R]:
 
 def with_training(recipe: R, changes: Mapping[str, Any]) -> R:
     """Return the recipe with other training values."""
-    return replace(recipe, training=replace(recipe.training, **changes))
+    own: dict[str, Any] = {"training": replace(recipe.training, **changes)}
+    return replace(recipe, **own)
+
+
+if not TYPE_CHECKING:
+    _POOL = ("PictureNetwork", "PoolTraining", "PoolRecipe")
+    __getattr__ = moved(__name__, dict.fromkeys(_POOL, "bridge.pool.recipe"))

@@ -15,7 +15,7 @@ from bridge.learn import algorithms
 from bridge.learn.checkpoint import Agent, load, read_agent, write_agent
 from bridge.learn.folder import RESUME, Origin, versions
 from bridge.learn.learner import Assignment
-from bridge.learn.recipe import AnyRecipe, PoolRecipe, R
+from bridge.learn.recipe import AnyRecipe, R, Recipe
 from bridge.learn.trainer import Progress, Trainer, written
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
@@ -42,7 +42,7 @@ class Material:
     @classmethod
     def of(cls, recipe: AnyRecipe, log: Any, sha256: str) -> "Material":
         """Return what an agent learns on: a workload, or jobs of the time-stepped pool, of this digest."""
-        if isinstance(recipe, PoolRecipe):
+        if not isinstance(recipe, Recipe):
             return cls(recipe, log, sha256)
         jobs = recipe.setup.select(log)
         resources = jobs.resources if len(jobs.resources) > 1 else ()

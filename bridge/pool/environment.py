@@ -22,8 +22,9 @@ from bridge.pool.jobset import STEP_SECONDS, JobSet, believing
 from bridge.pool.picture import highest
 from bridge.pool.pools import Pools
 from bridge.pool.schedule import Schedule
-from bridge.pool.settings import Kill, Settings
+from bridge.pool.settings import Settings
 from bridge.pool.world import Sequences, draw
+from bridge.scheduler.names import Kill
 
 #: Sequences without jobs in a row before the search for one is given up.
 TRIES = 100

@@ -14,9 +14,10 @@ from bridge.files import is_there
 from bridge.pool.jobset import JobSet, believing, predictable, read_vasp
 from bridge.pool.rules import PAUSE, play
 from bridge.pool.schedule import Schedule, schedule_of
-from bridge.pool.settings import KILLS, NAMES, PREFIX, RANDOM, Kill, Options
+from bridge.pool.settings import Options
 from bridge.pool.synthetic import synthetic
 from bridge.pool.world import Sequences, allocate, draw, load
+from bridge.scheduler.names import KILLS, NAMES, PREFIX, RANDOM, Kill
 from bridge.watch import Told, unseen
 
 #: Answers of the random policy that are drawn at a time.

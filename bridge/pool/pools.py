@@ -15,10 +15,11 @@ from bridge.pool.machine import TICK, answer, legal
 from bridge.pool.picture import Scratch, View, pack, scratch, shape
 from bridge.pool.rules import Answer, Asking, Desk, kill
 from bridge.pool.schedule import Schedule, schedule_of
-from bridge.pool.settings import Kill, Objective, Settings
+from bridge.pool.settings import Objective, Settings
 from bridge.pool.state import State
 from bridge.pool.state import allocate as allocate_state
 from bridge.pool.world import NUMBERS, Sequences, World, advance, allocate, load, outlook
+from bridge.scheduler.names import Kill
 from bridge.scheduler.state import copy_into
 
 #: Jobs that a fresh pool has room for; then it doubles.

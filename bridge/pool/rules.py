@@ -14,9 +14,10 @@ from bridge.jit import inline, inner, kernel
 from bridge.pool.booking import believed_now, fits_now
 from bridge.pool.machine import ASKING, TICK, answer
 from bridge.pool.picture import View, most_corners
-from bridge.pool.settings import HEURISTICS, KNOB, NAMES, RANDOM, SAF, SJF, TETRIS, Kill, Settings
+from bridge.pool.settings import KNOB, Settings
 from bridge.pool.state import State
 from bridge.pool.world import DONE, World, advance
+from bridge.scheduler.names import HEURISTICS, NAMES, RANDOM, SAF, SJF, TETRIS, Kill
 from bridge.scheduler.state import zeros
 
 #: A job is killed only if it was believed to be shorter than this, and is believed to be longer now (steps).

@@ -1,29 +1,16 @@
-"""What one time-stepped pool is like, what is played on it, and what it knows by name. Plain data."""
+"""What one time-stepped pool is like, and what is played on it. Plain data."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bridge.config import Count, Natural, Of, Positive, Share, verify
 from bridge.config.fields import record_of
+from bridge.plugins import moved
 
-#: What the scheduler is called, on a command line and in files, besides its name.
-ALIASES = {"slotted": "pool"}
-#: Where logs are named, too, jobs of the pool begin so: a path, a name in $BRIDGE_DATA, or ``synthetic``.
-PREFIX = "pool:"
-#: Heuristics by number; `RANDOM` chooses among all slots and none, whether the job fits or not.
-NAMES = ("sjf", "saf", "tetris", "tetris*", "random")
-SJF, SAF, TETRIS, TETRIS_STAR, RANDOM = range(len(NAMES))
-#: Those that answer anywhere; the random one draws, and only `bridge.pool.evaluate` does that.
-HEURISTICS = tuple(name for k, name in enumerate(NAMES) if k != RANDOM)
-#: Who kills jobs beside a heuristic: nobody, or the paper's rule, before every decision.
-KILLS = ("none", "rule")
 #: Weight of packing against shortness in Tetris*.
 KNOB = 1e-6
 
-
 Objective = Literal["slowdown", "completion"]
-#: Who kills: nobody; the paper's rule, before every decision; a learnt policy itself.
-Kill = Literal["none", "rule", "learned"]
 
 
 @dataclass(frozen=True)
@@ -90,3 +77,9 @@ class Options:
         found = record_of(self)
         found["pool"] = found.pop("settings")
         return found
+
+
+if not TYPE_CHECKING:
+    _HEURISTICS = ("NAMES", "HEURISTICS", "SJF", "SAF", "TETRIS", "TETRIS_STAR", "RANDOM")
+    _NAMES = (*_HEURISTICS, "KILLS", "Kill", "ALIASES", "PREFIX")
+    __getattr__ = moved(__name__, dict.fromkeys(_NAMES, "bridge.scheduler.names"))

@@ -1,10 +1,13 @@
-"""What the scheduler knows by name: orders, backfilling rules and estimators. Plain data, instant to import.
+"""What schedulers know by name: orders, backfilling rules, estimators; of the pool: heuristics, who kills.
+
+Plain data, instant to import.
 
 A new order is one line here. A new backfilling rule is one line here and its pass in
 `bridge.scheduler.machine`; commands, messages and protocols read these tables.
 """
 
 from collections.abc import Mapping
+from typing import Literal
 
 #: Named orders as expressions (see `bridge.scheduler.order`); the highest score stands first. Sources:
 #: SchedInspector (2022) Table 3 for lcfs, sjf, saf, srf; Tang et al. 2009 for wfp3, unicep;
@@ -36,3 +39,17 @@ ESTIMATORS: tuple[str, ...] = (
     *("requested", "actual", "cqsim", "noisy(P)", "noisy(P, SEED)"),
     *("predicted", "predicted(COLUMN)", "predicted(requested)", "predicted(COLUMN, requested)"),
 )
+
+#: What the time-stepped pool is called, on a command line and in files, besides its name.
+ALIASES = {"slotted": "pool"}
+#: Where logs are named, too, jobs of the pool begin so: a path, a name in $BRIDGE_DATA, or ``synthetic``.
+PREFIX = "pool:"
+#: The pool's heuristics by number; `RANDOM` chooses among all slots and none, whether the job fits or not.
+NAMES = ("sjf", "saf", "tetris", "tetris*", "random")
+SJF, SAF, TETRIS, TETRIS_STAR, RANDOM = range(len(NAMES))
+#: Those that answer anywhere; the random one draws, and only `bridge.pool.evaluate` does that.
+HEURISTICS = tuple(name for k, name in enumerate(NAMES) if k != RANDOM)
+#: Who kills jobs beside a heuristic: nobody, or the paper's rule, before every decision.
+KILLS = ("none", "rule")
+#: Who kills: nobody; the paper's rule, before every decision; a learnt policy itself.
+Kill = Literal["none", "rule", "learned"]

@@ -16,7 +16,7 @@ from bridge.config import build
 from bridge.config.fields import fields_of
 from bridge.learn.folder import is_of_pool
 from bridge.policy_name import PolicyName
-from bridge.pool.settings import ALIASES
+from bridge.scheduler.names import ALIASES
 from bridge.watch import Watch
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from bridge.learn.training import Material
 
 T = TypeVar("T")
+#: Scheduler -> the module of its entry.
+_ENTRIES = {"event": "bridge.schedulers.event", "pool": "bridge.schedulers.pool"}
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class Live(Scheduler, Protocol):
 def scheduler(name: str) -> Scheduler:
     """Return a scheduler by name or alias."""
     name = ALIASES.get(name, name)
-    return cast(Scheduler, importlib.import_module(f"bridge.schedulers.{name}").SCHEDULER)
+    return cast(Scheduler, importlib.import_module(_ENTRIES[name]).SCHEDULER)
 
 
 def scheduler_for(request: Request) -> Scheduler:

@@ -1,13 +1,15 @@
-"""What a policy is made of, as `bridge policies show` has it: facts that follow from a recipe, and lines."""
+"""What a policy is made of, as `bridge policies show` has it: facts that follow from a recipe, and lines.
+
+Here for the event-driven scheduler, which is also described to `bridge.learn.kinds`.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
 from bridge.config.fields import record_of
-from bridge.learn.network import sizes
-from bridge.learn.pool_network import network_of, weights
-from bridge.learn.recipe import AnyRecipe, PoolRecipe, Recipe
-from bridge.pool.picture import shape
+from bridge.learn.kinds import Kind, kind_of
+from bridge.learn.network import actor_of, sizes
+from bridge.learn.recipe import AnyRecipe, Recipe
 
 _ANSWERS = {
     "pick": "which of the waiting jobs runs next",
@@ -17,16 +19,9 @@ _ANSWERS = {
 }
 
 
-_KILLS = {
-    "none": "nobody kills",
-    "rule": "the paper's rule kills, before every decision",
-    "learned": "the agent kills",
-}
-
-
 def facts(recipe: AnyRecipe) -> dict[str, Any]:
     """Return what follows from a recipe."""
-    return _of_pool(recipe) if isinstance(recipe, PoolRecipe) else _of_event(recipe)
+    return kind_of(recipe.scheduler).facts(recipe)
 
 
 def lines(recipe: AnyRecipe, found: dict[str, Any], package: str) -> Iterator[tuple[str, str]]:
@@ -34,7 +29,7 @@ def lines(recipe: AnyRecipe, found: dict[str, Any], package: str) -> Iterator[tu
     yield f"{recipe.name}/{recipe.setting}", recipe.summary
     yield "source", recipe.source
     yield "package", package
-    yield from _pool_lines(recipe, found) if isinstance(recipe, PoolRecipe) else _event_lines(recipe, found)
+    yield from kind_of(recipe.scheduler).lines(recipe, found)
 
 
 def _of_event(recipe: Recipe) -> dict[str, Any]:
@@ -98,50 +93,4 @@ def _pairs(settings: Any) -> str:
     return ", ".join(f"{name} {'–'.join(map(str, value))}" for name, value in values)
 
 
-def _of_pool(recipe: PoolRecipe) -> dict[str, Any]:
-    """Return what follows from a recipe.
-
-    ``weights`` are counted as the paper does, without biases and what says values; ``parameters`` are all
-    that the agent needs to decide and to say values.
-    """
-    network = network_of(recipe)
-    height, width = shape(recipe.pool)
-    return {
-        "name": recipe.name,
-        "setting": recipe.setting,
-        "scheduler": recipe.scheduler,
-        "decision": recipe.decision,
-        "algorithm": recipe.training.algorithm,
-        "objective": recipe.pool.objective,
-        "kill": recipe.kill,
-        "estimator": recipe.estimator,
-        "rows": height,
-        "columns": width,
-        "state_size": height * width,
-        "actions": recipe.pool.actions,
-        "weights": weights(network),
-        "parameters": sum(p.numel() for n, p in network.named_parameters() if not n.startswith("critic.")),
-    }
-
-
-def _pool_lines(recipe: PoolRecipe, found: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    pool, network, training = recipe.pool, recipe.network, recipe.training
-    kills = " or which running one is killed," if recipe.kill == "learned" else ""
-    yield "decision", f"{recipe.decision}: which waiting job is booked,{kills} or that time moves"
-    yield "state", f"{found['rows']} × {found['columns']} = {found['state_size']:,} numbers"
-    yield "actions", f"{found['actions']}: {pool.slots} slots, none, {pool.kill_slots} kill slots"
-    convolutions = zip(network.channels, network.kernels, network.strides, strict=True)
-    layers = [f"{c} of {k} × {k} every {s}" for c, k, s in convolutions]
-    layers.append("-".join(map(str, network.hidden)))
-    counts = (
-        f"{found['weights']:,} weights ({found['parameters']:,} parameters with biases and the value head)"
-    )
-    yield "network", f"{network.kind} {', '.join(layers)}, {counts}"
-    yield "objective", pool.objective
-    again = f", the same job at most {recipe.most_kills} times" if recipe.most_kills else ""
-    yield "kill", f"{recipe.kill}: {_KILLS[recipe.kill]}{again if recipe.kill == 'learned' else ''}"
-    yield "estimator", recipe.estimator
-    yield "mask", f"{recipe.mask}, idle {recipe.idle}"
-    yield "pool", ", ".join(f"{k} {v}" for k, v in record_of(pool).items() if k != "objective")
-    yield "training", ", ".join(f"{k} {v}" for k, v in record_of(training).items() if v != "")
-    yield "deployed", recipe.deploy
+KIND = Kind(Recipe, actor_of, _of_event, _event_lines)

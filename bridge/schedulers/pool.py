@@ -21,8 +21,10 @@ from bridge.learn.folder import sha256_of
 from bridge.policy_name import PolicyName, combined, parse_policy
 from bridge.pool.evaluate import Evaluation, jobs_of, judged, plain, prepare
 from bridge.pool.jobset import JobSet
-from bridge.pool.settings import NAMES, Options, Settings
-from bridge.schedulers import Outcome, Request, tables
+from bridge.pool.settings import Options, Settings
+from bridge.pool.tables import pool_evaluation, pool_validation
+from bridge.scheduler.names import NAMES
+from bridge.schedulers import Outcome, Request
 from bridge.schedulers.pool_runs import (
     READ_PLATFORM,
     Both,
@@ -37,9 +39,9 @@ from bridge.schedulers.pool_runs import (
 from bridge.watch import Watch
 
 if TYPE_CHECKING:
-    from bridge.learn.checkpoint import PoolCheckpoint
-    from bridge.learn.recipe import PoolRecipe
+    from bridge.learn.pool_network import PoolCheckpoint
     from bridge.learn.training import Material
+    from bridge.pool.recipe import PoolRecipe
 
 #: What a platform program is started with, of an experiment's options.
 _PROGRAM = (
@@ -90,7 +92,7 @@ class Pool:
                 report = functools.partial(lambda first, done: advance(first + done), before)
                 found.append(policy.fast(jobs, _played(options, request, policy.agent), report))
         document = plain(found)
-        return Outcome(document, tables.pool_evaluation(document))
+        return Outcome(document, pool_evaluation(document))
 
     def validate(self, request: Request, on: str, out: Path | None, watch: Watch) -> Outcome:
         typed = request.typed
@@ -135,7 +137,7 @@ class Pool:
         if out is not None:
             write_document(document, out / "agreement.json")
         problems = beyond(documents, tolerance) if tolerance is not None else []
-        return Outcome(document, tables.pool_validation(document), problems)
+        return Outcome(document, pool_validation(document), problems)
 
     def decide(self, request: Request) -> tuple[DecisionProcess, str]:
         typed, name = request.typed, request.policies[0]

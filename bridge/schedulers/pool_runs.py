@@ -28,9 +28,10 @@ from bridge.pool.evaluate import Evaluation, evaluate, plain
 from bridge.pool.jobset import STEP_SECONDS, JobSet
 from bridge.pool.rules import Answer, by_rule
 from bridge.pool.schedule import Schedule, jobs_table
-from bridge.pool.settings import HEURISTICS, KILLS, Kill, Options, Settings
+from bridge.pool.settings import Options, Settings
 from bridge.pool.state import KILL
 from bridge.pool.world import Sequences
+from bridge.scheduler.names import HEURISTICS, KILLS, Kill
 from bridge.watch import NOBODY, Told, Watch, unseen
 from bridge.wire.hosts import text_of
 from bridge.workload.columns import complete
@@ -39,7 +40,7 @@ from bridge.workload.rules import NONE
 from bridge.workload.table import Workload
 
 if TYPE_CHECKING:
-    from bridge.learn.checkpoint import PoolCheckpoint
+    from bridge.learn.pool_network import PoolCheckpoint
 #: How much shorter a job is than its steps, s: it ends as a step begins, and its tick is a second later.
 SHORTER = 1
 #: Placement rules that read the platform.
@@ -99,7 +100,7 @@ def policy_of(name: PolicyName | str) -> Policy:
     name = parse_policy(name) if isinstance(name, str) else name
     if name.agent:
         from bridge.learn.checkpoint import load
-        from bridge.learn.recipe import PoolRecipe
+        from bridge.pool.recipe import PoolRecipe
 
         agent = load(name.agent, PoolRecipe)
         return Policy(name.text, agent.recipe.kill, agent)

@@ -35,7 +35,7 @@ def recipe_for(policy: str, options: Mapping[str, Any], before: AnyRecipe | None
         recipe = find_recipe(name, setting or (before.setting if before and same else ""))
     if config is not None:
         recipe = from_dict(read_toml(config), str(config), recipe)
-    part = "pool" if recipe.scheduler == "pool" else "setup"
+    part = recipe.part
     rules = fields_of(type(getattr(recipe, part)))
     changes: dict[str, Any] = {part: {name: options[name] for name in rules if name in options}}
     if "epochs" in options:

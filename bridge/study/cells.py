@@ -7,22 +7,19 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from bridge import plugins
 from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
-from bridge.learn.recipe import AnyRecipe, PoolRecipe, is_late, with_training
-from bridge.pool.settings import PREFIX
-from bridge.study.pool import Heuristic, digest_of, learnt_by
+from bridge.learn.recipe import AnyRecipe, is_late, with_training
+from bridge.scheduler.names import PREFIX
+from bridge.study.pool import Heuristic, digest_of, learnt_by, read_jobs
 from bridge.study.spec import Row, Study
 from bridge.study.store import Store
 from bridge.study.windows import Test
 from bridge.workload.catalogue import read_log
-
-if TYPE_CHECKING:
-    pass
 
 
 def digest(*parts: Any, letters: int = 12) -> str:
@@ -90,7 +87,7 @@ class Cell:
     @property
     def learnt_by(self) -> AnyRecipe | None:
         """The recipe by which its agent learns: one for all whose trainings are the same bit for bit."""
-        return learnt_by(self.recipe) if isinstance(self.recipe, PoolRecipe) else self.recipe
+        return learnt_by(self.recipe)
 
     @functools.cached_property
     def agent_key(self) -> str:
@@ -146,11 +143,7 @@ class Cell:
 @functools.cache
 def log_of(name: str) -> Any:
     """Return a log, or jobs of the time-stepped pool, read once a process."""
-    if not name.startswith(PREFIX):
-        return read_log(name)
-    from bridge.pool.evaluate import jobs_of
-
-    return jobs_of(name)
+    return read_jobs(name) if name.startswith(PREFIX) else read_log(name)
 
 
 @functools.cache

@@ -8,12 +8,11 @@ from bridge.config.fields import fields_of
 from bridge.errors import BridgeError, placed
 from bridge.experiment.spec import METRICS
 from bridge.fast.setup import Setup
-from bridge.learn.recipe import AGENT_TEACHER, AnyRecipe, PoolRecipe, Recipe
-from bridge.pool.settings import PREFIX
+from bridge.learn.recipe import AGENT_TEACHER, AnyRecipe, Recipe
 from bridge.scheduler.compiled import compile_policy
+from bridge.scheduler.names import PREFIX
 from bridge.study import pool
-from bridge.study.pool import Drawn
-from bridge.study.windows import starts_of
+from bridge.study.windows import Drawn, starts_of
 
 if TYPE_CHECKING:
     from bridge.study.cells import Cell, Logs
@@ -92,7 +91,7 @@ def _names(study: "Study") -> None:
                     f"row {row.name!r} has no test {name!r}", remedy=f"Tests: {', '.join(tests)}."
                 )
     logs = {log for row in study.rows for log in row.logs or study.logs}
-    parts = sorted({*fields_of(Recipe), *fields_of(PoolRecipe)})
+    parts = sorted({*fields_of(Recipe), *pool.PARTS})
     for log, changes in study.changes_on.items():
         if log not in logs:
             what = f"changes_on names {log!r}, which is no log"
@@ -136,7 +135,7 @@ def _row(study: "Study", row: "Row") -> None:
     if row.teacher and getattr(recipe and recipe.training, "teacher", None) != AGENT_TEACHER:
         what = f"row {row.name!r} has a teacher, from which its recipe does not learn"
         raise BridgeError(what, remedy=f"Leave it out; those with training.teacher = {AGENT_TEACHER!r} do.")
-    if row.pool or isinstance(recipe, PoolRecipe):
+    if row.pool or not isinstance(recipe, Recipe | None):
         _metrics(study.metrics, pool.METRICS, row)
         return
     _metrics([one for one in study.metrics if not one.startswith("utilisation.")], EVENT, row)
@@ -160,7 +159,7 @@ def _row(study: "Study", row: "Row") -> None:
 
 def _logs(study: "Study", row: "Row", recipe: AnyRecipe | None) -> None:
     """Refuse logs that are jobs of the time-stepped pool for others, and the other way round."""
-    of_pool = row.pool is not None or isinstance(recipe, PoolRecipe)
+    of_pool = row.pool is not None or not isinstance(recipe, Recipe | None)
     further = getattr(recipe and recipe.training, "logs", ())
     for log in (*(row.logs or study.logs), *([row.learnt_on] if row.learnt_on else []), *further):
         if study.files.get(log, log).startswith(PREFIX) != of_pool:
@@ -189,7 +188,7 @@ def check_on_logs(cells: "Iterable[Cell]", log_of: "Logs") -> "dict[str, list[Ta
         if cell.rule and not callable(cell.maker):
             with placed(f"row {cell.row!r}"):
                 raise plugins.unknown("rule", cell.rule, ())
-        if cell.heuristic or isinstance(cell.recipe, PoolRecipe):
+        if cell.heuristic or not isinstance(cell.recipe, Recipe | None):
             continue
         setup = (cell.recipe.setup if cell.recipe else cell.setup).deciding_as(Setup())
         try:

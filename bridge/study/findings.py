@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bridge.judge.stats import Estimate
-from bridge.pool.settings import PREFIX
+from bridge.scheduler.names import PREFIX
 from bridge.study.cells import Cell
 from bridge.study.spec import Study
 from bridge.study.store import Store

@@ -10,7 +10,7 @@ from bridge.fast.replay import replay_sequences
 from bridge.judge.sequences import value_of
 from bridge.learn.agent import schedules, schedules_by
 from bridge.learn.checkpoint import Checkpoint
-from bridge.learn.recipe import PoolRecipe
+from bridge.learn.recipe import Recipe
 from bridge.study import pool
 from bridge.study.fixed_rules import Reject, Rule
 from bridge.study.windows import starts_of
@@ -25,7 +25,7 @@ def judged(cell: "Cell", agent: Any, log: Any) -> Iterable[dict[str, Any]]:
 
     `agent`: who decides, None: the cell's rules; `log`: a workload, or jobs of the time-stepped pool.
     """
-    if cell.heuristic or isinstance(cell.recipe, PoolRecipe):
+    if cell.heuristic or not isinstance(cell.recipe, Recipe | None):
         yield from pool.judged(cell, agent, log)
         return
     setup = agent.recipe.setup if agent else cell.setup

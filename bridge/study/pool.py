@@ -1,42 +1,33 @@
-"""Rows of the time-stepped pool: their jobs, who plays, and a value for every drawn sequence."""
+"""Rows of the time-stepped pool: their jobs, who plays, and a value for every drawn sequence.
+
+All that studies know of the pool is here; what it needs to know of a study, it says itself.
+"""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from bridge.config import Count, Of, Positive, Share
+from bridge.config import Of
+from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
-from bridge.learn.recipe import PoolRecipe
-from bridge.pool.settings import KILLS, NAMES, Kill, Options, Settings
+from bridge.learn.recipe import AnyRecipe
+from bridge.pool.recipe import PoolRecipe
+from bridge.pool.settings import Options, Settings
+from bridge.scheduler.names import KILLS, NAMES, Kill
 
 if TYPE_CHECKING:
-    from bridge.learn.checkpoint import PoolCheckpoint
+    from bridge.learn.pool_network import PoolCheckpoint
     from bridge.pool.evaluate import Evaluation
     from bridge.pool.jobset import JobSet
-    from bridge.study.cells import Cell
-    from bridge.study.windows import Test
 
 #: What sequences of the pool are judged by.
 METRICS = ("slowdown", "completion")
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """How a test's sequences are drawn on the pool.
-
-    Attributes:
-        rate: arrivals a step.
-        steps: with arrivals.
-        predictable: share of the jobs that are predicted while they run.
-    """
-
-    rate: Positive = 0.7
-    steps: Count = 200
-    predictable: Share = 1.0
+#: What an agent's recipe is made of.
+PARTS = tuple(fields_of(PoolRecipe))
 
 
 @dataclass(frozen=True)
@@ -44,7 +35,7 @@ class Heuristic:
     """A rule of the pool.
 
     Attributes:
-        rule: one of `bridge.pool.settings.NAMES`.
+        rule: one of `bridge.scheduler.names.NAMES`.
         kill: who kills beside it.
         estimator: beliefs.
         settings: of the pool.
@@ -56,14 +47,62 @@ class Heuristic:
     settings: Settings = field(default_factory=Settings)
 
 
-def learnt_by(recipe: PoolRecipe) -> PoolRecipe:
+class Drawing(Protocol):
+    """How sequences are drawn, see `bridge.study.windows.Drawn`."""
+
+    @property
+    def rate(self) -> float: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def predictable(self) -> float: ...
+
+
+class Asked(Protocol):
+    """A study's test, as far as it counts here, see `bridge.study.windows.Test`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def sequences(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def drawn(self) -> Drawing: ...
+
+
+class Player(Protocol):
+    """Who plays, and what is asked of it: a study's cell, see `bridge.study.cells.Cell`."""
+
+    @property
+    def heuristic(self) -> Heuristic | None: ...
+    @property
+    def recipe(self) -> AnyRecipe | None: ...
+    @property
+    def deploy(self) -> Literal["", "greedy", "sample"]: ...
+    @property
+    def tests(self) -> Sequence[Asked]: ...
+    @property
+    def metrics(self) -> Sequence[str]: ...
+
+
+def learnt_by(recipe: AnyRecipe | None) -> AnyRecipe | None:
     """Return the recipe that such agents learn by: without the clamp where it has nothing to replace.
 
     It puts the belief of the submission in place of later ones, and ``submit`` has no later ones: the two
-    trainings are the same bit for bit.
+    trainings are the same bit for bit. A recipe that is none of the pool's stays as it is.
     """
+    if not isinstance(recipe, PoolRecipe):
+        return recipe
     clamped = recipe.estimator == "submit" and recipe.pool.oracle_clamp
     return replace(recipe, pool=replace(recipe.pool, oracle_clamp=False)) if clamped else recipe
+
+
+def read_jobs(name: str) -> "JobSet":
+    """Return the jobs of a name, see `bridge.pool.evaluate.jobs_of`."""
+    from bridge.pool.evaluate import jobs_of
+
+    return jobs_of(name)
 
 
 def digest_of(jobs: "JobSet") -> str:
@@ -74,7 +113,7 @@ def digest_of(jobs: "JobSet") -> str:
     return made.hexdigest()
 
 
-def judged(cell: "Cell", agent: "PoolCheckpoint | None", jobs: "JobSet") -> Iterable[dict[str, Any]]:
+def judged(cell: Player, agent: "PoolCheckpoint | None", jobs: "JobSet") -> Iterable[dict[str, Any]]:
     """Yield what each test has found: a value of each metric for every sequence."""
     for test in cell.tests:
         found = played(cell, agent, jobs, test)
@@ -89,7 +128,7 @@ def judged(cell: "Cell", agent: "PoolCheckpoint | None", jobs: "JobSet") -> Iter
         }
 
 
-def played(cell: "Cell", agent: "PoolCheckpoint | None", jobs: "JobSet", test: "Test") -> "Evaluation":
+def played(cell: Player, agent: "PoolCheckpoint | None", jobs: "JobSet", test: Asked) -> "Evaluation":
     """Play a test's sequences to their end; raises BridgeError where jobs did not end."""
     drawn = test.drawn
     options = Options(test.seed, drawn.rate, drawn.steps, test.sequences, predictable=drawn.predictable)

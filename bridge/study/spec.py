@@ -10,7 +10,6 @@ from bridge.config import Count, Of, build, merged
 from bridge.fast.setup import Setup
 from bridge.learn.recipe import AnyRecipe, from_dict, with_training
 from bridge.learn.registry import find_recipe
-from bridge.pool.settings import Settings
 from bridge.study.pool import Heuristic
 from bridge.study.windows import Part, Test
 
@@ -150,7 +149,8 @@ class Study:
             return replace(row, changes=merged(row.changes, changes))
         where = f"changes_on.{log!r}"
         if row.pool:
-            settings = build(Settings, changes.get("pool", {}), where, row.pool.settings)
+            own = row.pool.settings
+            settings = build(type(own), changes.get("pool", {}), where, own)
             return replace(row, pool=replace(row.pool, settings=settings))
         return replace(row, setup=build(Setup, changes.get("setup", {}), where, row.setup))
 

@@ -11,17 +11,31 @@ from typing import Annotated, Any
 import numpy as np
 
 from bridge.arrays import Floats, Ints
-from bridge.config import Count, Natural, Of
+from bridge.config import Count, Natural, Of, Positive, Share
 from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.judge.sequences import SAMPLERS, sample
 from bridge.judge.stats import Estimate, block_length, series_interval, verdict
-from bridge.study.pool import Drawn
 
 #: A part of a log that leaves something behind it.
 Part = Annotated[float, Of(least=0, below=1)]
 #: The sampler that takes all jobs as one sequence.
 WHOLE = "whole"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """How a test's sequences are drawn on the pool.
+
+    Attributes:
+        rate: arrivals a step.
+        steps: with arrivals.
+        predictable: share of the jobs that are predicted while they run.
+    """
+
+    rate: Positive = 0.7
+    steps: Count = 200
+    predictable: Share = 1.0
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import pandas as pd
 from bridge.judge.stats import verdict
 from bridge.learn.checkpoint import load
 from bridge.learn.pool_rollout import evaluate_agent, options_of
-from bridge.learn.recipe import PoolRecipe
 from bridge.pool.evaluate import evaluate
 from bridge.pool.jobset import JobSet
+from bridge.pool.recipe import PoolRecipe
 from bridge.pool.settings import Options
 from bridge.pool.synthetic import SyntheticJobs
 from papers import store, studies

@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 
 from bridge.learn.checkpoint import load
-from bridge.learn.recipe import PoolRecipe
 from bridge.pool.evaluate import Evaluation
 from bridge.pool.jobset import JobSet
+from bridge.pool.recipe import PoolRecipe
 from bridge.study.cells import Cell, log_of
 from bridge.study.pool import played
 from bridge.study.spec import Study

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bridge.judge.stats import Estimate, verdict
-from bridge.learn.recipe import PoolRecipe
+from bridge.pool.recipe import PoolRecipe
 from bridge.study.report import interval
 from papers.rlschert.players import test
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from bridge.pool.settings import PREFIX
+from bridge.scheduler.names import PREFIX
 from bridge.study.cells import Cell
 from papers import store
 from papers.rlschert.found import COMMAND

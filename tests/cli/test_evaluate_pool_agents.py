@@ -11,10 +11,10 @@ from cli_commands import fine, typed
 
 from bridge.learn.checkpoint import Origin, write_agent
 from bridge.learn.learner import Assignment
-from bridge.learn.recipe import PictureNetwork, PoolTraining
 from bridge.learn.trainer import Trainer
 from bridge.policies.rlschert import SETTINGS
 from bridge.pool.evaluate import jobs_of
+from bridge.pool.recipe import PictureNetwork, PoolTraining
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from tiny_training import bits
 
 from bridge.learn.checkpoint import load, read_agent, read_tensors, write_tensors
 from bridge.learn.folder import RESUME, is_of_pool, scheduler_of
-from bridge.learn.recipe import PoolRecipe
+from bridge.pool.recipe import PoolRecipe
 
 OLD = Path(__file__).parent / "data" / "old-pool"
 

@@ -8,8 +8,8 @@ import pytest
 from fresh import fresh
 
 from bridge.errors import BridgeError
-from bridge.learn.recipe import PoolRecipe
 from bridge.learn.registry import find_recipe, policies, recipe_of
+from bridge.pool.recipe import PoolRecipe
 
 #: Installs a package by (name, entry points, module's text).
 Install = Callable[[str, str, str], None]

@@ -14,18 +14,17 @@ import pandas as pd
 from click.testing import CliRunner
 
 from bridge.errors import BridgeError
-from bridge.learn.recipe import PoolRecipe
 from bridge.policies.rlschert import SETTINGS
 from bridge.pool.jobset import read_vasp
+from bridge.pool.recipe import PoolRecipe
 from bridge.pool.synthetic import synthetic
 from bridge.study import windows
 from bridge.study.cells import cells_of
 from bridge.study.findings import Findings
-from bridge.study.pool import Drawn
 from bridge.study.reading import read_studies
 from bridge.study.spec import Study
 from bridge.study.store import Store
-from bridge.study.windows import interval, judged
+from bridge.study.windows import Drawn, interval, judged
 from bridge.study.work import carry_out
 from papers import store, studies
 from papers.__main__ import cli

@@ -3,9 +3,10 @@
 import pytest
 
 from bridge.learn.pool_network import network_of, weights
-from bridge.learn.recipe import PoolRecipe, from_dict
+from bridge.learn.recipe import from_dict
 from bridge.policies.rlschert import PAPER, SETTINGS
 from bridge.pool.picture import shape
+from bridge.pool.recipe import PoolRecipe
 
 
 def test_the_papers_network() -> None:

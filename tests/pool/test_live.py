@@ -14,15 +14,16 @@ from tiny_pool import POOL, TINY, jobs
 from bridge.arrays import Ints
 from bridge.errors import BridgeError
 from bridge.learn.pool_rollout import play
-from bridge.learn.recipe import PoolRecipe
 from bridge.pool.evaluate import evaluate
 from bridge.pool.picture import View
 from bridge.pool.pools import Arrival, Live, Pools
+from bridge.pool.recipe import PoolRecipe
 from bridge.pool.rules import Answer, Asking, by_rule
 from bridge.pool.schedule import Schedule
-from bridge.pool.settings import HEURISTICS, Kill, Options, Settings
+from bridge.pool.settings import Options, Settings
 from bridge.pool.synthetic import synthetic
 from bridge.pool.world import Sequences, draw
+from bridge.scheduler.names import HEURISTICS, Kill
 
 
 class World:

@@ -14,8 +14,9 @@ from bridge.pool.evaluate import Evaluation, evaluate, jobs_of, plain
 from bridge.pool.jobset import JobSet
 from bridge.pool.machine import TICK, answer
 from bridge.pool.schedule import jobs_table, schedule_of
-from bridge.pool.settings import KILLS, Options, Settings
+from bridge.pool.settings import Options, Settings
 from bridge.pool.world import advance
+from bridge.scheduler.names import KILLS
 
 CLAMP = Settings(oracle_clamp=True)
 

@@ -10,9 +10,9 @@ from torch import nn
 
 from bridge.errors import BridgeError
 from bridge.learn.pool_network import log_probabilities, network_of, weights
-from bridge.learn.recipe import PictureNetwork, PoolRecipe, PoolTraining
 from bridge.pool.picture import View
 from bridge.pool.pools import Pools
+from bridge.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
 from bridge.pool.settings import Settings
 from bridge.pool.world import Sequences
 

@@ -8,10 +8,11 @@ import pytest
 from tiny_pool import POOL, TINY, jobs, tiny, trainer
 
 from bridge.errors import BridgeError
-from bridge.learn.checkpoint import PoolCheckpoint, load
+from bridge.learn.checkpoint import load
+from bridge.learn.pool_network import PoolCheckpoint
 from bridge.learn.pool_rollout import evaluate_agent, options_of
-from bridge.learn.recipe import PoolRecipe
 from bridge.pool.evaluate import plain
+from bridge.pool.recipe import PoolRecipe
 from bridge.pool.settings import Options
 
 SOME = Options(seed=7, sequences=3)

@@ -10,8 +10,9 @@ from bridge.errors import BridgeError
 from bridge.pool.machine import answer, legal
 from bridge.pool.pools import Pools
 from bridge.pool.rules import kill
-from bridge.pool.settings import Kill, Settings
+from bridge.pool.settings import Settings
 from bridge.pool.world import DONE, Sequences, advance, load
+from bridge.scheduler.names import Kill
 
 SMALL = Settings(units=4, slots=2, backlog=30, kill_slots=2, horizon=16, last_step=200)
 NONE = SMALL.slots

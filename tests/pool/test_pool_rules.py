@@ -6,9 +6,10 @@ from begun_pools import Rows, arriving, machine
 
 from bridge.pool.machine import STEP, TICK, answer
 from bridge.pool.rules import PAUSE, choose_all, kill, play, select
-from bridge.pool.settings import RANDOM, SAF, SJF, TETRIS, TETRIS_STAR, Settings
+from bridge.pool.settings import Settings
 from bridge.pool.state import State
 from bridge.pool.world import DONE, World, advance, allocate, load
+from bridge.scheduler.names import RANDOM, SAF, SJF, TETRIS, TETRIS_STAR
 
 POOL = Settings(units=10, slots=3, kill_slots=2, horizon=40)
 

@@ -19,9 +19,10 @@ from bridge.learn.algorithms.pool import PoolPpo, advantages
 from bridge.learn.checkpoint import load, read_agent, read_tensors
 from bridge.learn.folder import is_of_pool
 from bridge.learn.pool_rollout import Seen, allowed, collect, deciding, play, teaching
-from bridge.learn.recipe import PictureNetwork, PoolRecipe, PoolTraining, from_dict
+from bridge.learn.recipe import from_dict
 from bridge.learn.trainer import Progress, Trainer
 from bridge.pool.picture import View
+from bridge.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
 from bridge.pool.rules import by_rule
 from bridge.pool.settings import Settings
 

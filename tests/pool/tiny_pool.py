@@ -10,9 +10,9 @@ from pool_policies import RECIPE
 
 from bridge.learn.checkpoint import Origin, write_agent
 from bridge.learn.learner import Assignment
-from bridge.learn.recipe import PoolRecipe, PoolTraining
 from bridge.learn.trainer import Trainer
 from bridge.pool.jobset import JobSet
+from bridge.pool.recipe import PoolRecipe, PoolTraining
 from bridge.pool.settings import Settings
 
 POOL = Settings(units=4, slots=2, kill_slots=2, horizon=16, last_step=300)

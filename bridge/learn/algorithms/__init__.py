@@ -13,13 +13,13 @@ from bridge.learn.learner import Algorithm, Learner
 from bridge.plugins import is_reference, load_named, load_reference
 
 GROUP = "bridge.algorithms"
-#: Ours: name -> module of this folder and class.
+#: Ours: name -> module and class.
 OURS = {
-    "ppo": ("ppo", "Ppo"),
-    "gradient": ("gradient", "PolicyGradient"),
-    "prediction": ("prediction", "FuturePrediction"),
-    "evolution": ("evolution", "Evolution"),
-    "pool": ("pool", "PoolPpo"),
+    "ppo": ("bridge.learn.algorithms.ppo", "Ppo"),
+    "gradient": ("bridge.learn.algorithms.gradient", "PolicyGradient"),
+    "prediction": ("bridge.learn.algorithms.prediction", "FuturePrediction"),
+    "evolution": ("bridge.learn.algorithms.evolution", "Evolution"),
+    "pool": ("bridge.learn.algorithms.pool", "PoolPpo"),
 }
 
 
@@ -30,7 +30,7 @@ def find(name: str) -> Algorithm:
     """
     if name in OURS:
         module, made = OURS[name]
-        return cast(Algorithm, getattr(importlib.import_module(f"{__name__}.{module}"), made))
+        return cast(Algorithm, getattr(importlib.import_module(module), made))
     own = is_reference(name)
     found = load_reference(name, "--algorithm") if own else load_named(GROUP, name, "algorithm", OURS)
     if not (isinstance(found, type) and issubclass(found, Learner)):

@@ -13,13 +13,14 @@ from bridge.cache import is_checkpoint
 from bridge.errors import BridgeError
 from bridge.learn import advantages as general
 from bridge.learn.algorithms.ppo import surrogate
-from bridge.learn.checkpoint import PoolCheckpoint, load, prefixed, write_agent, write_weights
+from bridge.learn.checkpoint import load, prefixed, write_agent, write_weights
 from bridge.learn.learner import Assignment, Learner, Learnt, Losses, Mode, descend, tensors
-from bridge.learn.pool_network import ActorCritic, log_probabilities, network_of
+from bridge.learn.pool_network import ActorCritic, PoolCheckpoint, log_probabilities, network_of
 from bridge.learn.pool_rollout import Seen, collect, deciding, play, require_pool, teaching
-from bridge.learn.recipe import AGENT_TEACHER, PoolRecipe, PoolTraining
+from bridge.learn.recipe import AGENT_TEACHER
 from bridge.pool.jobset import believing
 from bridge.pool.pools import Pools
+from bridge.pool.recipe import PoolRecipe, PoolTraining
 from bridge.pool.rules import Answer, by_rule
 from bridge.pool.world import Sequences, draw
 

@@ -1,0 +1,144 @@
+"""Recipes of the time-stepped pool: all that makes an agent, as plain data (`bridge.learn.recipe`)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from bridge.config import Count, Natural, Positive, Share, Unsigned
+from bridge.learn.recipe import AGENT_TEACHER, Deploy, Epochs, Layers, Named, Rule, too_deep
+from bridge.pool.picture import shape
+from bridge.pool.settings import Settings
+from bridge.scheduler.names import NAMES, Kill
+
+
+@dataclass(frozen=True)
+class PictureNetwork:
+    """A network with two heads over a picture: scores of actions, and a value.
+
+    Attributes:
+        kind: ``mlp``, or ``cnn``: convolutions before the hidden layers.
+        hidden: widths of the hidden layers, ReLU behind each.
+        channels, kernels, strides: of the convolutions (``cnn``), ReLU behind each.
+    """
+
+    kind: Literal["mlp", "cnn"] = "mlp"
+    hidden: Layers = (64, 64)
+    channels: Layers = ()
+    kernels: Layers = ()
+    strides: Layers = ()
+
+
+@dataclass(frozen=True)
+class PoolTraining(Epochs):
+    """How it is trained: imitation of a teacher, then parallel PPO.
+
+    Attributes:
+        sequences: E, episodes an epoch, side by side.
+        rate, steps: of the sequences, see `bridge.pool.world.draw`.
+        draw_seed: of the training set.
+        fresh: every epoch draws new sequences; else the training set is played again and again.
+        valid_seed, valid_sequences: of validation.
+        algorithm: ``ppo``, or ``pg``, the plain policy gradient with a baseline.
+        discount: ``decision``: gamma is applied from each decision to the next, as in the paper; ``step``:
+            only where time moves.
+        critic: ``head``: the value comes from the network's second head, as in the paper; ``outlook``: from a
+            small network of its own, which knows the whole pool and the arrivals to come
+            (`bridge.pool.world.outlook`), and is not needed any more once the agent has learnt.
+        value: weight of the value's squared error.
+        teacher: a heuristic, ``agent`` (another agent, given to the training) or empty. Where the agent
+            kills, the teacher does by the paper's rule first.
+        inherit: the network begins with those weights of the agent that teaches; if that one does not kill,
+            kills begin as probable as waiting.
+        lessons: epochs at the beginning in which the teacher acts and the network learns its answers.
+        imitation: weight of the teacher's answer in the loss behind the lessons; it falls linearly to 0.
+        imitated: the part of the epochs behind the lessons in which it does.
+    """
+
+    epochs: Count = 300
+    validate_every: Count = 5
+    learning_rate: Positive = 1e-4
+    critic_rate: Positive = 1.0
+    gamma: Share = 0.99
+    lam: Share = 0.95
+    entropy: Unsigned = 0.02
+    iterations: Count = 5
+    minibatch: Count = 128
+    sequences: Count = 16
+    rate: Positive = 0.7
+    steps: Count = 200
+    draw_seed: int = 42
+    fresh: bool = False
+    valid_seed: int = 42
+    valid_sequences: Count = 16
+    algorithm: Literal["ppo", "pg"] = "ppo"
+    discount: Literal["decision", "step"] = "decision"
+    critic: Literal["head", "outlook"] = "head"
+    value: Unsigned = 0.25
+    teacher: str = ""
+    inherit: bool = False
+    lessons: Natural = 0
+    imitation: Unsigned = 0.0
+    imitated: Share = 0.5
+
+
+@dataclass(frozen=True)
+class PoolRecipe(Named):
+    """An agent of the time-stepped pool before it has learnt anything.
+
+    Attributes:
+        pool: what it decides on, and the objective.
+        kill: ``none``, ``rule`` (the paper's rule, before every decision), ``learned`` (the agent kills).
+        estimator: beliefs, see `bridge.pool.jobset.believing`; ``submit`` is DeepRM's view.
+        mask: empty slots cannot be chosen. Without it choosing one is a way of waiting, as in the paper.
+            Kills are masked anyhow where the agent does not kill.
+        idle: it may let time pass although the pool is empty and a job waits. An agent that always takes its
+            best answer and may do so can wait for ever.
+        most_kills: how often it may kill the same job; 0 = as often as it likes. An agent that may kill again
+            and again can do so for ever.
+        suspicion: it may kill only jobs that have not run longer than was believed and are by now believed to
+            be longer by more than this share of it, as those of the paper's rule (1); 0 = any running job.
+        network: of the agent.
+        training: how it learns.
+        deploy: see `Deploy`.
+    """
+
+    pool: Settings = field(default_factory=Settings)
+    kill: Kill = "none"
+    estimator: str = "running"
+    mask: bool = True
+    idle: bool = False
+    most_kills: Natural = 1
+    suspicion: Unsigned = 0.0
+    network: PictureNetwork = field(default_factory=PictureNetwork)
+    training: PoolTraining = field(default_factory=PoolTraining)
+    deploy: Deploy = "greedy"
+
+    #: Whose decisions it takes, the field with its settings, and who teaches it (`bridge.learn.algorithms`).
+    scheduler: ClassVar[str] = "pool"
+    part: ClassVar[str] = "pool"
+    algorithm: ClassVar[str] = "pool"
+    #: The exact rules under which it learns: the pool has one set of them.
+    protocol: ClassVar[str] = "pool"
+    #: What the agent decides.
+    decision: ClassVar[str] = "tick"
+
+    @property
+    def metric(self) -> str:
+        """What progress and validation measure: the objective."""
+        return self.pool.objective
+
+    def rules(self) -> Iterator[Rule]:
+        training, network = self.training, self.network
+        shape(self.pool)  # refuses a pool that cannot be shown
+        untaught = not training.teacher and bool(training.lessons or training.imitation)
+        known = (*NAMES[:-1], AGENT_TEACHER)
+        unknown = untaught or training.teacher not in ("", *known)
+        yield unknown, "training.teacher", repr(training.teacher), f"One of {', '.join(known)}."
+        alone = training.inherit and training.teacher != AGENT_TEACHER
+        yield alone, "training.inherit", "true", "Weights can be had from another agent only."
+        yield not network.hidden, "network.hidden", "empty", "At least one layer."
+        yield too_deep("network", network.hidden, network.channels)
+        layers = {len(network.channels), len(network.kernels), len(network.strides)}
+        odd = len(layers) > 1 or (network.kind == "cnn") != bool(network.channels)
+        channels = network.channels
+        yield odd, "network.channels", channels, "A cnn has channels, kernels and strides, as many each."
