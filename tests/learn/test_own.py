@@ -131,5 +131,5 @@ def test_it_decides_in_both_worlds(tmp_path: Path) -> None:
 
 def test_a_file_never_makes_it_load(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text('workload = "bundled-128"\nagent = "own_easy:POLICY"\n')
-    assert "add --policy own_easy:POLICY" in refused("run", "run.toml")
+    assert "--policy own_easy:POLICY" in refused("run", "run.toml")
     assert "bsld" in fine("run", "run.toml", "--policy", "own_easy:POLICY", "--json")
