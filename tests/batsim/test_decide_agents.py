@@ -13,6 +13,7 @@ from bridge.fast.setup import Setup
 from bridge.learn.agent import replay
 from bridge.learn.checkpoint import load
 from bridge.learn.own import load_own
+from bridge.plugins import Typed
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
 
@@ -69,7 +70,7 @@ def test_a_policy_of_ones_own_decides_as_in_the_fast_world(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(Path(__file__).parents[2] / "examples")
-    agent = load_own("own_policy:POLICY")
+    agent = load_own(Typed("own_policy:POLICY"))
     setup = Setup("fcfs", "easy", first=250)
     jobs = setup.select(read(resolve("bundled-128")))
     fast = replay(agent, setup.prepare(jobs, agent.recipe.policy()))

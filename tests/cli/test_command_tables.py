@@ -10,7 +10,7 @@ from cli_commands import fine, read_until, started
 
 COMMANDS = (
     "replay bundled-128 --first 300 --by user",
-    "evaluate bundled-128 --policy fcfs+easy --policy sjf+easy --policy wfp3+none --sequences 4 --length 64",
+    "evaluate bundled-128 --policy fcfs+easy --policy sjf+easy --policy wfp3+none --sequences 40 --length 16",
     "evaluate --scheduler pool --policy saf+rule --policy sjf --sequences 2 --steps 20",
     "workload info bundled-128",
     "workload list",

@@ -60,18 +60,19 @@ def test_a_checkpoint_names_log_rules_and_base(which: str, request: pytest.Fixtu
 
 
 def test_it_ends_with_a_sentence(backfiller: Path) -> None:
-    out = fine("evaluate", backfiller, *SIZE)
-    assert "bundled-128: bsld, 4 sequences of 64 jobs, protocol standard" in out
+    size = ("--sequences", "40", "--length", "16", "--seed", "11")
+    out = fine("evaluate", backfiller, *size)
+    assert "bundled-128: bsld, 40 sequences of 16 jobs, protocol standard" in out
     number = r"[\d,]+\.\d+"
     said = r"(better than|worse than|not distinguishable from)"
     (line,) = [line for line in out.splitlines() if line.startswith("backfiller: ")]
     assert re.fullmatch(
         rf"backfiller: {said} fcfs\+easy: [+-]{number} bsld "
-        rf"\(paired 95 % CI -?{number} … -?{number}, 4 sequences\)",
+        rf"\(paired 95 % CI -?{number} … -?{number}( t)?, 40 sequences, b = \d+\)",
         line,
     )
     assert out.splitlines()[-1] == line
-    agent = judged(backfiller)["policies"][1]
+    agent = json.loads(fine("evaluate", backfiller, *size, "--json"))["policies"][1]
     assert f"{agent['difference']['mean']:+,.2f} bsld" in line
 
 

@@ -91,7 +91,7 @@ def test_another_log(trained: Path, tiny: str) -> None:
     ("words", "said"),
     [
         (["nosuch"], "is no checkpoint"),
-        (["tiny.toml"], "Not a directory"),
+        (["tiny.toml"], "is no checkpoint"),
         (["a", "--out", "x.pdf"], "pictures are saved as .png or .svg"),
     ],
 )

@@ -12,32 +12,6 @@ FEW, MANY, CHUNKS = 100, int(os.environ.get("BRIDGE_FUZZ", "25000")), 5
 #: Small inputs that once went wrong, as ``TARGET--NAME``.
 FAILING = Path(__file__).parent / "failing"
 #: Targets on which something still goes wrong, and why.
-KNOWN_FAILING: dict[str, str] = {
-    "audit": "another exception than BridgeError; a hang in compiled code where `decided` is a text",
-    "batsim": "text of digits, and empty text, come back otherwise from CSV; numbers beyond 64 bits",
-    "csv": "numbers beyond 64 bits",
-    "experiment": "a file's name that no file can have",
-    "jobcomp": "text of digits, and empty text, come back otherwise from CSV",
-    "machine": "a long message; ranges of nodes",
-    "parquet": "a column without a name",
-    "platform-toml": "a long message",
-    "policy": "a file's name that no file can have",
-    "pool-jobs": "a long message; numbers beyond 64 bits",
-    "sacct": "text of digits, and empty text, come back otherwise from CSV",
-    "sacct-json": "the same; times that no calendar has",
-    "state": "states that cannot be; slow",
-    "study-record": "a key that is none becomes a file's name",
-    "swf": "a label `capacity` of the header",
-    "word": "a long message",
-}
-
-
-def target_or_known(name: str) -> object:
-    """Return a target's name, or a file's, as a parameter; one that is known to fail may."""
-    reason = KNOWN_FAILING.get(name.partition("--")[0], "")
-    return pytest.param(name, marks=pytest.mark.xfail(reason=reason) if reason else ())
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to read in, which is the working one, too: names in a text mean files there."""
@@ -52,18 +26,18 @@ def faults(name: str, first: int, last: int, folder: Path) -> list[str]:
     return [f"input {number}: {fault}" for number, fault in found if fault]
 
 
-@pytest.mark.parametrize("name", [*map(target_or_known, TARGETS)])
+@pytest.mark.parametrize("name", [*TARGETS])
 def test_seeds_are_sound(name: str, folder: Path) -> None:
     assert warm_up(name, folder) > 0
     assert [complaint(TARGETS[name].read, seed, folder) for seed in seeds(name)] == [""] * len(seeds(name))
 
 
-@pytest.mark.parametrize("name", [*map(target_or_known, TARGETS)])
+@pytest.mark.parametrize("name", [*TARGETS])
 def test_a_few_inputs(name: str, folder: Path) -> None:
     assert faults(name, 0, FEW, folder) == []
 
 
-@pytest.mark.parametrize("file", [target_or_known(path.name) for path in sorted(FAILING.iterdir())])
+@pytest.mark.parametrize("file", [path.name for path in sorted(FAILING.iterdir())])
 def test_what_once_went_wrong(file: str, folder: Path) -> None:
     name, data = file.partition("--")[0], (FAILING / file).read_bytes()
     warm_up(name, folder)
@@ -73,7 +47,7 @@ def test_what_once_went_wrong(file: str, folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-@pytest.mark.parametrize("name", [*map(target_or_known, TARGETS)])
+@pytest.mark.parametrize("name", [*TARGETS])
 def test_a_million_inputs(name: str, chunk: int, folder: Path) -> None:
     size = MANY // CHUNKS
     assert faults(name, FEW + chunk * size, FEW + (chunk + 1) * size, folder) == []

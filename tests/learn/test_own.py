@@ -12,6 +12,7 @@ from cli_commands import fine, refused
 from bridge import plugins
 from bridge.errors import BridgeError
 from bridge.learn.own import load_own
+from bridge.plugins import Typed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: What EASY does: the first candidate that delays nobody.
@@ -97,13 +98,13 @@ def test_a_model_of_stable_baselines() -> None:
 
 def test_what_is_no_policy() -> None:
     with pytest.raises(BridgeError, match="is a int, not a policy"):
-        load_own("own_easy:WRONG")
+        load_own(Typed("own_easy:WRONG"))
     with pytest.raises(BridgeError, match="cannot be loaded"):
-        load_own("own_easy:NONE")
+        load_own(Typed("own_easy:NONE"))
     with pytest.raises(BridgeError, match="makes no policy: TypeError") as error:
-        load_own("own_easy:order")  # it is an order
+        load_own(Typed("own_easy:order"))  # it is an order
     assert "own_easy:order+easy" in (error.value.remedy or "")
-    assert load_own("own_easy:WITH_CONTEXT").recipe.decision == "inspect"
+    assert load_own(Typed("own_easy:WITH_CONTEXT")).recipe.decision == "inspect"
     assert "own_easy:order+easy" in refused("replay", "bundled-128", "--policy", "own_easy:order")
 
 
@@ -130,5 +131,5 @@ def test_it_decides_in_both_worlds(tmp_path: Path) -> None:
 
 def test_a_file_never_makes_it_load(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text('workload = "bundled-128"\nagent = "own_easy:POLICY"\n')
-    assert "add --policy own_easy:POLICY" in refused("run", "run.toml")
+    assert "--policy own_easy:POLICY" in refused("run", "run.toml")
     assert "bsld" in fine("run", "run.toml", "--policy", "own_easy:POLICY", "--json")
