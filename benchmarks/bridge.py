@@ -43,12 +43,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "batsim")]
 from detailed import COMMAND, write_platform, write_workload  # noqa: E402
 from fake_batsim import MICRO, DelayJob, FakeBatsim  # noqa: E402
 
-from bridge.batsim.dispatcher import Setup  # noqa: E402
-from bridge.batsim.endpoint import Endpoint  # noqa: E402
-from bridge.batsim.placement import NAMES, rule  # noqa: E402
-from bridge.batsim.process import DecisionProcess  # noqa: E402
 from bridge.scheduler.names import BACKFILLS  # noqa: E402
 from bridge.scheduler.protocol import Policy  # noqa: E402
+from bridge.worlds.batsim.dispatcher import DispatcherConfig  # noqa: E402
+from bridge.worlds.batsim.endpoint import Endpoint  # noqa: E402
+from bridge.worlds.batsim.placement import NAMES, rule  # noqa: E402
+from bridge.worlds.batsim.process import DecisionProcess  # noqa: E402
 
 LOAD = 0.84
 MEAN_RUNTIME_S = 1000.0
@@ -71,10 +71,12 @@ def workload(jobs: int, hosts: int) -> list[DelayJob]:
     return made
 
 
-def setup(hosts: int, placement: str, backfill: str) -> Setup:
+def setup(hosts: int, placement: str, backfill: str) -> DispatcherConfig:
     """Return the decision process's setup; hosts stand in racks."""
     racks = {f"node{k:05d}": f"rack {k // RACK}" for k in range(hosts)}
-    return Setup(Policy("fcfs", backfill), placement=rule(placement, groups=racks), placement_name=placement)
+    return DispatcherConfig(
+        Policy("fcfs", backfill), placement=rule(placement, groups=racks), placement_name=placement
+    )
 
 
 def play(address: str, frames: list[bytes], seconds: "multiprocessing.Queue[float]") -> None:
@@ -98,15 +100,15 @@ def measure(jobs: int, hosts: int, placement: str, backfill: str, transport: str
 
     def answer(frame: bytes) -> bytes:
         frames.append(frame)
-        return recording.answer(frame)
+        return recording.reply_to_frame(frame)
 
     FakeBatsim(workload(jobs, hosts), hosts).run(answer)
 
     alone = DecisionProcess(chosen)
-    alone.answer(frames[0])
+    alone.reply_to_frame(frames[0])
     begun = time.perf_counter()
     for frame in frames[1:]:
-        alone.answer(frame)
+        alone.reply_to_frame(frame)
     without = time.perf_counter() - begun
 
     with tempfile.TemporaryDirectory() as folder:
@@ -228,14 +230,14 @@ def measure_memory(jobs: int, hosts: int) -> None:
 
     def answer(frame: bytes) -> bytes:
         frames.append(frame)
-        return recording.answer(frame)
+        return recording.reply_to_frame(frame)
 
     FakeBatsim(workload(jobs, hosts), hosts).run(answer)
     process = DecisionProcess(setup(hosts, "first-fit", "easy"))
     tracemalloc.start()
     marks = []
     for k, frame in enumerate(frames, 1):
-        process.answer(frame)
+        process.reply_to_frame(frame)
         if k in (len(frames) // 2, len(frames)):
             gc.collect()
             ended = sum(job.finish >= 0 for job in process.dispatcher.jobs.values())

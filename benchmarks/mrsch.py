@@ -16,15 +16,15 @@ sys.path[:1] = [str(ROOT)]
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-from bridge.fast.setup import Setup  # noqa: E402
-from bridge.learn.agent import Decider  # noqa: E402
-from bridge.learn.checkpoint import Checkpoint, Origin  # noqa: E402
+from bridge.learn.agent import AgentDecider  # noqa: E402
+from bridge.learn.checkpoint import LogAgent, Provenance  # noqa: E402
 from bridge.learn.network import actor_of, parameters  # noqa: E402
 from bridge.learn.recipe import Recipe  # noqa: E402
 from bridge.learn.registry import recipe_of  # noqa: E402
-from bridge.scheduler.machine import NOTHING, PICK  # noqa: E402
-from bridge.scheduler.session import Lengths, Session  # noqa: E402
+from bridge.scheduler.core import NOTHING, PICK  # noqa: E402
+from bridge.scheduler.session import JobEstimates, Session  # noqa: E402
 from bridge.scheduler.state import SECOND  # noqa: E402
+from bridge.worlds.fast.scheduler_config import SchedulerConfig  # noqa: E402
 
 #: Theta: nodes, burst buffer (units), power (W above idle).
 CAPACITY = (4360, 1325, 238_400)
@@ -33,7 +33,7 @@ RUNNING, WAITING = 20, 40
 
 def session(recipe: Recipe, resources: int) -> Session:
     """Return a busy Theta that waits for a decision."""
-    setup: Setup = recipe.setup
+    setup: SchedulerConfig = recipe.setup
     rng = np.random.default_rng(1)
     made = Session(
         CAPACITY[:resources],
@@ -45,7 +45,7 @@ def session(recipe: Recipe, resources: int) -> Session:
     for k in range(RUNNING + WAITING):
         nodes = int(rng.integers(128, 200)) if k < RUNNING else 1_500
         demand = (nodes, int(rng.integers(0, 40)), nodes * 40)[:resources]
-        made.submit(k, demand, Lengths.same(int(rng.integers(3_600, 86_400)) * SECOND))
+        made.submit(k, demand, JobEstimates.same(int(rng.integers(3_600, 86_400)) * SECOND))
         if k < RUNNING:
             made.begin()
             while made.advance() != NOTHING:
@@ -60,9 +60,9 @@ def session(recipe: Recipe, resources: int) -> Session:
 def decision(recipe: Recipe, resources: int, times: int) -> tuple[float, float]:
     """Return the median and the 95th percentile of so many decisions, ms."""
     torch.manual_seed(1)
-    origin = Origin("benchmark", "benchmark", 1, "", 1, {"max_run": 86_400.0})
-    agent = Checkpoint(Path("benchmark"), recipe, origin, 0, actor_of(recipe))
-    decides, machine = Decider(agent), session(recipe, resources)
+    origin = Provenance("benchmark", "benchmark", 1, "", 1, {"max_run": 86_400.0})
+    agent = LogAgent(Path("benchmark"), recipe, origin, 0, actor_of(recipe))
+    decides, machine = AgentDecider(agent), session(recipe, resources)
     taken = []
     for _ in range(times):
         begun = time.perf_counter()

@@ -12,7 +12,7 @@ from typing import get_args
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:1] = [str(ROOT)]  # not this folder: its scripts have names of their own
 
-from bridge.workload.mrsch import SETTINGS, Row, Sizes, generate, statistics  # noqa: E402  # noqa: E402
+from bridge.workload.mrsch import SETTINGS, Sizes, StatisticRow, generate_mrsch, statistics  # noqa: E402  # noqa: E402
 from bridge.workload.swf import read_swf  # noqa: E402
 
 #: Statistic -> heading and number format.
@@ -37,13 +37,13 @@ def main(path: Path, seed: int) -> None:
         print(f"| {sizes} | {' | '.join(heading for heading, _ in SHOWN.values())} |")
         print("|---|" + "---|" * len(SHOWN))
         for name in SETTINGS:
-            rows = {row.what: row for row in statistics(generate(log, name, seed, sizes=sizes), name)}
+            rows = {row.what: row for row in statistics(generate_mrsch(log, name, seed, sizes=sizes), name)}
             cells = [_cell(rows[what], how) if what in rows else "" for what, (_, how) in SHOWN.items()]
             print(f"| {name} | {' | '.join(cells)} |")
         print()
 
 
-def _cell(row: Row, how: str) -> str:
+def _cell(row: StatisticRow, how: str) -> str:
     return f"{row.here:{how}}" + (f" ({row.paper})" if row.paper[:1].isdigit() else "")
 
 

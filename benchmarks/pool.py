@@ -22,28 +22,28 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from benchmarks.training import environment, epoch  # noqa: E402
-from bridge.arrays import Array, Floats32, Ints  # noqa: E402
-from bridge.jit import kernel  # noqa: E402
+from bridge.base.arrays import Array, Floats32, Ints  # noqa: E402
+from bridge.base.jit import kernel  # noqa: E402
 from bridge.policies.rlschert import SETTINGS  # noqa: E402
+from bridge.pool.batch import PoolBatch  # noqa: E402
 from bridge.pool.environment import PickOrKillEnv  # noqa: E402
 from bridge.pool.evaluate import jobs_of  # noqa: E402
+from bridge.pool.heuristics import choose_all  # noqa: E402
 from bridge.pool.jobset import JobSet  # noqa: E402
-from bridge.pool.machine import ASKING, answer  # noqa: E402
-from bridge.pool.picture import most_corners, pack, paint, scratch  # noqa: E402
-from bridge.pool.pools import Pools  # noqa: E402
-from bridge.pool.rules import choose_all  # noqa: E402
-from bridge.pool.settings import Settings  # noqa: E402
-from bridge.pool.state import State  # noqa: E402
-from bridge.pool.world import World, advance, draw  # noqa: E402
+from bridge.pool.machine import ASKING, apply_action  # noqa: E402
+from bridge.pool.observation import encode_corners, most_corners, paint, scratch  # noqa: E402
+from bridge.pool.settings import PoolConfig  # noqa: E402
+from bridge.pool.state import PoolState  # noqa: E402
+from bridge.pool.world import PoolWorldState, advance, draw_sequences  # noqa: E402
 from bridge.report.table import Table  # noqa: E402
 from bridge.scheduler.names import SAF  # noqa: E402
 
 ROUNDS = 3
 #: Answers: (pools, actions to be written).
-Player = Callable[[Pools, Ints], None]
+Player = Callable[[PoolBatch, Ints], None]
 
 
-def plain_picture(state: State, b: int, settings: Settings) -> Floats32:
+def plain_picture(state: PoolState, b: int, settings: PoolConfig) -> Floats32:
     """Return the picture of a pool with NumPy, job by job, row by row."""
     env, jobs = state.env[b], state.jobs[b]
     height, units = settings.horizon, settings.units
@@ -68,12 +68,12 @@ def plain_picture(state: State, b: int, settings: Settings) -> Floats32:
     return picture.astype(np.float32)
 
 
-def by_saf(pools: Pools, actions: Ints) -> None:
+def by_saf(pools: PoolBatch, actions: Ints) -> None:
     """Answer as SAF does: the pool is busy, and nothing is booked ahead."""
     choose_all(pools.state, SAF, 0.0, False, actions, actions)
 
 
-def booking_ahead(pools: Pools, actions: Ints) -> None:
+def booking_ahead(pools: PoolBatch, actions: Ints) -> None:
     """Select whatever waits, and kill now and then: the picture is as full as it gets."""
     rng = np.random.default_rng(int(pools.state.env.now.sum()))
     wish = rng.random(pools.masks.shape)
@@ -83,8 +83,8 @@ def booking_ahead(pools: Pools, actions: Ints) -> None:
 
 def steps_a_second(jobs: JobSet, batch: int, player: Player, *, whole: bool) -> tuple[float, float]:
     """Return steps a second with the picture, the best of some rounds, and corners each."""
-    drawn = draw(jobs, 314159, sequences=batch)
-    pools = Pools(drawn, batch, Settings(), "learned")
+    drawn = draw_sequences(jobs, 314159, sequences=batch)
+    pools = PoolBatch(drawn, batch, PoolConfig(), "learned")
     actions, places = np.zeros(batch, np.int64), np.arange(batch)
     best, corners = 0.0, 0.0
     for _ in range(ROUNDS + 1):  # the first one warms up
@@ -104,18 +104,18 @@ def steps_a_second(jobs: JobSet, batch: int, player: Player, *, whole: bool) -> 
 
 
 @kernel
-def answer_all(state: State, world: World, actions: Array) -> None:
+def answer_all(state: PoolState, world: PoolWorldState, actions: Array) -> None:
     """Answer in every pool that asks, and play on until the next answers are wanted."""
     for b in range(actions.shape[0]):
         if state.env[b].phase == ASKING:
-            answer(state, b, actions[b])
+            apply_action(state, b, actions[b])
         advance(state, world, b)
 
 
 def steps_without_pictures(jobs: JobSet, batch: int, player: Player) -> float:
     """Return steps a second of the pool alone, the best of some rounds, on the same answers."""
-    drawn = draw(jobs, 314159, sequences=batch)
-    pools = Pools(drawn, batch, Settings(), "learned")
+    drawn = draw_sequences(jobs, 314159, sequences=batch)
+    pools = PoolBatch(drawn, batch, PoolConfig(), "learned")
     played: list[tuple[Ints, int]] = []
     pools.play(drawn)
     while pools.waiting.any():
@@ -135,9 +135,9 @@ def steps_without_pictures(jobs: JobSet, batch: int, player: Player) -> float:
 
 def ratio(jobs: JobSet, player: Player) -> tuple[float, float]:
     """Return microseconds a whole picture of the plain encoder and of ours on the same states, medians."""
-    settings = Settings()
-    drawn = draw(jobs, 314159, sequences=1)
-    pools = Pools(drawn, 1, settings, "learned")
+    settings = PoolConfig()
+    drawn = draw_sequences(jobs, 314159, sequences=1)
+    pools = PoolBatch(drawn, 1, settings, "learned")
     cells, own = np.zeros(most_corners(settings), np.int32), scratch(pools.state)
     values, actions = np.zeros(len(cells), np.float32), np.zeros(1, np.int64)
     offsets, places = np.zeros(2, np.int64), np.zeros(1, np.int64)
@@ -146,7 +146,7 @@ def ratio(jobs: JobSet, player: Player) -> tuple[float, float]:
     times: list[tuple[float, float]] = []
     while pools.waiting[0]:
         begun = time.perf_counter()
-        offsets[1] = pack(pools.state, 0, own, cells, values)
+        offsets[1] = encode_corners(pools.state, 0, own, cells, values)
         paint(cells, values, offsets, places, settings.units, whole)
         middle = time.perf_counter()
         expected = plain_picture(pools.state, 0, settings)

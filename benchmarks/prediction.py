@@ -21,20 +21,20 @@ sys.path[:1] = [str(ROOT)]
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-from bridge.arrays import Flags, Floats  # noqa: E402
-from bridge.fast.replay import replay  # noqa: E402
-from bridge.fast.setup import Setup  # noqa: E402
+from bridge.base.arrays import Flags, Floats  # noqa: E402
 from bridge.pool.evaluate import evaluate  # noqa: E402
 from bridge.pool.jobset import JobSet, read_vasp  # noqa: E402
 from bridge.pool.synthetic import synthetic  # noqa: E402
-from bridge.predict.accuracy import accuracy  # noqa: E402
-from bridge.predict.predictors import History, Predictor, Trees  # noqa: E402
-from bridge.predict.submissions import MICRO, of_jobs  # noqa: E402
-from bridge.predict.trees import Boosting  # noqa: E402
+from bridge.prediction.accuracy import accuracy  # noqa: E402
+from bridge.prediction.predictors import History, Predictor, Trees  # noqa: E402
+from bridge.prediction.submissions import MICRO, of_jobs  # noqa: E402
+from bridge.prediction.trees import Boosting  # noqa: E402
 from bridge.report.table import Table  # noqa: E402
-from bridge.scheduler.estimators import Estimate  # noqa: E402
+from bridge.scheduler.estimators import RunTimeEstimates  # noqa: E402
 from bridge.workload.catalogue import resolve  # noqa: E402
 from bridge.workload.formats import read  # noqa: E402
+from bridge.worlds.fast.replay import replay  # noqa: E402
+from bridge.worlds.fast.scheduler_config import SchedulerConfig  # noqa: E402
 from papers.rlschert.beliefs import running_accuracy, with_beliefs  # noqa: E402
 from papers.rlschert.synthetic import RUNNING, SUBMIT, predictions  # noqa: E402
 
@@ -106,7 +106,7 @@ def shipped(path: Path) -> None:
 
 def log(name: str, first: int | None) -> None:
     """Predict a log's jobs and schedule them with EASY by what is predicted."""
-    jobs = Setup(first=first).select(read(resolve(name)))
+    jobs = SchedulerConfig(first=first).select(read(resolve(name)))
     submitted, run = of_jobs(jobs), jobs.run / MICRO
     believed, seconds = {"requested": jobs.request}, {}
     high = Trees(boosting=Boosting(quantile=0.9))
@@ -128,8 +128,8 @@ def log(name: str, first: int | None) -> None:
         ]
         for running in (lengths, jobs.request):
             for order in ("fcfs", "sjf"):
-                found = Estimate(lengths, lengths, running, oracle=which == "actual")
-                schedule = replay(replace(Setup(order=order).prepare(jobs), estimate=found))
+                found = RunTimeEstimates(lengths, lengths, running, oracle=which == "actual")
+                schedule = replay(replace(SchedulerConfig(order=order).build_scenario(jobs), estimate=found))
                 wait = (schedule.start - jobs.submit) / MICRO
                 slowdown = np.maximum((wait + run) / np.maximum(run, 10.0), 1.0)
                 row.append(f"{wait.mean():,.0f} {slowdown.mean():.1f}")

@@ -28,17 +28,17 @@ sys.path[:1] = [str(ROOT), str(ROOT / "tests")]  # not this folder: its scripts 
 import numba  # noqa: E402
 import numpy as np  # noqa: E402
 import reference  # noqa: E402
-from handmade import reference_jobs  # noqa: E402
 from rich.console import Console  # noqa: E402
+from small_jobs import reference_jobs  # noqa: E402
 
-from bridge.fast import episode, world  # noqa: E402
-from bridge.fast.episode import Prepared, prepare  # noqa: E402
 from bridge.report.table import Table  # noqa: E402
 from bridge.scheduler import state as scheduler_state  # noqa: E402
 from bridge.scheduler.protocol import Policy, protocol  # noqa: E402
 from bridge.workload.rules import LOAD_RULES  # noqa: E402
 from bridge.workload.select import Jobs, select  # noqa: E402
 from bridge.workload.swf import read_swf  # noqa: E402
+from bridge.worlds.fast import episode, world  # noqa: E402
+from bridge.worlds.fast.episode import Scenario, prepare  # noqa: E402
 
 SDSC, CURIE = "SDSC-SP2-1998-4.2-cln", "CEA-Curie-2011-2.1-cln"
 BUNDLED = ROOT / "workloads" / "bundled-128.swf.gz"
@@ -126,7 +126,7 @@ def with_resources(jobs: Jobs, resources: int) -> Jobs:
     )
 
 
-def prepare_case(case: Case, jobs: Jobs, first: int) -> Prepared:
+def prepare_case(case: Case, jobs: Jobs, first: int) -> Scenario:
     part = jobs.take(slice(first)) if first else jobs
     if case.arrivals != 1.0:
         seconds = part.submit // scheduler_state.SECOND
@@ -140,7 +140,7 @@ def prepare_case(case: Case, jobs: Jobs, first: int) -> Prepared:
 class Compiled:
     """Times the compiled core on one workload; records are filled outside the clock."""
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: Scenario) -> None:
         self.prepared, self.n = prepared, len(prepared.jobs)
         resources, users = len(prepared.jobs.resources), len(prepared.share)
         state = scheduler_state.allocate(1, self.n, resources, window=1, users=users)
@@ -148,9 +148,9 @@ class Compiled:
         self.memory = world.allocate(1, self.n)
 
     def __call__(self) -> float:
-        episode.fill(self.state, self.memory, 0, self.prepared, 0, self.n)
+        episode.load_episode(self.state, self.memory, 0, self.prepared, 0, self.n)
         begun = time.perf_counter()
-        kind = world.play(self.state, self.memory, 0, 1 << 60)
+        kind = world.run_until_decision(self.state, self.memory, 0, 1 << 60)
         taken = time.perf_counter() - begun
         assert kind == world.DONE
         return taken
@@ -162,7 +162,7 @@ class Compiled:
 class Reference:
     """Times the plain-Python reference on one workload."""
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: Scenario) -> None:
         self.prepared = prepared
         self.jobs: list[reference.Job] = []
 

@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "batsim")]
 
 from detailed import write_platform  # noqa: E402
 
-from bridge import simgrid  # noqa: E402
+from bridge.worlds import simgrid  # noqa: E402
 
 LOAD = 0.84
 MEAN_RUNTIME_S = 1000.0

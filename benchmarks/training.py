@@ -23,23 +23,23 @@ sys.path[:1] = [str(ROOT)]
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-from bridge.encode.encoder import Encoder  # noqa: E402
-from bridge.env.batch import Batch, View  # noqa: E402
+from bridge.env.batch import Batch, PackedObservations  # noqa: E402
+from bridge.env.encoder import Encoder  # noqa: E402
 from bridge.env.environment import SchedulingEnv  # noqa: E402
-from bridge.env.source import constants_of  # noqa: E402
-from bridge.fast.setup import Setup  # noqa: E402
-from bridge.learn.checkpoint import Origin  # noqa: E402
-from bridge.learn.learner import Assignment  # noqa: E402
+from bridge.env.episode_starts import constants_of  # noqa: E402
+from bridge.learn.checkpoint import Provenance  # noqa: E402
+from bridge.learn.learner import TrainingContext  # noqa: E402
 from bridge.learn.network import actor_of  # noqa: E402
 from bridge.learn.recipe import AnyRecipe, Recipe, with_training  # noqa: E402
 from bridge.learn.registry import recipe_of  # noqa: E402
-from bridge.learn.rollout import best, decided, scores_of  # noqa: E402
+from bridge.learn.rollout import argmax_actions, copy_for_inference, scores_of  # noqa: E402
 from bridge.learn.trainer import Trainer  # noqa: E402
 from bridge.report.table import Table  # noqa: E402
 from bridge.scheduler.protocol import Policy  # noqa: E402
 from bridge.workload.catalogue import bundled  # noqa: E402
 from bridge.workload.formats import read  # noqa: E402
 from bridge.workload.select import Jobs  # noqa: E402
+from bridge.worlds.fast.scheduler_config import SchedulerConfig  # noqa: E402
 
 EPISODES, LENGTH, ROUNDS = 100, 256, 5
 #: Eight features, as RLScheduler's.
@@ -61,7 +61,7 @@ def log(traces: str) -> Path:
     return path if traces and path.exists() else next(iter(bundled().values()))
 
 
-def core(jobs: Jobs, setup: Setup, decision: Any, *, crowded: bool) -> tuple[float, float]:
+def core(jobs: Jobs, setup: SchedulerConfig, decision: Any, *, crowded: bool) -> tuple[float, float]:
     """Return decisions a second in the compiled core, best of several rounds, and rows per decision.
 
     Args:
@@ -78,7 +78,7 @@ def core(jobs: Jobs, setup: Setup, decision: Any, *, crowded: bool) -> tuple[flo
     if decision != "backfill":
         features |= {"can run": "fits", "rejects": "rejects/72", "waiting": "waiting/128"}
     encoder = Encoder(decision, features, window=128).compile(constants_of(jobs))
-    prepared = setup.prepare(
+    prepared = setup.build_scenario(
         jobs, Policy(setup.order, setup.backfill, agent=frozenset({decision}), guard=False)
     )
     batch = Batch(prepared, encoder, EPISODES, LENGTH)
@@ -117,9 +117,9 @@ def environment(env: Any, seconds: float) -> float:
 def epoch(jobs: Any, recipe: AnyRecipe) -> tuple[float, int]:
     """Return the seconds of one epoch (the best of three behind the first), and its decisions."""
     constants = constants_of(jobs) if isinstance(jobs, Jobs) else {}
-    origin = Origin("benchmark", jobs.name, len(jobs), "", 1, constants)
+    origin = Provenance("benchmark", jobs.name, len(jobs), "", 1, constants)
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(Assignment(recipe, jobs, origin, Path(folder)))
+        trainer = Trainer(TrainingContext(recipe, jobs, origin, Path(folder)))
         done = [trainer.step() for _ in range(4)][1:]
     return min(p.seconds for p in done), max(p.decisions for p in done)
 
@@ -127,14 +127,14 @@ def epoch(jobs: Any, recipe: AnyRecipe) -> tuple[float, int]:
 def inference(recipe: Recipe, rows: int) -> float:
     """Return the milliseconds of one decision with so many rows, features given, the median of many."""
     torch.manual_seed(1)
-    actor = decided(actor_of(recipe))
+    actor = copy_for_inference(actor_of(recipe))
     seen = np.random.default_rng(1).random((rows, recipe.encoder.width), np.float32)
     context = np.zeros((1, recipe.encoder.context), np.float32)
-    view = View(seen, np.array([0, rows], np.int64), np.zeros(rows, np.int64), context)
+    view = PackedObservations(seen, np.array([0, rows], np.int64), np.zeros(rows, np.int64), context)
     times = []
     for _ in range(2_000):
         begun = time.perf_counter()
-        best(*scores_of(actor, view))
+        argmax_actions(*scores_of(actor, view))
         times.append(time.perf_counter() - begun)
     return float(np.median(times)) * 1e3
 
@@ -147,7 +147,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     workload = read(log(options.traces))
-    jobs = Setup().select(workload)
+    jobs = SchedulerConfig().select(workload)
     table = Table(
         ("what", "measured", "target", "against"),
         title=f"{jobs.name}, {EPISODES} episodes of {LENGTH} jobs, {options.threads} threads",
@@ -159,13 +159,37 @@ def main() -> None:
         table.add(f"{what} ({rows:.1f} rows each)", f"{decisions:,.0f}/s", f"≥ {target:,}/s", ratio)
 
     for what, setup, decision, crowded, target, public, peer in (
-        ("backfill decisions", Setup(), "backfill", False, 200_000, "public code at best", 3_200.0),
-        ("the same, full queue", Setup(), "backfill", True, 200_000, "public code at best", 3_200.0),
-        ("pick decisions", Setup(backfill="none"), "pick", False, 200_000, "public code at best", 3_200.0),
-        ("pick, full queue", Setup(backfill="none"), "pick", True, 200_000, "public code at best", 3_200.0),
+        ("backfill decisions", SchedulerConfig(), "backfill", False, 200_000, "public code at best", 3_200.0),
+        (
+            "the same, full queue",
+            SchedulerConfig(),
+            "backfill",
+            True,
+            200_000,
+            "public code at best",
+            3_200.0,
+        ),
+        (
+            "pick decisions",
+            SchedulerConfig(backfill="none"),
+            "pick",
+            False,
+            200_000,
+            "public code at best",
+            3_200.0,
+        ),
+        (
+            "pick, full queue",
+            SchedulerConfig(backfill="none"),
+            "pick",
+            True,
+            200_000,
+            "public code at best",
+            3_200.0,
+        ),
         (
             "inspect decisions",
-            Setup("sjf", "none"),
+            SchedulerConfig("sjf", "none"),
             "inspect",
             False,
             500_000,

@@ -14,16 +14,16 @@ sys.path[:1] = [str(ROOT)]
 
 import numpy as np  # noqa: E402
 
-from bridge.futures.state import State, User  # noqa: E402
-from bridge.futures.whatif import whatif  # noqa: E402
-from bridge.scheduler.estimators import Estimate  # noqa: E402
+from bridge.forecasting.state import MachineState, User  # noqa: E402
+from bridge.forecasting.whatif import whatif  # noqa: E402
+from bridge.scheduler.estimators import RunTimeEstimates  # noqa: E402
 from bridge.scheduler.state import SECOND  # noqa: E402
 
 POLICIES = [f"{order}+easy" for order in ("fcfs", "sjf", "saf", "f1", "wfp3", "unicep", "slurm")]
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 
 
-def crowded(waiting: int, nodes: int = 128, seed: int = 0) -> State:
+def crowded(waiting: int, nodes: int = 128, seed: int = 0) -> MachineState:
     """Return a full machine with a queue: sizes and requests log-uniform, run times a part of the request."""
     rng = np.random.default_rng(seed)
     sizes: list[int] = []
@@ -35,7 +35,7 @@ def crowded(waiting: int, nodes: int = 128, seed: int = 0) -> State:
     submit = now - np.sort(rng.integers(1, 86_400, n))[::-1] * SECOND
     request = np.exp(rng.uniform(np.log(600), np.log(64_800), n)).astype(np.int64) * SECOND
     request[:running] += now - submit[:running]
-    return State(
+    return MachineState(
         now=now,
         resources=("nodes",),
         capacity=np.array([nodes]),
@@ -45,7 +45,7 @@ def crowded(waiting: int, nodes: int = 128, seed: int = 0) -> State:
         start=submit,
         request=request,
         demand=demand,
-        lengths=Estimate(request, request, request, False),
+        lengths=RunTimeEstimates(request, request, request, False),
         n_running=running,
         user=tuple(map(str, rng.integers(0, 30, n))),
         partition=rng.random(n),

@@ -3,8 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bridge.gymnasium_hook import install
-from bridge.version import __version__ as __version__
+from bridge.base import gymnasium_hook, renamed
+from bridge.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from bridge.api import decide, evaluate, forecast, load_agent, make_env, replay, train
@@ -24,4 +24,5 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-install()  # `gymnasium.make("bridge/Backfill-v0")` needs no further import
+gymnasium_hook.install()  # `gymnasium.make("bridge/Backfill-v0")` needs no further import
+renamed.install()  # names of before, until a release has passed

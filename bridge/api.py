@@ -6,26 +6,26 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bridge.cache import shipped_agents
+from bridge.base.cache import shipped_agents
+from bridge.base.errors import BridgeError
+from bridge.base.plugins import Typed, did_you_mean
+from bridge.base.progress import SILENT
+from bridge.commands.request import CommandBackend, CommandRequest, scheduler, scheduler_for
 from bridge.config.fields import fields_of
-from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed, Sampling, parse, policy_fields
-from bridge.fast.setup import Setup
-from bridge.learn.folder import SEED, WORKLOADS
-from bridge.plugins import Typed, near
+from bridge.learn.checkpoint_files import SEED, WORKLOADS
 from bridge.policy_name import PolicyName, parse_policy, typed_policy
-from bridge.pool.settings import Options, Settings
-from bridge.schedulers import Request, Scheduler, scheduler, scheduler_for
-from bridge.watch import NOBODY
+from bridge.pool.settings import EvaluationOptions, PoolConfig
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 if TYPE_CHECKING:
     import gymnasium
     import pandas as pd
 
-    from bridge.batsim.result import Result
-    from bridge.futures.state import State
+    from bridge.forecasting.state import MachineState
     from bridge.judge.run import Run
     from bridge.learn.checkpoint import Agent
+    from bridge.worlds.batsim.result import ProcessResult
 __all__ = ["decide", "evaluate", "forecast", "load_agent", "make_env", "replay", "train"]
 
 
@@ -45,14 +45,14 @@ def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) 
     Raises:
         BridgeError: a file, a name or an option is wrong; it says which, and what to do.
     """
-    from bridge.experiment.prepare import load
-    from bridge.experiment.worlds import run_fast
+    from bridge.experiment.prepare import prepare_experiment
+    from bridge.experiment.run import run_fast
 
     workload = _named(log, "a log")
-    given = {**options, **policy_fields(_policy(policy))}
-    experiment = parse({"workload": workload}, "replay", given)
+    fields = {**options, **policy_fields(_policy(policy))}
+    experiment = parse({"workload": workload}, "replay", fields)
     experiment.check()
-    task = load(experiment)
+    task = prepare_experiment(experiment)
     for text in task.warnings:
         warnings.warn(text, stacklevel=2)
     return run_fast(task)
@@ -81,30 +81,30 @@ def evaluate(
     """
     import pandas as pd
 
-    _known(
+    _refuse_unknown_options(
         "evaluate",
         options,
-        (Setup, Sampling, Options, Settings),
+        (SchedulerConfig, Sampling, EvaluationOptions, PoolConfig),
         ("cross_protocol", "malformed", "dependencies", "data"),
     )
     for name in {"order", "backfill", "estimator"} & {*options}:  # of these there may be several
         options[name] = (options[name],) if isinstance(options[name], str) else tuple(options[name])
     names = [policies] if isinstance(policies, str) else list(policies)
     text = _named(getattr(log, "folder", log), "a log or an agent")
-    request = Request(
+    request = CommandRequest(
         tuple(map(_policy, names)),
         str(shipped_agents().get(text, text)),
         options,
     )
     entry = scheduler_for(request)
     _refuse(entry, "evaluate", options)
-    document = entry.evaluate(request, NOBODY).document
+    document = entry.evaluate(request, SILENT).document
     for text in document.get("warnings", ()):
         warnings.warn(text, stacklevel=2)
-    found = pd.DataFrame([_row(one) for one in document["policies"]]).set_index("policy")
-    found.attrs = {key: value for key, value in document.items() if key != "policies"}
-    found.attrs["values"] = {one["name"]: one["values"] for one in document["policies"] if "values" in one}
-    return found
+    table = pd.DataFrame([_row(one) for one in document["policies"]]).set_index("policy")
+    table.attrs = {key: value for key, value in document.items() if key != "policies"}
+    table.attrs["values"] = {one["name"]: one["values"] for one in document["policies"] if "values" in one}
+    return table
 
 
 def train(
@@ -129,12 +129,12 @@ def train(
     Raises:
         BridgeError: an option is wrong, or ``out`` holds another training.
     """
+    from bridge.commands.train import recipe_for, start_or_resume
     from bridge.learn import checkpoint
     from bridge.learn.registry import find_recipe
-    from bridge.schedulers.train import begun, recipe_for
 
     more = ("setting", "seed", "epochs", "algorithm", "malformed", "device", "threads", "teacher")
-    _known("train", options, (Setup, Settings), more)
+    _refuse_unknown_options("train", options, (SchedulerConfig, PoolConfig), more)
     policy = Typed(policy)
     if "algorithm" in options:
         options["algorithm"] = Typed(options["algorithm"])
@@ -143,7 +143,7 @@ def train(
     recipe = recipe_for(policy, options)
     options = {"seed": SEED, **options}
     folder = Path(out) if str(out) else Path("agents") / f"{recipe.name}-s{options['seed']}"
-    begun(entry, recipe, str(workload) or WORKLOADS[entry.name], folder, options).run()
+    start_or_resume(entry, recipe, str(workload) or WORKLOADS[entry.name], folder, options).run()
     return checkpoint.load_any(folder)
 
 
@@ -179,7 +179,7 @@ def make_env(name: str = "bridge/Backfill-v0", **options: Any) -> "gymnasium.Env
     return gymnasium.make(name, **options)
 
 
-def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -> "Result":
+def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -> "ProcessResult":
     """Decide for one simulation of Batsim, or of its embedded stand-in; returns when it has ended.
 
     Args:
@@ -193,13 +193,13 @@ def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -
     Raises:
         BridgeError: the policy or the socket cannot be used.
     """
-    from bridge.batsim.endpoint import Endpoint
+    from bridge.worlds.batsim.endpoint import Endpoint
 
     more = ("resources", "storage", "strict", "workload", "cross_protocol")
-    _known("decide", options, (Setup, Detailed, Settings), more)
+    _refuse_unknown_options("decide", options, (SchedulerConfig, Detailed, PoolConfig), more)
     first = options.pop("startup_timeout", Detailed.startup_timeout)
     again = options.pop("idle_timeout", Detailed.idle_timeout)
-    request = Request((_policy(policy),), typed=options)
+    request = CommandRequest((_policy(policy),), typed=options)
     entry = scheduler_for(request)
     _refuse(entry, "decide", options)
     process, _ = entry.decide(request)
@@ -208,7 +208,7 @@ def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -
 
 
 def forecast(
-    state: "State | str | PathLike[str]",
+    state: "MachineState | str | PathLike[str]",
     at: float | None = None,
     *,
     job: Sequence[str] | str = (),
@@ -238,21 +238,21 @@ def forecast(
     """
     import pandas as pd
 
-    from bridge.futures.forecast import forecast as of_state
-    from bridge.futures.of_run import load_state
-    from bridge.futures.state import State
-    from bridge.futures.whatif import parse_job, with_job
+    from bridge.forecasting.run_state import load_state
+    from bridge.forecasting.starts import forecast as of_state
+    from bridge.forecasting.state import MachineState
+    from bridge.forecasting.whatif import parse_job, with_job
 
     present = load_state(state, at, policy) if isinstance(state, str | PathLike) else state
-    if not isinstance(present, State):
+    if not isinstance(present, MachineState):
         raise TypeError(f"a forecast needs a state, the file of one or a run folder, not {present!r:.60}")
     wanted = [job] if isinstance(job, str) else [*job]
     if submit:
         present = with_job(present, *parse_job(submit))
         wanted = [present.id[-1]]
-    found = of_state(present, policy=policy, futures=futures, seed=seed, jobs=wanted)
+    starts = of_state(present, policy=policy, futures=futures, seed=seed, jobs=wanted)
     columns = ("job", "submitted", "low90", "low50", "median", "high50", "high90", "reserved")
-    return pd.DataFrame(found.rows(), columns=columns).set_index("job").astype("float64")
+    return pd.DataFrame(starts.rows(), columns=columns).set_index("job").astype("float64")
 
 
 def _named(value: object, what: str) -> str:
@@ -267,18 +267,20 @@ def _policy(name: object) -> PolicyName:
     return parse_policy(typed_policy(_named(name, "a policy")))
 
 
-def _known(where: str, options: Iterable[str], kinds: Iterable[type], more: Iterable[str]) -> None:
+def _refuse_unknown_options(
+    where: str, options: Iterable[str], kinds: Iterable[type], more: Iterable[str]
+) -> None:
     """Refuse options that would be ignored."""
     names = sorted({name for kind in kinds for name in fields_of(kind)} | {*more})
     for name in options:
         if name not in names:
-            remedy = f"{near(name, names)}There are {', '.join(names)}."
+            remedy = f"{did_you_mean(name, names)}There are {', '.join(names)}."
             raise BridgeError(f"unknown option {name!r}", where=where, remedy=remedy)
 
 
-def _refuse(entry: Scheduler, command: str, options: Iterable[str]) -> None:
+def _refuse(entry: CommandBackend, command: str, options: Iterable[str]) -> None:
     """Refuse options that mean nothing to the scheduler whose policy it is."""
-    names = sorted(entry.refused(command, {*options}))
+    names = sorted(entry.unsupported_options(command, {*options}))
     if names:
         raise BridgeError(f"{entry.title} has no {', '.join(names)}", where=command, remedy="Leave it out.")
 

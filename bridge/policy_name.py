@@ -16,14 +16,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bridge import plugins
-from bridge.cache import is_checkpoint, shipped_agents
-from bridge.errors import BridgeError
-from bridge.files import is_there
-from bridge.plugins import Typed
+from bridge.base import plugins
+from bridge.base.cache import is_checkpoint, shipped_agents
+from bridge.base.errors import BridgeError
+from bridge.base.files import is_there
+from bridge.base.jsontext import shortened
+from bridge.base.plugins import Typed
 from bridge.scheduler.names import BACKFILLS, KILLS, NAMES, ORDERS
 from bridge.scheduler.protocol import Policy
-from bridge.wire.jsontext import shortened
 
 #: Words that are an expression of an order by themselves.
 _VARIABLES = ("fairshare", "partition", "t_max", "n_max")
@@ -66,8 +66,8 @@ class PolicyName:
 def parse_policy(text: str) -> PolicyName:
     """Return a policy by its name; whether an expression or an agent is sound, its scheduler tells."""
     order, plus, rule = (part.strip() for part in text.rpartition("+"))
-    known = order if plus else text.strip()
-    named = known in ORDERS or known in NAMES
+    order_name = order if plus else text.strip()
+    named = order_name in ORDERS or order_name in NAMES
     is_folder = is_there(text, Path.is_dir)
     if text and (is_checkpoint(text) or (is_folder and (os.sep in text or not named))):
         return PolicyName(text, agent=text)
@@ -78,11 +78,11 @@ def parse_policy(text: str) -> PolicyName:
         return PolicyName(text, order, backfill=rule if backfills else "", kill=rule if rule in KILLS else "")
     if ":" in text:
         return PolicyName(text, plugin=text)
-    if plugins.find("order", known) is not None:
-        return PolicyName(text, known)
-    word = re.fullmatch(r"[\w./-]{2,}", known) is not None and known not in _VARIABLES
+    if plugins.find("order", order_name) is not None:
+        return PolicyName(text, order_name)
+    word = re.fullmatch(r"[\w./-]{2,}", order_name) is not None and order_name not in _VARIABLES
     if not text.strip() or (plus and named) or (word and not plus and not named):
-        hint = "" if named else plugins.near(known, (*ORDERS, *NAMES))
+        hint = "" if named else plugins.did_you_mean(order_name, (*ORDERS, *NAMES))
         raise BridgeError(
             "is no policy and no folder of a trained agent",
             where=f"policy {shortened(text, 200)!r}",
@@ -99,8 +99,8 @@ def typed_policy(text: str) -> Typed:
     """
     order, plus, rule = (Typed(part.strip()) for part in text.rpartition("+"))
     if plus and not is_there(text, Path.is_dir):
-        plugins.admit("backfill", rule)
-        plugins.admit("order", order)
+        plugins.allow_reference("backfill", rule)
+        plugins.allow_reference("order", order)
     return Typed(text)
 
 
@@ -111,14 +111,14 @@ def is_own(name: str) -> bool:
 
 def refuse_twice(names: Iterable[str]) -> list[str]:
     """Return names, of which none may be there twice. Raises BridgeError: one is."""
-    found: list[str] = []
+    earlier: list[str] = []
     for name in names:
-        if name in found:
+        if name in earlier:
             raise BridgeError("is named twice", where=f"policy {name!r}", remedy="Name it once.")
-        found.append(name)
-    return found
+        earlier.append(name)
+    return earlier
 
 
-def combined(firsts: Sequence[str], seconds: Sequence[str]) -> list[str]:
+def combine_names(firsts: Sequence[str], seconds: Sequence[str]) -> list[str]:
     """Return ``FIRST+SECOND`` of all pairs, each once: what ``--order`` and ``--backfill`` are short for."""
     return list(dict.fromkeys(f"{first}+{second}" for first in firsts for second in seconds))

@@ -17,8 +17,8 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.env_util import make_vec_env
 
 import bridge  # noqa: F401  (makes the environments' names known)
+from bridge.env.env_config import ENCODERS
 from bridge.env.reward import Reward
-from bridge.env.task import ENCODERS
 
 ENVIRONMENT = "bridge/Backfill-v0"
 OPTIONS = {

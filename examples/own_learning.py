@@ -15,42 +15,42 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bridge.encode.encoder import Encoder
-from bridge.fast.setup import Setup
-from bridge.learn.algorithms.event import EventLearner
-from bridge.learn.learner import Assignment, Learnt, Losses
-from bridge.learn.recipe import Network, Recipe, Reward, Training
-from bridge.learn.rollout import decided, deciding, play
+from bridge.env.encoder import Encoder
+from bridge.learn.algorithms.log_learner import LogLearner
+from bridge.learn.learner import EpochResult, Losses, TrainingContext
+from bridge.learn.recipe import NetworkConfig, Recipe, Reward, TrainingConfig
+from bridge.learn.rollout import copy_for_inference, make_action_function, play
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 FRUGAL = Recipe(
     name="frugal",
     setting="default",
     source="an example",
     summary="Chooses among the jobs that EASY allows.",
-    setup=Setup(order="fcfs", backfill="easy"),
+    setup=SchedulerConfig(order="fcfs", backfill="easy"),
     encoder=Encoder("backfill", {"length": "log10(1 + t)/5", "nodes": "n/n_max"}, window=32, stop=True),
-    actor=Network("kernel", (8,)),
-    critic=Network("pooled", (8,), (8,)),
+    actor=NetworkConfig("kernel", (8,)),
+    critic=NetworkConfig("pooled", (8,), (8,)),
     reward=Reward("bsld"),
-    training=Training(epochs=20, trajectories=20),
+    training=TrainingConfig(epochs=20, trajectories=20),
     guard="mask",
     options={"step": 0.3},
 )
 
 
-class HillClimbing(EventLearner):
+class HillClimbing(LogLearner):
     """Each epoch tries one random change of all weights, and keeps it if the same episodes go no worse.
 
     Its option ``step`` is the standard deviation of a change.
     """
 
-    def __init__(self, given: Assignment[Recipe]) -> None:
+    def __init__(self, given: TrainingContext[Recipe]) -> None:
         super().__init__(given)
         self.adams = {}
         self.step = float(self.recipe.options.get("step", 0.1))
         self.kept = 0
 
-    def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
+    def learn(self, epoch: int, rng: np.random.Generator) -> EpochResult:
         """See `bridge.learn.learner.Learner`."""
         drawn = self.source.draw(epoch, rng)
         other = copy.deepcopy(self.actor)
@@ -60,13 +60,13 @@ class HillClimbing(EventLearner):
                 weights.add_(torch.from_numpy(change).to(weights.device))
         values = []
         for actor in (self.actor, other):
-            play(drawn.batch, deciding(decided(actor), "greedy", 0), drawn.starts)
-            values.append(self.played(drawn.batch, len(drawn.starts)))
+            play(drawn.batch, make_action_function(copy_for_inference(actor), "greedy", 0), drawn.starts)
+            values.append(self.mean_cost(drawn.batch, len(drawn.starts)))
         if values[1] <= values[0]:
             self.actor.load_state_dict(other.state_dict())
             self.kept += 1
         base = float(drawn.base.mean())
-        return Learnt(min(values), base, base - min(values), 0, Losses(min(values)), {"kept": self.kept})
+        return EpochResult(min(values), base, base - min(values), 0, Losses(min(values)), {"kept": self.kept})
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return what is needed to go on, beside the actor."""

@@ -10,8 +10,8 @@ loaded because its name is typed; a file that bridge opens never makes it load c
 
 import numpy as np
 
-from bridge.env.task import task
-from bridge.learn.own import OwnPolicy
+from bridge.env.env_config import build_env_config
+from bridge.learn.user_policy import UserPolicy
 
 
 def shortest(seen: np.ndarray, mask: np.ndarray) -> int:
@@ -25,6 +25,6 @@ def shortest(seen: np.ndarray, mask: np.ndarray) -> int:
     return int(legal[np.argmin(seen[legal, LENGTH])])
 
 
-TASK = task("backfill", order="fcfs", guard="mask")
+TASK = build_env_config("backfill", order="fcfs", guard="mask")
 LENGTH = TASK.encoder.names.index("length")
-POLICY = OwnPolicy(TASK, shortest, "shortest first")
+POLICY = UserPolicy(TASK, shortest, "shortest first")

@@ -5,26 +5,26 @@
     bridge replay bundled-128 --estimator own_rules:half_the_request
 
 A package makes them known by name to all commands with entry points of the groups `bridge.orders`,
-`bridge.backfills`, `bridge.estimators` and `bridge.features`; a program calls `bridge.plugins.register`.
+`bridge.backfills`, `bridge.estimators` and `bridge.features`; a program calls `bridge.base.plugins.register`.
 """
 
 import numpy as np
 import numpy.typing as npt
 
-from bridge.scheduler.outside import View
+from bridge.scheduler.python_rules import JobsView
 
 
-def smallest_first(queue: View) -> npt.NDArray[np.float64]:
+def smallest_first(queue: JobsView) -> npt.NDArray[np.float64]:
     """Order the queue by area, nodes times requested time; who has waited a day goes before all others."""
     return np.where(queue.waited > 86_400, 1e18, -queue.nodes * queue.requested)
 
 
-def longest_that_fits(candidates: View) -> int | None:
+def longest_that_fits(candidates: JobsView) -> int | None:
     """Backfill the longest of the jobs that EASY would let pass the blocked head."""
     return int(np.argmax(candidates.requested))
 
 
-def half_the_request(jobs: View) -> npt.NDArray[np.float64]:
+def half_the_request(jobs: JobsView) -> npt.NDArray[np.float64]:
     """Believe that every job takes half of what it asks for, but a minute at least."""
     return np.maximum(jobs.requested / 2, 60.0)
 

@@ -8,10 +8,10 @@ import sys
 
 import click
 
-from bridge import plugins
+from bridge.base import plugins
+from bridge.base.errors import BridgeError
 from bridge.cli.main import main
 from bridge.cli.study import study
-from bridge.errors import BridgeError
 from bridge.workload.mrsch import SETTINGS
 from papers import store
 from papers.logs import trace_file

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from bridge.fast.setup import Setup
-from bridge.futures.bound import ARRIVALS, RUN_TIMES, bound
+from bridge.forecasting.bound import ARRIVALS, RUN_TIMES, bound
 from bridge.judge.sequences import SAMPLERS, sample
-from bridge.judge.stats import INTERVALS, Estimate, window_bootstrap
+from bridge.judge.stats import INTERVALS, ConfidenceInterval, window_bootstrap
 from bridge.report.table import Table
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 from papers import logs, store
 
 #: Logs of agents on their own jobs; MRSch's workloads have several resources.
@@ -25,45 +25,45 @@ _PATH = store.path_of("bounds", ".json")
 
 def measured(name: str) -> dict[str, Any]:
     """Return the bound of a log: what each row has of every window, and the windows' first jobs."""
-    setup = Setup()
+    setup = SchedulerConfig()
     jobs = setup.select(logs.log(name))
     before = round(len(jobs) * BEHIND)
     usual = SAMPLERS["standard"]
     starts = before + sample(usual, len(jobs) - before, WINDOWS, LENGTH, usual.seed)
-    found = bound(jobs, setup, starts, LENGTH).as_dict()
+    bound_document = bound(jobs, setup, starts, LENGTH).as_dict()
     kept = [
         {key: row[key] for key in ("known", "policy", "oracle", "mean")}
         | {"values": [round(value, 6) for value in row["values"]]}
-        for row in found["rows"]
+        for row in bound_document["rows"]
     ]
-    return {"starts": starts.tolist(), "rows": kept, "rules": found["rules"]}
+    return {"starts": starts.tolist(), "rows": kept, "rules": bound_document["rules"]}
 
 
 @cache
-def known() -> dict[str, Any]:
+def read_bounds() -> dict[str, Any]:
     """Return what was measured: log -> bound."""
     return dict(json.loads(_PATH.read_text(encoding="utf-8"))) if _PATH.exists() else {}
 
 
-def _apart(found: dict[str, Any], row: dict[str, Any]) -> Estimate:
+def _apart(document: dict[str, Any], row: dict[str, Any]) -> ConfidenceInterval:
     """Return the difference to the best rule in percent of that rule's mean."""
-    base = found["rows"][0]
-    apart = window_bootstrap(row["values"], found["starts"], LENGTH, base=base["values"])
+    base = document["rows"][0]
+    apart = window_bootstrap(row["values"], document["starts"], LENGTH, base=base["values"])
     return apart.percent_of(base["mean"])
 
 
-def _least(found: dict[str, Any], what: str) -> float:
+def _least(document: dict[str, Any], what: str) -> float:
     """Return the difference, in percent, of the best policy that knows so much."""
-    mean = min(float(row["mean"]) for row in found["rows"] if row["known"] == what)
-    return 100 * (mean / float(found["rows"][0]["mean"]) - 1)
+    mean = min(float(row["mean"]) for row in document["rows"] if row["known"] == what)
+    return 100 * (mean / float(document["rows"][0]["mean"]) - 1)
 
 
-def said(names: Iterable[str]) -> str:
+def format_bound(names: Iterable[str]) -> str:
     """Return a sentence on the logs of a page; empty if nothing is known of any."""
     parts = []
     for name in dict.fromkeys(names):
-        if found := known().get(name):
-            times, arrivals = (_least(found, what) for what in (RUN_TIMES, ARRIVALS))
+        if format_bound := read_bounds().get(name):
+            times, arrivals = (_least(format_bound, what) for what in (RUN_TIMES, ARRIVALS))
             parts.append(f"{name} {times:+.0f} %, {arrivals:+.0f} %")
     if not parts:
         return ""
@@ -77,9 +77,9 @@ def page() -> str:
     """Return the page of all bounds as Markdown."""
     heads = ("log", "b", "best rule", "mean", "lookahead", "true run times", "and arrivals")
     rows = []
-    for name, found in known().items():
-        best = found["rows"][0]
-        apart = [_apart(found, row) for row in found["rows"][1:]]
+    for name, document in read_bounds().items():
+        best = document["rows"][0]
+        apart = [_apart(document, row) for row in document["rows"][1:]]
         ahead, rule, blind, seeing = map(_between, apart)
         cells = (best["policy"], f"{best['mean']:.2f}", ahead, f"{rule}; {blind}", seeing)
         rows.append((name, apart[0].b, *cells))
@@ -97,7 +97,7 @@ def page() -> str:
     return says + Table(heads, rows).markdown().rstrip() + foot
 
 
-def _between(apart: Estimate) -> str:
+def _between(apart: ConfidenceInterval) -> str:
     held = "" if apart.kind is None else f" [{apart.low:+.0f}, {apart.high:+.0f}]{apart.mark}"
     return f"{apart.mean:+.0f} %{held}"
 
@@ -105,11 +105,14 @@ def _between(apart: Estimate) -> str:
 def main(names: list[str]) -> None:
     """Measure logs, and write data and page."""
     for name in names or LOGS:
-        found = {**known(), name: measured(name)}
-        kept = {one: found[one] for one in LOGS if one in found}
+        documents = {**read_bounds(), name: measured(name)}
+        kept = {one: documents[one] for one in LOGS if one in documents}
         _PATH.write_text(json.dumps(kept) + "\n", encoding="utf-8")
-        known.cache_clear()
-        print(f"{name}: {[str(_apart(found[name], row)) for row in found[name]['rows'][1:]]}", flush=True)
+        read_bounds.cache_clear()
+        print(
+            f"{name}: {[str(_apart(documents[name], row)) for row in documents[name]['rows'][1:]]}",
+            flush=True,
+        )
     print(store.written("bounds", page()))
 
 

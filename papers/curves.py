@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bridge.config import build
-from bridge.files import replacing
-from bridge.learn.folder import PROGRESS
+from bridge.base.files import replacing
+from bridge.config import from_tables
+from bridge.learn.checkpoint_files import PROGRESS
 from bridge.study.cells import Cell
 from bridge.study.spec import Study
 from bridge.study.store import Store
@@ -46,8 +46,8 @@ class Curve:
 
 def of_progress(row: str, log: str, agent: str, progress: pd.DataFrame) -> Curve:
     """Return an agent's curve, made of its training's record, an epoch a line."""
-    seen = progress.dropna(subset=["valid_mean"])
-    ratio = seen["valid_mean"] / seen["valid_base"]
+    validated = progress.dropna(subset=["valid_mean"])
+    ratio = validated["valid_mean"] / validated["valid_base"]
     ones = np.ones(min(WINDOW, len(progress)))
     agents, base = (np.convolve(progress[name].to_numpy(float), ones, "valid") for name in _MEANS)
     moving = [float(f"{v:.6g}") for v in agents / base]
@@ -58,7 +58,7 @@ def of_progress(row: str, log: str, agent: str, progress: pd.DataFrame) -> Curve
         row,
         log,
         (agent,),
-        tuple((int(e), float(f"{v:.6g}")) for e, v in zip(seen["epoch"], ratio, strict=True)),
+        tuple((int(e), float(f"{v:.6g}")) for e, v in zip(validated["epoch"], ratio, strict=True)),
         tuple((int(e), v, v, v) for e, v in zip(ends, moving, strict=True)),
         tuple((k + 1, entropy[k]) for k in (first, middle, last) if np.isfinite(entropy[k])),
     )
@@ -112,15 +112,15 @@ def write(path: Path, curves: list[Curve]) -> None:
 
 def _all(path: Path) -> list[Curve]:
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [build(Curve, json.loads(line), str(path)) for line in lines]
+    return [from_tables(Curve, json.loads(line), str(path)) for line in lines]
 
 
 def read(table: str) -> dict[tuple[str, str], list[Curve]]:
     """Return the curves of a table by row and log."""
-    made: dict[tuple[str, str], list[Curve]] = {}
+    curves: dict[tuple[str, str], list[Curve]] = {}
     for curve in _all(store.path_of(f"{table}-curves", ".jsonl")):
-        made.setdefault((curve.row, curve.log), []).append(curve)
-    return made
+        curves.setdefault((curve.row, curve.log), []).append(curve)
+    return curves
 
 
 def seeds_of(curves: list[Curve]) -> int:
@@ -147,8 +147,8 @@ def together(curves: list[Curve], part: str, *, hold: bool = False) -> pd.DataFr
         for n, points in parts
         for point in points
     ]
-    found = pd.DataFrame(lines, columns=["epoch", "agents", "mean", "low", "high"])
-    found["mean"] *= found["agents"]
-    by_epoch = found.groupby("epoch")
-    made = by_epoch.agg({"agents": "sum", "mean": "sum", "low": "min", "high": "max"})
-    return made.assign(mean=made["mean"] / made["agents"])
+    rows = pd.DataFrame(lines, columns=["epoch", "agents", "mean", "low", "high"])
+    rows["mean"] *= rows["agents"]
+    by_epoch = rows.groupby("epoch")
+    totals = by_epoch.agg({"agents": "sum", "mean": "sum", "low": "min", "high": "max"})
+    return totals.assign(mean=totals["mean"] / totals["agents"])

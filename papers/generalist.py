@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from bridge.arrays import Floats, Ints
-from bridge.fast.replay import Schedule, replay_sequences
-from bridge.fast.setup import Setup
-from bridge.futures.bound import RULES
-from bridge.judge.sequences import SAMPLERS, sample, value_of
-from bridge.judge.stats import INTERVALS, Estimate, block_length, interval_of, parts
-from bridge.learn.agent import schedules
+from bridge.base.arrays import Floats, Ints
+from bridge.forecasting.bound import RULES
+from bridge.judge.sequences import SAMPLERS, compute_sequence_metric, sample
+from bridge.judge.stats import INTERVALS, ConfidenceInterval, block_length, interval_of, parts
+from bridge.learn.agent import play_sequences
 from bridge.learn.checkpoint import load
 from bridge.report.table import Table
 from bridge.scheduler.state import SECOND
-from bridge.study.report import folded
+from bridge.study.report import collapsible
+from bridge.worlds.fast.replay import Schedule, replay_sequences
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 from papers import logs, store
 
 #: Kept out of all training and tuning.
@@ -40,24 +40,24 @@ _PATH = store.path_of("generalist", ".json")
 def measured(folders: list[Path], estimator: str) -> dict[str, Any]:
     """Return, by log, the first jobs, and by policy what came of each sequence under these beliefs."""
     agents = [load(folder) for folder in folders]
-    found: dict[str, Any] = {}
+    values_by_policy: dict[str, Any] = {}
     for name in UNSEEN:
-        jobs = Setup().select(logs.log(name))
+        jobs = SchedulerConfig().select(logs.log(name))
         starts = np.sort(sample(SAMPLERS["standard"], len(jobs), SEQUENCES, LENGTH, SEED))
         rows = {}
         for rule in RULES:
-            ready = replace(Setup(), order=rule, estimator=estimator).prepare(jobs)
+            ready = replace(SchedulerConfig(), order=rule, estimator=estimator).build_scenario(jobs)
             rows[f"{rule}+easy"] = _of(ready, replay_sequences(ready, starts, LENGTH), starts)
         for agent in agents:
             setup = replace(agent.recipe.setup, estimator=estimator)
-            ready = setup.prepare(jobs, agent.recipe.policy())
-            played = schedules(agent, ready, starts, LENGTH)
+            ready = setup.build_scenario(jobs, agent.recipe.policy())
+            played = play_sequences(agent, ready, starts, LENGTH)
             rows[f"generalist, seed {agent.origin.seed}"] = _of(ready, played, starts)
-        found[name] = {"jobs": len(jobs), "starts": starts.tolist(), "policies": rows}
+        values_by_policy[name] = {"jobs": len(jobs), "starts": starts.tolist(), "policies": rows}
         print(
             name, {policy: round(float(np.mean(row["bsld"])), 3) for policy, row in rows.items()}, flush=True
         )
-    return found
+    return values_by_policy
 
 
 def _of(ready: Any, played: Any, starts: Ints) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _of(ready: Any, played: Any, starts: Ints) -> dict[str, Any]:
     kept: list[Schedule] = list(played)
     values: dict[str, Any] = {
         metric: [
-            round(value_of(ready, one, int(first), metric), 6)
+            round(compute_sequence_metric(ready, one, int(first), metric), 6)
             for one, first in zip(kept, starts, strict=True)
         ]
         for metric in ("bsld", "wait", "utilisation")
@@ -88,31 +88,31 @@ class Compared:
     The logarithm of a ratio of means varies as the values over their means do (to first order).
     """
 
-    def __init__(self, found: dict[str, Any], rule: str) -> None:
+    def __init__(self, documents: dict[str, Any], rule: str) -> None:
         whole, varying = [], []
-        for k, one in enumerate(found.values()):
+        for k, one in enumerate(documents.values()):
             order = np.argsort(one["starts"], kind="stable")
             agents = np.array([row["bsld"] for name, row in one["policies"].items() if _learnt(name)])
             base = np.array([one["policies"][rule]["bsld"]])
             rows = [agents[:, order] / agents.mean(), -base[:, order] / base.mean()]
             whole.append(float(np.log(agents.mean() / base.mean())))
             varying.append(parts(rows, block_length(one["starts"], LENGTH), seed=k))
-        b = blocks(found)
+        b = blocks(documents)
         self.by_log = {
             name: _percent(interval_of(point, of, SEQUENCES, b[name]))
-            for name, point, of in zip(found, whole, varying, strict=True)
+            for name, point, of in zip(documents, whole, varying, strict=True)
         }
         share = 1 / len(whole)
         pooled = [one.scaled(share) for of in varying for one in of]
         self.pooled = _percent(interval_of(share * sum(whole), pooled, SEQUENCES, min(b.values())))
 
 
-def blocks(found: dict[str, Any]) -> dict[str, int]:
+def blocks(documents: dict[str, Any]) -> dict[str, int]:
     """Return the independent blocks of the sequences on each log."""
-    return {name: SEQUENCES // block_length(one["starts"], LENGTH) for name, one in found.items()}
+    return {name: SEQUENCES // block_length(one["starts"], LENGTH) for name, one in documents.items()}
 
 
-def _percent(of: Estimate) -> str:
+def _percent(of: ConfidenceInterval) -> str:
     point, low, high = (100.0 * float(np.expm1(one)) for one in (of.mean, of.low, of.high))
     return f"{point:+.1f} % [{low:+.1f}, {high:+.1f}]{of.mark}"
 
@@ -121,25 +121,26 @@ def _learnt(name: str) -> bool:
     return name.startswith("generalist")
 
 
-def page(found: dict[str, dict[str, Any]]) -> str:
+def page(documents: dict[str, dict[str, Any]]) -> str:
     """Return the page as Markdown."""
-    seeds = sum(_learnt(name) for name in next(iter(found["requested"].values()))["policies"])
+    seeds = sum(_learnt(name) for name in next(iter(documents["requested"].values()))["policies"])
     written = [
         "# One agent on logs that it never saw",
         "`zoo/generalist` (seed 2) learnt on the first 60 % of SDSC-SP2, HPC2N, Curie, Theta, Lublin-1 and "
         f"Lublin-2, by requested times; {' and '.join(UNSEEN)} were kept out of all training and tuning. "
         f"Mean bounded slowdown of the agent, {seeds} seeds together, against each rule with the same "
         f"beliefs on the same {SEQUENCES} sequences of {LENGTH:,} jobs; pooled is the geometric mean over "
-        f"logs. b: {'; '.join(f'{name} {b}' for name, b in blocks(found['requested']).items())}. {INTERVALS} "
+        "logs. b: "
+        f"{'; '.join(f'{name} {b}' for name, b in blocks(documents['requested']).items())}. {INTERVALS} "
         "They hold the variance of the seeds, too.",
     ]
-    for estimator, said in BELIEFS.items():
-        logs_of = found[estimator]
+    for estimator, title in BELIEFS.items():
+        logs_of = documents[estimator]
         compared = {rule: Compared(logs_of, rule) for rule in (f"{rule}+easy" for rule in RULES)}
         rows = [(rule, *one.by_log.values(), one.pooled) for rule, one in compared.items()]
-        written += [f"## Believed: {said}", Table(("against", *logs_of, "pooled"), rows).markdown().rstrip()]
+        written += [f"## Believed: {title}", Table(("against", *logs_of, "pooled"), rows).markdown().rstrip()]
         for name, one in logs_of.items():
-            written += folded(f"{name}, {said}", [_table(one["policies"]).markdown().rstrip()])
+            written += collapsible(f"{name}, {title}", [_table(one["policies"]).markdown().rstrip()])
     written.append(
         "Median and interquartile mean are over sequences; the last column is the 99.9th percentile of all "
         "jobs' waits. `python -m papers.generalist AGENT …`"

@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from bridge.arrays import Ints
-from bridge.files import replacing
-from bridge.learn.algorithms.event import Drawn, Source, Validation
+from bridge.base.arrays import Ints
+from bridge.base.files import replacing
+from bridge.learn.algorithms.log_learner import EpisodeBatch, EpisodeSource, ValidationSet
 from bridge.learn.algorithms.ppo import Ppo
-from bridge.learn.folder import first_best
-from bridge.learn.learner import Assignment
+from bridge.learn.checkpoint_files import first_best
+from bridge.learn.learner import TrainingContext
 from bridge.learn.recipe import Recipe, with_training
 from bridge.learn.trainer import Trainer
-from bridge.learn.training import Material, use_threads
+from bridge.learn.training import TrainingData, use_threads
 from bridge.report.table import Table
 from bridge.study.cells import Cell
 from bridge.study.windows import starts_of
@@ -43,29 +43,29 @@ SEEDS, EPOCHS, EPISODES = 3, 40, 50
 _PATH = store.path_of("rlbackfilling-insample", ".json")
 
 
-class _Windows(Source):
+class _Windows(EpisodeSource):
     """The same windows in every epoch, each as often."""
 
-    def __init__(self, given: Assignment[Recipe], starts: Ints) -> None:
-        recipe = given.recipe
-        super().__init__(recipe, given.jobs, given.origin.constants, recipe.training.trajectories)
+    def __init__(self, context: TrainingContext[Recipe], starts: Ints) -> None:
+        recipe = context.recipe
+        super().__init__(recipe, context.jobs, context.origin.constants, recipe.training.trajectories)
         self.starts = starts
 
-    def draw(self, epoch: int, rng: np.random.Generator) -> Drawn:
+    def draw(self, epoch: int, rng: np.random.Generator) -> EpisodeBatch:
         del epoch, rng
         starts = np.resize(self.starts, self.share)
-        return Drawn(self.batch, starts, self.values(starts))
+        return EpisodeBatch(self.batch, starts, self.values(starts))
 
 
 class Memorising(Ppo):
     """Learns on windows that begin with jobs `starts`, and is validated on them."""
 
-    def __init__(self, given: Assignment[Recipe], starts: Ints) -> None:
-        super().__init__(given)
-        self.source = _Windows(given, starts)
+    def __init__(self, context: TrainingContext[Recipe], starts: Ints) -> None:
+        super().__init__(context)
+        self.source = _Windows(context, starts)
         self.sources, self.valid_starts = [self.source], starts
         self.base = float(self.source.values(starts).mean())
-        self.validations = [Validation(self.source.batch, starts, self.base)]
+        self.validations = [ValidationSet(self.source.batch, starts, self.base)]
 
 
 def lowest(cell: Cell) -> tuple[float, int]:
@@ -74,13 +74,15 @@ def lowest(cell: Cell) -> tuple[float, int]:
     (test,) = (test for test in cell.tests if test.name == TEST)
     whole = [0.0, 0.99]  # of the log, as the windows are; something must be held out
     changes = {"length": test.length, "part": whole, "validation": whole, "trajectories": EPISODES}
-    made = with_training(cell.recipe, {**changes, "epochs": EPOCHS, "longest": 0})
-    material = Material.of(replace(made, test_from=whole[1]), read_log(cell.learnt_on), cell.learnt_sha256)
+    recipe = with_training(cell.recipe, {**changes, "epochs": EPOCHS, "longest": 0})
+    material = TrainingData.of(
+        replace(recipe, test_from=whole[1]), read_log(cell.learnt_on), cell.learnt_sha256
+    )
     starts, _ = starts_of(test, len(material.jobs), cell.behind)
     origin = material.origin(cell.learnt_on, cell.seed)
     with tempfile.TemporaryDirectory() as folder:
-        given = Assignment(material.recipe, material.jobs, origin, Path(folder))
-        training = Trainer(given, functools.partial(Memorising, starts=starts))
+        context = TrainingContext(material.recipe, material.jobs, origin, Path(folder))
+        training = Trainer(context, functools.partial(Memorising, starts=starts))
         training.run()
     validated = [entry.valid_mean for entry in training.history]
     epoch = first_best(validated)
@@ -88,7 +90,7 @@ def lowest(cell: Cell) -> tuple[float, int]:
 
 
 @functools.cache
-def known() -> dict[str, Any]:
+def read_results() -> dict[str, Any]:
     """Return what was measured: row -> log -> seed -> mean, epoch, and the digest of the cell."""
     return dict(json.loads(_PATH.read_text(encoding="utf-8"))) if _PATH.exists() else {}
 
@@ -99,23 +101,23 @@ def published(row: str, log: str) -> float:
     return next(one for one in study.rows if one.name == row).published[log]
 
 
-def said() -> list[str]:
+def section() -> list[str]:
     """Return what the page of the table folds of it; nothing where nothing was measured."""
-    if not known():
+    if not read_results():
         return []
-    made = Table(
+    table = Table(
         ["row", "log", "published", "lowest validated mean, by seed", "beside the published"], words=(1,)
     )
-    for row, logs in known().items():
+    for row, logs in read_results().items():
         for log, seeds in logs.items():
             means, printed = [mean for mean, *_ in seeds.values()], published(row, log)
             beside = ", ".join(f"{mean / printed - 1:+.0%}" for mean in means)
-            made.add(row, log, f"{printed:.2f}", ", ".join(f"{mean:.1f}" for mean in means), beside)
+            table.add(row, log, f"{printed:.2f}", ", ".join(f"{mean:.1f}" for mean in means), beside)
     says = (
         f"{EPOCHS} epochs of {EPISODES} episodes, every second one validated on the windows that it learns "
         "on; the best one counts, which no honest number may be. `python -m papers.insample`."
     )
-    return [says, made.markdown().rstrip()]
+    return [says, table.markdown().rstrip()]
 
 
 def _cells(names: Collection[str]) -> Iterator[Cell]:
@@ -128,28 +130,28 @@ def _cells(names: Collection[str]) -> Iterator[Cell]:
 
 def is_known(cell: Cell) -> bool:
     """Tell whether this very cell, its recipe, log and windows, was measured."""
-    *_, key = known().get(cell.row, {}).get(cell.log, {}).get(str(cell.seed), [""])
+    *_, key = read_results().get(cell.row, {}).get(cell.log, {}).get(str(cell.seed), [""])
     return bool(key == cell.shortest.key)
 
 
 def _keep(cell: Cell, mean: float, epoch: int) -> None:
     """Write a training's result beside those that are there; another run may do so, too."""
     with store.alone(_PATH):
-        known.cache_clear()
-        found = known()
-        found.setdefault(cell.row, {}).setdefault(cell.log, {})[str(cell.seed)] = [
+        read_results.cache_clear()
+        results = read_results()
+        results.setdefault(cell.row, {}).setdefault(cell.log, {})[str(cell.seed)] = [
             mean,
             epoch,
             cell.shortest.key,
         ]
         ordered = {
-            row: {log: dict(sorted(found[row][log].items())) for log in logs if log in found[row]}
+            row: {log: dict(sorted(results[row][log].items())) for log in logs if log in results[row]}
             for row, logs in ROWS.items()
-            if row in found
+            if row in results
         }
         with replacing(_PATH) as out:
             out.write((json.dumps(ordered, indent=1) + "\n").encode())
-        known.cache_clear()
+        read_results.cache_clear()
 
 
 def main(names: Collection[str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read, write
-from bridge.workload.mrsch import SETTINGS, generate
+from bridge.workload.mrsch import SETTINGS, generate_mrsch
 from bridge.workload.table import Workload
 from papers import store
 
@@ -32,7 +32,7 @@ def trace_file(trace: str) -> Path:
     path = store.ROOT / TRACES[trace]
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write(generate(read(trace_file("Theta")), trace, seed=SEED), path)
+        write(generate_mrsch(read(trace_file("Theta")), trace, seed=SEED), path)
     return path
 
 

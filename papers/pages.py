@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bridge.report import table as tables
 from bridge.study import picture, report
-from bridge.study.findings import document_of
+from bridge.study.results import document_of
 from bridge.study.spec import Study
 from bridge.study.store import Store
 from papers import bounds, curves, insample, pictures, ranking, store, studies
@@ -20,7 +20,7 @@ from papers.sem import convergence
 
 @cache
 def _templates() -> Environment:
-    found = Environment(
+    environment = Environment(
         loader=FileSystemLoader(studies.HERE),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -28,10 +28,10 @@ def _templates() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    found.globals["table"] = lambda heads, rows: tables.Table(heads, rows).markdown().rstrip()
-    found.filters["fold"] = lambda text, title: "\n\n".join(report.folded(title, [text.strip()]))
-    found.globals["bullets"] = lambda sentences: "\n".join(f"- {sentence}" for sentence in sentences)
-    return found
+    environment.globals["table"] = lambda heads, rows: tables.Table(heads, rows).markdown().rstrip()
+    environment.filters["fold"] = lambda text, title: "\n\n".join(report.collapsible(title, [text.strip()]))
+    environment.globals["bullets"] = lambda sentences: "\n".join(f"- {sentence}" for sentence in sentences)
+    return environment
 
 
 def render(template: str, **values: Any) -> str:
@@ -41,8 +41,8 @@ def render(template: str, **values: Any) -> str:
 
 def block(template: str, name: str, **values: Any) -> str:
     """Return one block of a template: a section of a page."""
-    found = _templates().get_template(template)
-    return "".join(found.blocks[name](found.new_context(values)))
+    page_template = _templates().get_template(template)
+    return "".join(page_template.blocks[name](page_template.new_context(values)))
 
 
 #: Tables whose agents are in the zoo: what they choose.
@@ -58,41 +58,46 @@ _EXPLAINED = {
 
 def _more(paper: str, study: Study) -> list[str]:
     """Return what a page folds behind its tables: how agents learnt, charts of the paper's own kind."""
-    drawn = [pictures.curves(study.name)]
-    said: list[str] = []
+    picture_files = [pictures.curves(study.name)]
+    sections: list[str] = []
     if paper in ("mrsch", "sem"):
-        drawn.append(pictures.kiviat(study, studies.findings(paper, study.name)))
+        picture_files.append(pictures.kiviat(study, studies.findings(paper, study.name)))
     if paper == "sem":
-        drawn.append(pictures.convergence(study.name))
-        said += ["Figure 8:", "", *(f"- {one}" for one in convergence.said(study.name))]
+        picture_files.append(pictures.convergence(study.name))
+        sections += ["Figure 8:", "", *(f"- {one}" for one in convergence.sentences(study.name))]
     if study.name in goals.TABLES:
-        drawn.append(goals.draw(paper, study))
-        said += ["The goal of each decision, all jobs in one go:", *(f"- {one}" for one in goals.said(study))]
+        picture_files.append(goals.draw(paper, study))
+        sections += [
+            "The goal of each decision, all jobs in one go:",
+            *(f"- {one}" for one in goals.sentences(study)),
+        ]
     if study.name == "rlschert-9":
         shares = sweeps.shares(studies.findings(paper, study.name))
-        said += ["Where fewer jobs are predicted:", "", *(f"- {one}" for one in shares)]
+        sections += ["Where fewer jobs are predicted:", "", *(f"- {one}" for one in shares)]
     if study.name in _EXPLAINED:
-        drawn += sorted(store.RESULTS.glob(_EXPLAINED[study.name]))
-    return [f"![{path.stem}]({path.name})" for path in drawn if path is not None] + ["\n".join(said)]
+        picture_files += sorted(store.RESULTS.glob(_EXPLAINED[study.name]))
+    return [f"![{path.stem}]({path.name})" for path in picture_files if path is not None] + [
+        "\n".join(sections)
+    ]
 
 
 def page(paper: str, study: Study, document: report.Document) -> str:
     """Return a table's page as Markdown; its picture is drawn."""
     path, table = store.RESULTS / f"{study.name}.svg", None
     if study.name == "ranking":
-        drawn: Path | None = ranking.draw(document, path)
+        picture_file: Path | None = ranking.draw(document, path)
         table = ranking.winners(document)
     elif study.name in sweeps.TABLES:
-        drawn, table = sweeps.draw(document, study.name), sweeps.table(document)
+        picture_file, table = sweeps.draw(document, study.name), sweeps.table(document)
     else:
-        drawn = picture.draw(document, report.tests_of(document)[0], path)
+        picture_file = picture.draw(document, report.tests_of(document)[0], path)
     command = f"python -m papers study run papers/{paper}/study.toml --table {study.name}"
     more = [part for part in _more(paper, study) if part]
-    made = report.markdown(document, study.name if drawn else "", command, more, table)
-    if study.name == insample.TABLE and (found := insample.said()):
-        made += "\n" + "\n\n".join(report.folded(insample.TITLE, found)) + "\n"
-    left = bounds.said(row["log"] for row in document["rows"])
-    return made.replace(f"`{command}`", f"{left}\n\n`{command}`", 1) if left else made
+    text = report.markdown(document, study.name if picture_file else "", command, more, table)
+    if study.name == insample.TABLE and (section := insample.section()):
+        text += "\n" + "\n\n".join(report.collapsible(insample.TITLE, section)) + "\n"
+    left = bounds.format_bound(row["log"] for row in document["rows"])
+    return text.replace(f"`{command}`", f"{left}\n\n`{command}`", 1) if left else text
 
 
 #: Pages that are no tables of agents on logs.

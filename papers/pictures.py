@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bridge.report.plots import COLOURS, LINES, new_figure, plain, save
-from bridge.study.findings import Findings
 from bridge.study.headings import HEADS
+from bridge.study.results import StudyResults
 from bridge.study.spec import Study
 from papers import curves as training
 from papers import store
@@ -71,8 +71,8 @@ def below(figure: "Figure", handles: Mapping[str, Any]) -> None:
     """Put a legend below all panels; the figure grows by it."""
     columns = max(1, int(figure.get_figwidth() / (0.8 + 0.075 * max(map(len, handles)))))
     figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(handles) // columns))
-    shown, names = list(handles.values()), list(handles)
-    figure.legend(shown, names, loc="outside lower center", ncols=columns, frameon=False, fontsize="small")
+    entries, names = list(handles.values()), list(handles)
+    figure.legend(entries, names, loc="outside lower center", ncols=columns, frameon=False, fontsize="small")
 
 
 def curves(table: str) -> Path | None:
@@ -83,27 +83,31 @@ def curves(table: str) -> Path | None:
     Returns:
         The picture, a panel per log, or None where no agent of the table has been trained.
     """
-    found = {key: agents for key, agents in training.read(table).items() if any(a.validated for a in agents)}
-    if not found:
+    agents_by_row = {
+        key: agents for key, agents in training.read(table).items() if any(a.validated for a in agents)
+    }
+    if not agents_by_row:
         return None
-    rows, logs = (list(dict.fromkeys(names)) for names in zip(*found, strict=True))
-    seeds = {row: sorted({training.seeds_of(f) for (r, _), f in found.items() if r == row}) for row in rows}
+    rows, logs = (list(dict.fromkeys(names)) for names in zip(*agents_by_row, strict=True))
+    seeds = {
+        row: sorted({training.seeds_of(f) for (r, _), f in agents_by_row.items() if r == row}) for row in rows
+    }
     figure, axes = grid(logs, 2.4)
     lines: dict[str, Any] = {}
-    for (row, log), agents in found.items():
+    for (row, log), agents in agents_by_row.items():
         mean, k = training.together(agents, "validated", hold=True)["mean"], rows.index(row)
         style = LINES[k // len(COLOURS) % len(LINES)]
         (line,) = axes[logs.index(log)].plot(mean.index, mean, style, color=COLOURS[k % len(COLOURS)])
         few, many = seeds[row][0], seeds[row][-1]
-        said = f"{few}–{many}" if few < many else few
-        lines.setdefault(f"{row} ({said} seed{'s' * (many > 1)})", line)
+        seeds_text = f"{few}–{many}" if few < many else few
+        lines.setdefault(f"{row} ({seeds_text} seed{'s' * (many > 1)})", line)
     for one in axes:
         one.axhline(1.0, color="#333333", linewidth=0.8)
         one.set_yscale("log")
         low, high = one.get_ylim()
         wide = [ticks for ticks in TICKS if ticks[0] <= low and high <= ticks[-1]] or [TICKS[-1]]
-        shown = [ticks[(ticks >= low) & (ticks <= high)] for ticks in wide]
-        one.set_yticks(next((ticks for ticks in shown if len(ticks) <= 8), shown[-1]))
+        visible_ticks = [ticks[(ticks >= low) & (ticks <= high)] for ticks in wide]
+        one.set_yticks(next((ticks for ticks in visible_ticks if len(ticks) <= 8), visible_ticks[-1]))
         one.yaxis.set_major_formatter("{x:g}")
         one.minorticks_off()
         one.set_xlabel("epoch", fontsize="small")
@@ -118,8 +122,8 @@ def convergence(table: str) -> Path | None:
     if not lines:
         return None
     figure, (axes,) = panels(7.0, 3.6)
-    for ((row, log), found), colour in zip(lines, COLOURS, strict=False):
-        seeds, smooth = training.seeds_of(found), training.together(found, "learning")
+    for ((row, log), agents), colour in zip(lines, COLOURS, strict=False):
+        seeds, smooth = training.seeds_of(agents), training.together(agents, "learning")
         smooth = smooth[smooth["agents"] == seeds]
         axes.plot(smooth.index, smooth["mean"], color=colour, label=f"{row}, {log} ({seeds} seeds)")
         axes.fill_between(smooth.index, smooth["low"], smooth["high"], color=colour, alpha=0.2, linewidth=0)
@@ -130,14 +134,14 @@ def convergence(table: str) -> Path | None:
     return saved(figure, f"{table}-convergence")
 
 
-def kiviat(study: Study, found: Findings) -> Path | None:
+def kiviat(study: Study, results: StudyResults) -> Path | None:
     """Draw one Kiviat chart per workload: every metric over the best one's (MRSch, Figure 5).
 
     Returns:
         The picture, or None where nobody has played.
     """
     test, metrics = study.tests[0].name, [m for m in study.metrics if m != "bsld"]
-    logs = list(dict.fromkeys(log for _, log in found.cells))[:5]
+    logs = list(dict.fromkeys(log for _, log in results.cells))[:5]
     if not logs:
         return None
     rows = -(-len(logs) // COLUMNS)
@@ -145,28 +149,30 @@ def kiviat(study: Study, found: Findings) -> Path | None:
     figure = new_figure(max(4.5, 3.0 * columns), 3.2 * rows)
     angles = np.linspace(0, 2 * np.pi, len(metrics), endpoint=False)
     names = [HEADS[m][0].split(",")[0].replace("mean ", "") for m in metrics]
-    drawn: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for k, log in enumerate(logs):
         axes: Any = figure.add_subplot(rows, columns, k + 1, projection="polar")
-        for c, (name, share) in enumerate(_shares(study, found, log, test, metrics).items()):
+        for c, (name, share) in enumerate(_shares(study, results, log, test, metrics).items()):
             closed = np.append(angles, angles[0]), np.append(share, share[0])
             (one,) = axes.plot(*closed, color=COLOURS[c % len(COLOURS)], linewidth=1.3)
-            drawn.setdefault(name, one)
+            handles.setdefault(name, one)
         axes.set_xticks(angles, names, fontsize=7)
         axes.tick_params(axis="x", pad=9)
         axes.set_ylim(0, 1.02)
         axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "1"], fontsize=6)
         axes.set_title(log, fontsize=9, pad=12)
-    below(figure, drawn)
+    below(figure, handles)
     return saved(figure, f"{study.name}-kiviat")
 
 
-def _shares(study: Study, found: Findings, log: str, test: str, metrics: list[str]) -> dict[str, Any]:
+def _shares(study: Study, results: StudyResults, log: str, test: str, metrics: list[str]) -> dict[str, Any]:
     """Return for everybody on one workload how near each metric comes to the best one's: 1 is the best."""
     goods = {}
-    for row in (row for row in study.rows if (row.name, log) in found.cells):
-        told = found.row(row.name, log, test)
-        means = [told["mean"]["mean"] if m == study.metric else told["more"][m] for m in metrics]
+    for row in (row for row in study.rows if (row.name, log) in results.cells):
+        row_document = results.row(row.name, log, test)
+        means = [
+            row_document["mean"]["mean"] if m == study.metric else row_document["more"][m] for m in metrics
+        ]
         if None not in means:
             pairs = zip(metrics, means, strict=True)
             goods[row.name] = np.array([v if m.startswith("utilisation") else 1 / v for m, v in pairs])

@@ -10,10 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from bridge.errors import BridgeError
-from bridge.files import replacing
+from bridge.base.errors import BridgeError
+from bridge.base.files import replacing
 from bridge.study.cells import digest as digest
-from bridge.study.cells import unusual as unusual
+from bridge.study.cells import non_default_fields as non_default_fields
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Tables, pictures and their data.
@@ -49,11 +49,11 @@ def kept(name: str, measure: Callable[[], pd.DataFrame], *, again: bool = False)
     path = path_of(name)
     if path.exists() and not again:
         return pd.read_parquet(path)
-    found = measure()
+    table = measure()
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as out:
-        found.to_parquet(out)
-    return found
+        table.to_parquet(out)
+    return table
 
 
 def read(table: str) -> pd.DataFrame:
@@ -64,9 +64,9 @@ def read(table: str) -> pd.DataFrame:
 
 def has(table: str, row: str, test: str, label: str, seed: int, made_of: str) -> bool:
     """Tell whether this very result is there: same recipe, log and sequences."""
-    found = read(table)
-    same = (found["row"] == row) & (found["test"] == test) & (found["label"] == label)
-    return bool((same & (found["seed"] == seed) & (found["digest"] == made_of)).any())
+    rows = read(table)
+    same = (rows["row"] == row) & (rows["test"] == test) & (rows["label"] == label)
+    return bool((same & (rows["seed"] == seed) & (rows["digest"] == made_of)).any())
 
 
 def add(table: str, result: Mapping[str, Any]) -> None:

@@ -3,10 +3,10 @@
 from functools import cache
 from pathlib import Path
 
-from bridge.study import record
-from bridge.study.cells import Cell, cells_of, settled
-from bridge.study.findings import Findings
+from bridge.study import archive
+from bridge.study.cells import Cell, cells_of, prefer_shorter_trainings
 from bridge.study.reading import read_studies
+from bridge.study.results import StudyResults
 from bridge.study.spec import Study
 from bridge.study.store import Store
 from papers import store
@@ -27,21 +27,24 @@ def file_of(paper: str) -> Path:
 def studies(paper: str) -> tuple[tuple[Study, tuple[Cell, ...]], ...]:
     """Return the tables of a paper with their cells; logs need not be here if they are in the record."""
     file = file_of(paper)
-    found = read_studies(file)
+    studies_read = read_studies(file)
     kept = Store(CELLS)
-    known = record.opened(found, file, kept)
-    return tuple((study, tuple(settled(cells_of(study, known), kept, for_now=True))) for study in found)
+    digests = archive.unpack_all(studies_read, file, kept)
+    return tuple(
+        (study, tuple(prefer_shorter_trainings(cells_of(study, digests), kept, for_now=True)))
+        for study in studies_read
+    )
 
 
 def table(paper: str, name: str) -> tuple[Study, tuple[Cell, ...]]:
     """Return a table of a paper with its cells."""
-    (found,) = (one for one in studies(paper) if one[0].name == name)
-    return found
+    (match,) = (one for one in studies(paper) if one[0].name == name)
+    return match
 
 
-def findings(paper: str, name: str) -> Findings:
+def findings(paper: str, name: str) -> StudyResults:
     """Return what is there of a table."""
-    return Findings(*table(paper, name), Store(CELLS))
+    return StudyResults(*table(paper, name), Store(CELLS))
 
 
 def agent(paper: str, name: str, row: str, log: str, seed: int) -> Path | None:

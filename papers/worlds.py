@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.learn.checkpoint import read_agent
 from papers import store, studies
 from papers.logs import TRACES, trace_file
@@ -33,10 +33,10 @@ MANY = {
 
 def _validate(*words: str) -> list[dict[str, Any]]:
     """Return what `bridge validate` says of each policy."""
-    told: list[dict[str, Any]] = json.loads(store.bridge("validate", *words, "--first", str(JOBS), "--json"))[
-        "policies"
-    ]
-    return told
+    policies: list[dict[str, Any]] = json.loads(
+        store.bridge("validate", *words, "--first", str(JOBS), "--json")
+    )["policies"]
+    return policies
 
 
 def _wait(world: dict[str, Any]) -> str:
@@ -50,14 +50,14 @@ def _starts(jobs: dict[str, Any]) -> str:
 def _agents() -> Iterator[tuple[str, ...]]:
     """Yield a line for each agent of the zoo and the rule that it sits on."""
     for trace, (platform, nodes) in PLATFORMS.items():
-        found = sorted(
+        folders = sorted(
             p for p in ZOO.glob(f"*-{trace.lower()}*") if p.is_dir() and not p.name.endswith("-paper")
         )
-        if not found:
+        if not folders:
             continue
-        setups = (read_agent(agent)[0].setup for agent in found)
+        setups = (read_agent(agent)[0].setup for agent in folders)
         bases = dict.fromkeys(f"{setup.order}+{setup.backfill}" for setup in setups)
-        words = [*bases, *(str(agent.relative_to(store.ROOT)) for agent in found)]
+        words = [*bases, *(str(agent.relative_to(store.ROOT)) for agent in folders)]
         words += ["--workload", TRACES[trace], "--platform", platform, "--nodes", str(nodes)]
         for one in _validate(*words, "--profile", "io", "--cancelled", "drop", "--cross-protocol"):
             fast, detailed = one["fast"], one["detailed"]

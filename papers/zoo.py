@@ -10,16 +10,16 @@ from typing import Any
 
 import pandas as pd
 
-from bridge.cache import AGENT
-from bridge.encode.encoder import Encoder
-from bridge.errors import BridgeError
-from bridge.files import replacing
+from bridge.base.cache import AGENT
+from bridge.base.errors import BridgeError
+from bridge.base.files import replacing
+from bridge.env.encoder import Encoder
 from bridge.learn import checkpoint
-from bridge.learn.folder import PROGRESS, WEIGHTS, is_of_pool
+from bridge.learn.checkpoint_files import PROGRESS, WEIGHTS, is_of_pool
 from bridge.pool.recipe import PoolRecipe
-from bridge.study.findings import document_of
 from bridge.study.headings import heading
 from bridge.study.report import interval
+from bridge.study.results import document_of
 from bridge.study.store import Store
 from papers import store, studies
 from papers.pages import render
@@ -57,8 +57,8 @@ class Held:
     def of(cls, folder: Path) -> "Held":
         """Read it from its folder."""
         seconds = pd.read_parquet(folder / PROGRESS)["seconds"]
-        told = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
-        return cls(folder.name, checkpoint.load_any(folder), len(seconds), float(seconds.sum()), told)
+        document = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
+        return cls(folder.name, checkpoint.load_any(folder), len(seconds), float(seconds.sum()), document)
 
     @property
     def of_pool(self) -> bool:
@@ -84,8 +84,8 @@ def _is_better(folder: Path, target: Path) -> bool:
 
 
 def _validated(folder: Path) -> float:
-    found = pd.read_parquet(folder / PROGRESS)["valid_mean"].min()
-    return float(found) if found == found else float("inf")
+    best = pd.read_parquet(folder / PROGRESS)["valid_mean"].min()
+    return float(best) if best == best else float("inf")
 
 
 def write(names: Collection[str] = ()) -> list[Path]:
@@ -94,22 +94,22 @@ def write(names: Collection[str] = ()) -> list[Path]:
     Args:
         names: of the agents that may be copied; none = all that are better validated than those there.
     """
-    made, rows, known = [], [], list(_headline())
-    if unknown := sorted(set(names) - {target.name for target, *_ in known}):
-        remedy = f"Agents: {', '.join(target.name for target, *_ in known)}."
+    written, rows, headline = [], [], list(_headline())
+    if unknown := sorted(set(names) - {target.name for target, *_ in headline}):
+        remedy = f"Agents: {', '.join(target.name for target, *_ in headline)}."
         raise BridgeError("no such agent", where=unknown[0], remedy=remedy)
-    for target, table, row, log in known:
+    for target, table, row, log in headline:
         folder = chosen(table, row, log) if not names or target.name in names else None
         if folder is not None and _is_better(folder, target):
             _copy(folder, target)
-            made.append(target)
+            written.append(target)
         held = Held.of(target)
         rows.append(_cells(held, f"{table}, {row}"))
         with replacing(target / "README.md") as out:
             out.write(card(held, _row_says(held, table, row, log)).encode())
     with replacing(ZOO / "README.md") as out:
         out.write(render("zoo.md", rows=rows).encode())
-    return made
+    return written
 
 
 def _copy(folder: Path, target: Path) -> None:
@@ -119,9 +119,9 @@ def _copy(folder: Path, target: Path) -> None:
         shutil.copyfile(folder / file, target / file)
     _forget_folder(target / AGENT)
     more = shipped.words() if is_of_pool(target) else ()
-    told = store.bridge("evaluate", str(target.relative_to(store.ROOT)), *more, "--json")
+    output = store.bridge("evaluate", str(target.relative_to(store.ROOT)), *more, "--json")
     with replacing(target / "evaluation.json") as out:
-        out.write(told.encode())
+        out.write(output.encode())
 
 
 def _forget_folder(agent: Path) -> None:
@@ -152,7 +152,7 @@ def _means(judged: Mapping[str, Any], name: str) -> tuple[float, float]:
 
 
 @cache
-def _found(table: str) -> Mapping[str, Any]:
+def _row_document(table: str) -> Mapping[str, Any]:
     """Return what a table says today."""
     return document_of(*studies.table(table.partition("-")[0], table), Store(studies.CELLS))
 
@@ -206,33 +206,36 @@ def _rules(base: Mapping[str, str]) -> str:
 
 
 def _looks_at(encoder: Encoder) -> str:
-    asked = {
+    question = {
         "pick": "Which waiting job is next",
         "backfill": "Which job is backfilled next",
         "pick+backfill": "Which job is next, and which is backfilled",
         "inspect": "Whether the order's pick passes",
     }[encoder.decision]
-    running = f", and {sum(encoder.places):,} rows of running jobs" if encoder.places else ""
-    return f"{asked}, by one row for each of up to {encoder.window} candidates{running}:"
+    running = f", and {sum(encoder.running_rows):,} rows of running jobs" if encoder.running_rows else ""
+    return f"{question}, by one row for each of up to {encoder.window} candidates{running}:"
 
 
 def _row_says(held: Held, table: str, row: str, log: str) -> str:
     """Return what the row of all seeds has today, against its base and the best rule, and which is best."""
-    found = _found(table)
-    here = [one for one in found["rows"] if (one["row"], one["log"]) == (row, log)]
-    named = f"[{found['title']}](../../docs/results/{table}.md)"
+    row_document = _row_document(table)
+    here = [one for one in row_document["rows"] if (one["row"], one["log"]) == (row, log)]
+    named = f"[{row_document['title']}](../../docs/results/{table}.md)"
     if not here:
         return f"Its row is in {named}."
-    one, metric = here[0], found["metric"]
+    one, metric = here[0], row_document["metric"]
     counts = f"{one['seeds']} seeds, b = {one['mean']['b']}"
-    said = [f"The row, {counts}, in {named}: {heading(metric)} {interval(metric, one['mean'])}"]
-    for what, pairs in (("its base", found["comparisons"]), ("the best rule", found["best_rules"])):
+    text = [f"The row, {counts}, in {named}: {heading(metric)} {interval(metric, one['mean'])}"]
+    for what, pairs in (
+        ("its base", row_document["comparisons"]),
+        ("the best rule", row_document["best_rules"]),
+    ):
         for pair in pairs:
             if (pair["row"], pair["log"], pair["test"]) == (row, log, one["test"]):
                 gap = interval(metric, pair["difference"], "+")
-                said.append(f"against {what}, {pair['base']}, {gap}, {pair['verdict']}")
+                text.append(f"against {what}, {pair['base']}, {gap}, {pair['verdict']}")
                 break
-    return "; ".join(said) + "." + _best_says(held, one, metric)
+    return "; ".join(text) + "." + _best_says(held, one, metric)
 
 
 def _best_says(held: Held, row: Mapping[str, Any], metric: str) -> str:

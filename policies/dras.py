@@ -8,9 +8,9 @@ names here: those of the jobs that are believed to end first come first, free on
 a tenth of the paper's: at 1e-3 the policy of the large network is deterministic within the first episode.
 """
 
-from bridge.encode.encoder import Encoder
-from bridge.fast.setup import Setup
-from bridge.learn.recipe import Gradient, Network, Recipe, Reward, Training, settings
+from bridge.env.encoder import Encoder
+from bridge.learn.recipe import NetworkConfig, PolicyGradientConfig, Recipe, Reward, TrainingConfig, settings
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 _SOURCE = "Fan, Lan, Childers, Rich, Allcock & Papka, IPDPS 2021 (DRAS)"
 
@@ -28,9 +28,9 @@ def encoder(nodes: int) -> Encoder:
         WAITING,
         window=50,
         running={"available": "0", "left": "left/86400"},
-        places=(nodes,),
-        by="unit",
-        absent=(1.0, 0.0),
+        running_rows=(nodes,),
+        row_unit="unit",
+        empty_row=(1.0, 0.0),
     )
 
 
@@ -40,13 +40,13 @@ BASE = Recipe(
     _SOURCE,
     "Picks and backfills; two inputs for each of Theta's 4,360 nodes.",
     guard="mask",
-    setup=Setup(order="fcfs", backfill="easy", blocked="held"),
+    setup=SchedulerConfig(order="fcfs", backfill="easy", blocked="held"),
     encoder=encoder(4360),
-    actor=Network("pairs", (4000, 1000)),
+    actor=NetworkConfig("pairs", (4000, 1000)),
     algorithm="gradient",
-    gradient=Gradient(THETA),
+    gradient=PolicyGradientConfig(THETA),
     reward=Reward("wait", "plain", "end"),
-    training=Training(
+    training=TrainingConfig(
         part=(0.0, 0.84),
         epochs=100,
         trajectories=1,
@@ -65,7 +65,7 @@ SETTINGS = settings(
         "datastar",
         "Picks and backfills; two inputs for each of DataStar's 1,664 processors.",
         encoder=encoder(1664),
-        actor=Network("pairs", (1000, 250)),
-        gradient=Gradient(DATASTAR),
+        actor=NetworkConfig("pairs", (1000, 250)),
+        gradient=PolicyGradientConfig(DATASTAR),
     ),
 )

@@ -8,9 +8,17 @@ default shows running jobs in their place, as SEM does. The goal (Eq. 1) is comp
 The first pick that does not fit is reserved and held, EASY backfills behind it.
 """
 
-from bridge.encode.encoder import Encoder
-from bridge.fast.setup import Setup
-from bridge.learn.recipe import Gradient, Network, Prediction, Recipe, Reward, Training, settings
+from bridge.env.encoder import Encoder
+from bridge.learn.recipe import (
+    FuturePredictionConfig,
+    NetworkConfig,
+    PolicyGradientConfig,
+    Recipe,
+    Reward,
+    TrainingConfig,
+    settings,
+)
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 _SOURCE = "Li, Fan, Dearing, Lan, Rich, Allcock & Papka, CLUSTER 2022 (MRSch)"
 #: Burst buffer units of the paper's Theta.
@@ -24,7 +32,7 @@ _ENCODER = Encoder(
     _WAITING,
     window=10,
     running={"share": "share[r]", "left": "left/86400"},
-    places=(34,),
+    running_rows=(34,),
     machine=_MACHINE,
     resources=0,
 )
@@ -34,11 +42,11 @@ PAPER = Recipe(
     "default",
     _SOURCE,
     "Picks by predicted use of every resource, weighted by what is scarce; a small state.",
-    setup=Setup(order="fcfs", backfill="easy", blocked="held"),
+    setup=SchedulerConfig(order="fcfs", backfill="easy", blocked="held"),
     encoder=_ENCODER,
-    actor=Network("future", (256, 128, 128), (256,), (128, 128, 128)),
+    actor=NetworkConfig("future", (256, 128, 128), (256,), (128, 128, 128)),
     reward=Reward("wait", "plain", "end"),
-    training=Training(
+    training=TrainingConfig(
         epochs=40,
         trajectories=16,
         length=256,
@@ -50,7 +58,7 @@ PAPER = Recipe(
     ),
     test_from=0.6,
     algorithm="prediction",
-    prediction=Prediction(every=4, least=0.02),
+    prediction=FuturePredictionConfig(every=4, least=0.02),
 )
 
 #: Ours: what tells candidates apart, the machine and the goal beside each of them.
@@ -74,10 +82,10 @@ _SCALAR = PAPER.variant(
     "scalar",
     "The paper's rival: policy gradient on the mean use of two resources.",
     encoder={"machine": {"used": "used[r]"}, "resources": 2},
-    actor=Network("places", (256, 128)),
+    actor=NetworkConfig("places", (256, 128)),
     training={"learning_rate": 3e-4, "gamma": 0.99, "curriculum": ()},
     algorithm="gradient",
-    gradient=Gradient("(used[0] + used[1] + fits*(share[0] + share[1]))/2", instances=2),
+    gradient=PolicyGradientConfig("(used[0] + used[1] + fits*(share[0] + share[1]))/2", instances=2),
 )
 
 SETTINGS = settings(
@@ -87,10 +95,10 @@ SETTINGS = settings(
         "One small network for every candidate, trained by PPO on waits as they accrue.",
         source="ours",
         encoder=Encoder("pick", _OURS, window=32, resources=0),
-        actor=Network("kernel", (32, 16, 8)),
-        critic=Network("pooled", (32, 16), (16,)),
+        actor=NetworkConfig("kernel", (32, 16, 8)),
+        critic=NetworkConfig("pooled", (32, 16), (16,)),
         reward=Reward("wait", "percentage", "time"),
-        training=Training(
+        training=TrainingConfig(
             epochs=40,
             trajectories=40,
             validate_every=4,
@@ -104,7 +112,7 @@ SETTINGS = settings(
     PAPER.variant(
         "cnn",
         "Figure 3: convolutions over the jobs' rows in place of the dense state module.",
-        actor=Network("future-cnn", (128, 128), (256,), (128, 128, 128)),
+        actor=NetworkConfig("future-cnn", (128, 128), (256,), (128, 128, 128)),
     ),
     PAPER.variant(
         "head",
@@ -121,7 +129,7 @@ SETTINGS = settings(
             "absent": (1.0, 0.0),
             "resources": 2,
         },
-        actor=Network("future", (4000, 1000, 512), (), (128, 128, 128)),
+        actor=NetworkConfig("future", (4000, 1000, 512), (), (128, 128, 128)),
         prediction={"replay": 2_000},
     ),
     _SCALAR,

@@ -4,9 +4,9 @@ E. Kolker-Hicks, D. Zhang, D. Dai, "A Reinforcement Learning Based Backfilling S
 SC-W 2023.
 """
 
-from bridge.encode.encoder import Encoder
-from bridge.fast.setup import Setup
-from bridge.learn.recipe import Network, Recipe, Reward, Training, settings
+from bridge.env.encoder import Encoder
+from bridge.learn.recipe import NetworkConfig, Recipe, Reward, TrainingConfig, settings
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 _SOURCE = "Kolker-Hicks, Zhang & Dai, SC-W 2023 (RLBackfilling)"
 
@@ -47,23 +47,23 @@ PAPER = Recipe(
     "paper",
     _SOURCE,
     "Chooses the next job to backfill; the paper's features, network, reward and protocol.",
-    setup=Setup(order="fcfs", backfill="easy", protocol="schedgym", preset="rlbackfilling"),
+    setup=SchedulerConfig(order="fcfs", backfill="easy", protocol="schedgym", preset="rlbackfilling"),
     encoder=Encoder("backfill", _PAPER, window=128),
-    actor=Network("kernel", (32, 16, 8)),
-    critic=Network("flat", (32, 16, 8)),
+    actor=NetworkConfig("kernel", (32, 16, 8)),
+    critic=NetworkConfig("flat", (32, 16, 8)),
     reward=Reward("bsld", "percentage", "end"),
-    training=Training(epochs=40),
+    training=TrainingConfig(epochs=40),
     deploy="validated",
 )
 
 RECOMMENDED = PAPER.variant(
     "recommended",
     "Chooses the next job to backfill, or to stop; rewarded as bounded slowdowns accrue.",
-    setup=Setup(order="fcfs", backfill="easy"),
+    setup=SchedulerConfig(order="fcfs", backfill="easy"),
     encoder=Encoder("backfill", _OURS, window=64, stop=True),
-    critic=Network("pooled", (32, 16), (16,)),
+    critic=NetworkConfig("pooled", (32, 16), (16,)),
     reward=Reward("bsld", "percentage", "time"),
-    training=Training(
+    training=TrainingConfig(
         epochs=60,
         learning_rate=3e-3,
         critic_rate=3e-3,

@@ -9,9 +9,9 @@ log, is not part of this. The paper draws its training sequences from the whole 
 held out.
 """
 
-from bridge.encode.encoder import Encoder
-from bridge.fast.setup import Setup
-from bridge.learn.recipe import Evolution, Network, Recipe, Reward, Training, settings
+from bridge.env.encoder import Encoder
+from bridge.learn.recipe import EvolutionConfig, NetworkConfig, Recipe, Reward, TrainingConfig, settings
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 _SOURCE = "Zhang, Dai, He, Bao & Xie, SC 2020 (RLScheduler)"
 
@@ -52,22 +52,22 @@ PAPER = Recipe(
     "paper",
     _SOURCE,
     "Picks the next job; the paper's features, kernel network, reward and protocol, no backfilling.",
-    setup=Setup(order="fcfs", backfill="none", protocol="schedgym", preset="rlscheduler"),
+    setup=SchedulerConfig(order="fcfs", backfill="none", protocol="schedgym", preset="rlscheduler"),
     encoder=Encoder("pick", _PAPER, window=128, padding=_ABSENT),
-    actor=Network("kernel", (32, 16, 8)),
-    critic=Network("scalars", (32, 16, 8), (64, 32, 8)),
+    actor=NetworkConfig("kernel", (32, 16, 8)),
+    critic=NetworkConfig("scalars", (32, 16, 8), (64, 32, 8)),
     reward=Reward("bsld", "plain", "end"),
-    training=Training(epochs=100, part=(0.0, 0.5), validation=(0.5, 0.6)),
+    training=TrainingConfig(epochs=100, part=(0.0, 0.5), validation=(0.5, 0.6)),
 )
 
 RECOMMENDED = PAPER.variant(
     "recommended",
     "Picks the next job, EASY backfills behind it; rewarded as bounded slowdowns accrue.",
-    setup=Setup(order="fcfs", backfill="easy"),
+    setup=SchedulerConfig(order="fcfs", backfill="easy"),
     encoder=Encoder("pick", _OURS, window=64),
-    critic=Network("pooled", (32, 16), (16,)),
+    critic=NetworkConfig("pooled", (32, 16), (16,)),
     reward=Reward("bsld", "percentage", "time"),
-    training=Training(
+    training=TrainingConfig(
         epochs=60, learning_rate=1e-3, iterations=8, critic_iterations=8, minibatch=4096, target_kl=0.02
     ),
 )
@@ -102,23 +102,23 @@ _GENERAL = {
 GENERALIST = RECOMMENDED.variant(
     "generalist",
     "Picks and backfills by one order that sees queue and machine; made for several logs at once.",
-    setup=Setup(order="saf", backfill="easy"),
+    setup=SchedulerConfig(order="saf", backfill="easy"),
     encoder=Encoder("pick+backfill", _GENERAL, window=48),
-    actor=Network("prior", ()),
-    critic=Network("none"),
+    actor=NetworkConfig("prior", ()),
+    critic=NetworkConfig("none"),
     guard="mask",
     algorithm="evolution",
-    training=Training(
+    training=TrainingConfig(
         epochs=60,
         trajectories=36,
         length=384,
-        busy=1.5,
+        min_base_metric=1.5,
         validate_every=10,
         learning_rate=0.25,
         anneal=True,
         average=0.8,
     ),
-    evolution=Evolution(pairs=6, sigma=1.0),
+    evolution=EvolutionConfig(pairs=6, sigma=1.0),
 )
 
 SETTINGS = settings(
@@ -131,6 +131,6 @@ SETTINGS = settings(
     PAPER.variant(
         "mlp",
         "The paper's rival: a flat network over all 128 jobs side by side.",
-        actor=Network("places", (128, 128, 128)),
+        actor=NetworkConfig("places", (128, 128, 128)),
     ),
 )

@@ -16,7 +16,7 @@ to come (`bridge.pool.world.outlook`), which takes away most of the noise.
 """
 
 from bridge.learn.recipe import AGENT_TEACHER, settings
-from bridge.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
+from bridge.pool.recipe import PoolNetworkConfig, PoolRecipe, PoolTrainingConfig
 
 _SOURCE = "Wang, Zhang, Qu, Shen, Liu & Li, Applied Sciences 2021 (RLSchert)"
 
@@ -26,7 +26,7 @@ PAPER = PoolRecipe(
     "paper",
     _SOURCE,
     "As recommended, but trained as the paper says.",
-    training=PoolTraining(
+    training=PoolTrainingConfig(
         epochs=300,
         learning_rate=1e-4,
         clip=0.2,
@@ -42,7 +42,7 @@ PAPER = PoolRecipe(
 RECOMMENDED = PAPER.variant(
     "recommended",
     "Books jobs by predictions that are corrected while they run; does not kill.",
-    training=PoolTraining(
+    training=PoolTrainingConfig(
         epochs=200,
         sequences=32,
         fresh=True,
@@ -61,7 +61,7 @@ RECOMMENDED = PAPER.variant(
 )
 
 #: Table 3's convolutional network; the paper tells the number of kernels only.
-_CNN = PictureNetwork("cnn", (64,), channels=(16, 16), kernels=(8, 4), strides=(4, 2))
+_CNN = PoolNetworkConfig("cnn", (64,), channels=(16, 16), kernels=(8, 4), strides=(4, 2))
 
 _RULE = "As {}, while the paper's rule kills."
 _KILL = "As {}, but kills by itself; learns from an agent that does not, and from the rule."

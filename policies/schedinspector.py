@@ -6,10 +6,10 @@ HPDC 2022.
 
 from dataclasses import replace
 
-from bridge.encode.encoder import Encoder
-from bridge.fast.setup import Setup
-from bridge.learn.recipe import Network, Recipe, Reward, Training, settings
+from bridge.env.encoder import Encoder
+from bridge.learn.recipe import NetworkConfig, Recipe, Reward, TrainingConfig, settings
 from bridge.policies import rlbackfilling
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 _SOURCE = "Zhang, Dai & Xie, HPDC 2022 (SchedInspector)"
 
@@ -50,12 +50,12 @@ PAPER = Recipe(
     "paper",
     _SOURCE,
     "Rejects picks of SJF; the paper's features, network, reward and protocol.",
-    setup=Setup(order="sjf", backfill="none", protocol="schedgym", preset="schedinspector"),
+    setup=SchedulerConfig(order="sjf", backfill="none", protocol="schedgym", preset="schedinspector"),
     encoder=Encoder("inspect", {**MANUAL, **BACKFILLABLE}),
-    actor=Network("kernel", (32, 16, 8)),
-    critic=Network("kernel", (32, 16, 8)),
+    actor=NetworkConfig("kernel", (32, 16, 8)),
+    critic=NetworkConfig("kernel", (32, 16, 8)),
     reward=Reward("bsld", "percentage", "end"),
-    training=Training(epochs=40, length=128, part=(0.0, 0.2), validation=(0.0, 0.2)),
+    training=TrainingConfig(epochs=40, length=128, part=(0.0, 0.2), validation=(0.0, 0.2)),
     deploy="sample",
     test_from=0.2,
 )
@@ -63,15 +63,15 @@ PAPER = Recipe(
 RECOMMENDED = PAPER.variant(
     "recommended",
     "Rejects picks of SJF; rewarded as bounded slowdowns accrue.",
-    setup=Setup(order="sjf", backfill="none"),
+    setup=SchedulerConfig(order="sjf", backfill="none"),
     encoder=Encoder("inspect", _OURS),
-    critic=Network("kernel", (32, 32, 16)),
+    critic=NetworkConfig("kernel", (32, 32, 16)),
     reward=Reward("bsld", "percentage", "time"),
     training=replace(
         rlbackfilling.RECOMMENDED.training,
         trajectories=60,
         horizon=172_800.0,
-        rejecting=0.7,
+        initial_reject_rate=0.7,
         warmup=1,
         average=0.5,
     ),

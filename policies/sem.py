@@ -10,8 +10,8 @@ that run.
 
 from dataclasses import replace
 
-from bridge.encode.encoder import Encoder
-from bridge.learn.recipe import Gradient, Network, settings
+from bridge.env.encoder import Encoder
+from bridge.learn.recipe import NetworkConfig, PolicyGradientConfig, settings
 from bridge.policies import dras
 from bridge.policies.dras import BASE, DATASTAR, THETA, WAITING
 
@@ -20,8 +20,8 @@ _SOURCE = "Li, Fan, Dearing, Lan, Rich, Allcock & Papka, 2022 (SEM)"
 
 def encoder(running: int) -> Encoder:
     """Return what SEM sees: 4 W + 2 K numbers, of the K largest running jobs."""
-    shown = {"size": "n/n_max", "left": "left/86400"}
-    return replace(dras.encoder(running), running=shown, by="job", absent=())
+    running_features = {"size": "n/n_max", "left": "left/86400"}
+    return replace(dras.encoder(running), running=running_features, row_unit="job", empty_row=())
 
 
 _THETA = replace(
@@ -30,7 +30,7 @@ _THETA = replace(
     source=_SOURCE,
     summary="Picks and backfills; two inputs for each of the 34 jobs that fit on Theta at once.",
     encoder=encoder(34),
-    actor=Network("pairs", (200, 100)),
+    actor=NetworkConfig("pairs", (200, 100)),
     training=replace(BASE.training, learning_rate=1e-3),
 )
 
@@ -40,7 +40,7 @@ SETTINGS = settings(
         "datastar",
         "Picks and backfills; the 40 largest running jobs of DataStar.",
         encoder=encoder(40),
-        gradient=Gradient(DATASTAR),
+        gradient=PolicyGradientConfig(DATASTAR),
     ),
     _THETA.variant(
         "atlas", "Picks and backfills; the 40 largest running jobs of Atlas.", encoder=encoder(40)
@@ -53,7 +53,7 @@ SETTINGS = settings(
             "running": {"share": "share[r]", "left": "left/86400"},
             "resources": 0,
         },
-        actor=Network("places", (200, 100)),
-        gradient=Gradient(THETA),
+        actor=NetworkConfig("places", (200, 100)),
+        gradient=PolicyGradientConfig(THETA),
     ),
 )

@@ -7,21 +7,21 @@ from pathlib import Path
 import torch
 from hypothesis import strategies as st
 
-from bridge.learn.checkpoint import Origin, write_agent, write_tensors
-from bridge.learn.folder import WEIGHTS
-from bridge.learn.pool_network import ActorCritic, network_of
-from bridge.learn.pool_rollout import deciding, play
-from bridge.pool.pools import Pools
-from bridge.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
-from bridge.pool.rules import Answer, by_rule
-from bridge.pool.schedule import Schedule
-from bridge.pool.settings import Settings
+from bridge.learn.checkpoint import Provenance, write_agent, write_tensors
+from bridge.learn.checkpoint_files import WEIGHTS
+from bridge.pool.batch import PoolBatch
+from bridge.pool.heuristics import PoolActionFunction, heuristic_actions
+from bridge.pool.network import ActorCritic, network_of
+from bridge.pool.recipe import PoolNetworkConfig, PoolRecipe, PoolTrainingConfig
+from bridge.pool.rollout import deciding, play
+from bridge.pool.schedule import PoolSchedule
+from bridge.pool.settings import PoolConfig
 from bridge.pool.synthetic import synthetic
-from bridge.pool.world import Sequences, draw
+from bridge.pool.world import Sequences, draw_sequences
 from bridge.scheduler.names import Kill
 
 #: A pool in which jobs wait, book ahead and get killed.
-POOL = Settings(units=12, slots=3, kill_slots=3, horizon=120, last_step=2000)
+POOL = PoolConfig(units=12, slots=3, kill_slots=3, horizon=120, last_step=2000)
 RECIPE = PoolRecipe(
     name="eager",
     setting="test",
@@ -29,14 +29,14 @@ RECIPE = PoolRecipe(
     summary="Answers anything.",
     pool=POOL,
     most_kills=2,
-    network=PictureNetwork(hidden=(8, 8)),
-    training=PoolTraining(sequences=2, steps=40, rate=0.5),
+    network=PoolNetworkConfig(hidden=(8, 8)),
+    training=PoolTrainingConfig(sequences=2, steps=40, rate=0.5),
 )
 
 
 def sequences(seed: int = 1, number: int = 2, steps: int = 40, rate: float = 0.5) -> Sequences:
     """Draw synthetic jobs."""
-    return draw(synthetic(300, seed=5).jobs, seed, rate=rate, steps=steps, sequences=number)
+    return draw_sequences(synthetic(300, seed=5).jobs, seed, rate=rate, steps=steps, sequences=number)
 
 
 def random_network(recipe: PoolRecipe, seed: int) -> ActorCritic:
@@ -51,13 +51,13 @@ def random_network(recipe: PoolRecipe, seed: int) -> ActorCritic:
 def write_checkpoint(folder: Path, recipe: PoolRecipe, seed: int) -> Path:
     """Write an agent of random weights that has learnt nothing; those of odd seeds draw their answers."""
     folder.mkdir(parents=True)
-    write_agent(folder, recipe, Origin("synthetic", "synthetic", 300, "", seed, {}))
+    write_agent(folder, recipe, Provenance("synthetic", "synthetic", 300, "", seed, {}))
     weights = {f"actor.{k}": v for k, v in random_network(recipe, seed).state_dict().items()}
     write_tensors(folder / WEIGHTS, weights, {"epoch": "1", "mode": "sample" if seed % 2 else "greedy"})
     return folder
 
 
-def eager(recipe: PoolRecipe, seed: int) -> Callable[[], Answer]:
+def eager(recipe: PoolRecipe, seed: int) -> Callable[[], PoolActionFunction]:
     """Return what makes an agent of random weights; those of odd seeds draw their answers."""
     network = random_network(recipe, seed)
     return lambda: deciding(recipe, network, "sample" if seed % 2 else "greedy", seed)
@@ -69,11 +69,11 @@ class Who:
 
     name: str
     kill: Kill
-    make: Callable[[], Answer]
+    make: Callable[[], PoolActionFunction]
 
-    def fast(self, drawn: Sequences, pool: Settings = POOL) -> list[Schedule]:
+    def fast(self, drawn: Sequences, pool: PoolConfig = POOL) -> list[PoolSchedule]:
         """Play sequences in the fast world."""
-        pools = Pools(drawn, len(drawn), pool, self.kill)
+        pools = PoolBatch(drawn, len(drawn), pool, self.kill)
         play(pools, self.make(), drawn)
         schedules = [pools.schedule(s) for s in range(len(drawn))]
         assert all(schedule.ended.all() for schedule in schedules)
@@ -85,7 +85,7 @@ def _agent(kill: Kill, seed: int) -> Who:
 
 
 def _heuristic(name: str, kill: Kill = "none") -> Who:
-    return Who(f"{name} {kill}", kill, lambda: by_rule(name))
+    return Who(f"{name} {kill}", kill, lambda: heuristic_actions(name))
 
 
 #: All kinds of policies.

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from fresh import fresh
+from subprocess_python import fresh
 
 import bridge
+from bridge.base.errors import BridgeError
 from bridge.cli.main import cli
-from bridge.errors import BridgeError
 
 
 def test_importing_loads_neither_numbers_nor_networks() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
-from fresh import fresh
+from subprocess_python import fresh
 
 from bridge.cli import main as command_line
 from bridge.cli.main import COMMANDS, cli

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import BridgeError
-from bridge.policy_name import PolicyName, combined, parse_policy, refuse_twice
+from bridge.base.errors import BridgeError
+from bridge.policy_name import PolicyName, combine_names, parse_policy, refuse_twice
 from bridge.scheduler.protocol import Policy
 
 
@@ -80,7 +80,7 @@ def test_what_is_no_policy(text: str) -> None:
 
 
 def test_names_of_several() -> None:
-    assert combined(("fcfs", "sjf"), ("easy", "none", "easy")) == [
+    assert combine_names(("fcfs", "sjf"), ("easy", "none", "easy")) == [
         *("fcfs+easy", "fcfs+none", "sjf+easy", "sjf+none")
     ]
     assert refuse_twice(["a", "b"]) == ["a", "b"]

@@ -16,13 +16,13 @@ from typing import Any
 import click
 import numpy as np
 
-from bridge.errors import BridgeError
-from bridge.slurm import cluster
-from bridge.slurm.client import Client, Row
-from bridge.slurm.trial.demo import AgentProcess
-from bridge.slurm.trial.load import submit
-from bridge.slurm.trial.outcome import ControllerLog
+from bridge.base.errors import BridgeError
+from bridge.slurm_demo import cluster
+from bridge.slurm_demo.demo import AgentProcess
+from bridge.slurm_demo.demo_jobs import submit
+from bridge.slurm_demo.outcome import ControllerLog
 from bridge.workload.accounting.values import node_names
+from bridge.worlds.slurm.client import Client, QueueEntry
 
 
 class Bench:
@@ -45,7 +45,7 @@ class Bench:
                 time.sleep(1.0)
         raise AssertionError
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[QueueEntry]:
         """Return the jobs that wait or run, but for kicks; none while slurmctld is away."""
         return [row for row in self.client.queue() if row.partition != "kick"]
 

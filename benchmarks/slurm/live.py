@@ -19,9 +19,9 @@ import click
 import numpy as np
 from bench import Bench, bench, busy_twice, decided, named, quantiles, tell
 
-from bridge.slurm import cluster
-from bridge.slurm.trial.load import Asked
-from bridge.slurm.trial.outcome import Outcome, apart
+from bridge.slurm_demo import cluster
+from bridge.slurm_demo.demo_jobs import DemoJob
+from bridge.slurm_demo.outcome import DemoResult, apart
 from bridge.workload.accounting.values import node_names
 
 
@@ -52,7 +52,7 @@ def main(
     draw = np.random.default_rng(seed)
     sizes = draw.choice([1, 2, 4], jobs, p=[0.7, 0.2, 0.1]).tolist()
     lengths = np.minimum(1 + draw.exponential(1.0, jobs), 10).tolist()
-    asked = [Asked(k / rate, sizes[k], lengths[k], 300.0) for k in range(jobs)]
+    asked = [DemoJob(k / rate, sizes[k], lengths[k], 300.0) for k in range(jobs)]
     with bench(nodes, port, policy, kick=not no_kick) as made:
         made.agent.start()
         begun = time.monotonic()
@@ -112,7 +112,7 @@ def _of_all(made: Bench, jobs: list[str], found: dict[str, Any]) -> dict[str, bo
 def _tell(
     made: Bench,
     names: list[str],
-    asked: list[Asked],
+    asked: list[DemoJob],
     policy: str,
     found: dict[str, Any],
     kick: bool,
@@ -120,7 +120,9 @@ def _tell(
 ) -> None:
     log, report = made.log, made.report()
     jobs = [f"{name}#1" for name in names]
-    outcome = Outcome(log, jobs, dict(zip(jobs, asked, strict=True)), len(made.client.nodes("agent")), "live")
+    outcome = DemoResult(
+        log, jobs, dict(zip(jobs, asked, strict=True)), len(made.client.nodes("agent")), "live"
+    )
     differences = apart(outcome.live(policy), outcome.fast(policy, made.folder))
     found |= {
         "jobs": len(jobs),

@@ -12,12 +12,12 @@ import click
 import numpy as np
 from bench import bench, quantiles, tell
 
-from bridge import schedulers
+from bridge.commands import request
+from bridge.commands.request import CommandRequest
 from bridge.policy_name import parse_policy
-from bridge.schedulers import Request
-from bridge.slurm.agent import Agent
-from bridge.slurm.client import Client
-from bridge.slurm.settings import Settings
+from bridge.worlds.slurm.agent import SlurmAgent
+from bridge.worlds.slurm.client import Client
+from bridge.worlds.slurm.settings import AgentConfig
 
 
 class Timed(Client):
@@ -45,11 +45,11 @@ def main(jobs: int, nodes: int, policy: str, passes: int, port: int, as_json: bo
     """Measure it."""
     with bench(nodes, port, policy) as made:
         directory = made.folder / "agent"
-        entry = schedulers.scheduler("event")
-        deciding, _ = entry.deciding(Request((parse_policy(policy),)))  # type: ignore[attr-defined]
+        entry = request.scheduler("event")
+        deciding, _ = entry.deciding(CommandRequest((parse_policy(policy),)))  # type: ignore[attr-defined]
         client = Timed(made.client.env["SLURM_CONF"])
-        agent = Agent(
-            Settings("agent", directory=directory, events=directory / "events"), deciding, client, policy
+        agent = SlurmAgent(
+            AgentConfig("agent", directory=directory, events=directory / "events"), deciding, client, policy
         )
         agent.step()
         blocker = made.submit(f"-N{nodes}", seconds=100_000)
@@ -76,7 +76,7 @@ def main(jobs: int, nodes: int, policy: str, passes: int, port: int, as_json: bo
             own.append(1000 * (took - waited))
             squeue.append(1000 * waited)
         again = time.perf_counter()
-        fresh = Agent(Settings("agent"), deciding, client, policy)  # the gate has its agent
+        fresh = SlurmAgent(AgentConfig("agent"), deciding, client, policy)  # the gate has its agent
         fresh.poll()
         restart = time.perf_counter() - again
         for one in (agent, fresh):

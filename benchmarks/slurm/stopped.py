@@ -14,7 +14,7 @@ import click
 import numpy as np
 from bench import bench, busy_twice, tell
 
-from bridge.slurm import gate
+from bridge.worlds.slurm import gate
 
 
 @click.command()

@@ -13,26 +13,28 @@ from pathlib import Path
 
 from bridge.study.cells import Cell, cells_of
 from bridge.study.executor import Executor, Processes, Ray
-from bridge.study.runner import Run
-from bridge.study.spec import Row, Study
+from bridge.study.runner import StudyRun
+from bridge.study.spec import Study, StudyRow
 from bridge.study.store import Store
-from bridge.study.windows import Test
-from bridge.study.work import carry_out
+from bridge.study.windows import TestSet
+from bridge.study.work import run_cell
 
 _TRAINING = {"trajectories": 10, "length": 64, "iterations": 10, "critic_iterations": 10}
 
 
 def study_of(cells: int, epochs: int) -> Study:
     """Return a study of so many cells of the same cost."""
-    agent = Row("agent", policy="rlbackfilling", changes={"training": _TRAINING})
-    return Study("Overhead", ("bundled-128",), (agent,), seeds=cells, epochs=epochs, tests=(Test(length=64),))
+    agent = StudyRow("agent", policy="rlbackfilling", changes={"training": _TRAINING})
+    return Study(
+        "Overhead", ("bundled-128",), (agent,), seeds=cells, epochs=epochs, tests=(TestSet(length=64),)
+    )
 
 
 def looped(cells: list[Cell], folder: Path) -> tuple[float, float]:
     """Return the seconds from the first cell's end to the last one's, and those up to the first's."""
     store, times = Store(folder), [time.perf_counter()]
     for cell in cells:
-        carry_out(cell, store, "loop")
+        run_cell(cell, store, "loop")
         times.append(time.perf_counter())
     return times[-1] - times[1], times[1] - times[0]
 
@@ -40,7 +42,7 @@ def looped(cells: list[Cell], folder: Path) -> tuple[float, float]:
 def run_on(kind: str, cells: list[Cell], folder: Path) -> tuple[float, float]:
     """Return the same of an executor with one worker."""
     store, times = Store(folder), [time.perf_counter()]
-    run = Run(cells, store, lambda _: times.append(time.perf_counter()))
+    run = StudyRun(cells, store, lambda _: times.append(time.perf_counter()))
     executor: Executor
     if kind == "ray":
         executor = Ray(store, run.token, cells, "local", cores=1)
@@ -63,7 +65,7 @@ def main() -> None:
     cells = cells_of(study_of(args.cells, args.epochs))
     best = dict.fromkeys(kinds, (float("inf"), float("inf")))
     with tempfile.TemporaryDirectory() as place:
-        carry_out(replace(cells[0], seed=10**6), Store(Path(place) / "warm"), "warm")
+        run_cell(replace(cells[0], seed=10**6), Store(Path(place) / "warm"), "warm")
         for k in range(args.rounds):
             for kind in kinds:
                 folder = Path(place) / f"{kind}{k}"

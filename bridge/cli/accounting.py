@@ -10,16 +10,16 @@ from zoneinfo import ZoneInfo
 
 import click
 
+from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
-from bridge.cli.show import TERMINAL, show
-from bridge.config.options import Command, group, options, typed
-from bridge.errors import BridgeError
+from bridge.cli.terminal import TERMINAL, show
+from bridge.config.options import Command, given_on_command_line, group, options
 from bridge.report.table import Table
-from bridge.workload.accounting.choices import Choices
+from bridge.workload.accounting.choices import ImportConfig
 from bridge.workload.formats import FORMATS, format_of, write
 
 if TYPE_CHECKING:
-    from bridge.workload.accounting.machine import Machine
+    from bridge.workload.accounting.machine import Cluster
 
 _importing = group(
     "",
@@ -30,7 +30,7 @@ _importing = group(
         "slurm.conf, or what sinfo or `scontrol show node` prints: the machine's capacities.",
         to="machine_file",
     ),
-    options(Choices),
+    options(ImportConfig),
     click.option(
         "--timezone",
         default="UTC",
@@ -115,25 +115,27 @@ def _import(ctx: click.Context, source: str, form: str, columns: Sequence[str] =
     target = format_of(out)
     shared.check_output(out, ctx.params["force"])
     machine = read_machine(machine_file) if machine_file is not None else None
-    choices = Choices(**typed(ctx, Choices))
-    made = import_accounting(source, form, _zone(ctx.params["timezone"]), machine, choices, columns)
-    texts = [name for name in made.jobs if made.jobs[name].dtype.kind not in "iuf"]
+    choices = ImportConfig(**given_on_command_line(ctx, ImportConfig))
+    imported = import_accounting(source, form, _zone(ctx.params["timezone"]), machine, choices, columns)
+    texts = [name for name in imported.jobs if imported.jobs[name].dtype.kind not in "iuf"]
     if target is FORMATS["swf"]:
-        made = replace(made, jobs=made.jobs.drop(columns=texts))
-    write(made, out)
-    capacity = ", ".join(f"{name} {amount:,}" for name, amount in made.capacity.items())
-    click.echo(f"wrote {out}: {len(made.jobs):,} jobs; {made.header['Note']}")
+        imported = replace(imported, jobs=imported.jobs.drop(columns=texts))
+    write(imported, out)
+    capacity = ", ".join(f"{name} {amount:,}" for name, amount in imported.capacity.items())
+    click.echo(f"wrote {out}: {len(imported.jobs):,} jobs; {imported.header['Note']}")
     click.echo(f"capacity: {capacity or 'not known; give --machine FILE here, or --nodes N later'}")
-    if made.tally:
+    if imported.tally:
         from bridge.report.tables import tally_table
 
-        tally_table(made.tally, "records left out, mended, noted, or with what no scheduler looks at").print()
+        tally_table(
+            imported.tally, "records left out, mended, noted, or with what no scheduler looks at"
+        ).print()
     _say_ignored(machine)
     if target is FORMATS["swf"]:
         click.echo(f"SWF holds numbers only: left out {', '.join(map(str, texts))}.")
 
 
-def _say_ignored(machine: "Machine | None") -> None:
+def _say_ignored(machine: "Cluster | None") -> None:
     """Say on stderr what is told of a machine and no scheduler looks at."""
     if machine is not None and machine.ignored:
         texts = "; ".join(f"{count:,} {what}" for what, count in machine.ignored.items())
@@ -152,7 +154,7 @@ def _zone(name: str) -> tzinfo:
 
 @click.command(cls=Command)
 @click.argument("source", metavar="FILE", type=shared.FILE)
-@options(Choices, "partition")
+@options(ImportConfig, "partition")
 @shared.json_option
 def machine(source: Path, partition: str | None, as_json: bool) -> None:
     """Derive the machine from slurm.conf, or from what sinfo or `scontrol show node` prints.
@@ -162,11 +164,11 @@ def machine(source: Path, partition: str | None, as_json: bool) -> None:
     """
     from bridge.workload.accounting.machine import read_machine
 
-    found = read_machine(source)
-    whole = found.capacity(partition)
-    parts = {name: found.capacity(name) for name in found.partitions if partition in (None, name)}
+    cluster = read_machine(source)
+    whole = cluster.capacity(partition)
+    parts = {name: cluster.capacity(name) for name in cluster.partitions if partition in (None, name)}
     table = Table(("", *whole))
     for name, row in (parts | ({} if partition else {"all": whole})).items():
         table.add(name, *(f"{row.get(kind, 0):,}" for kind in whole))
     show({"capacity": whole, "partitions": parts}, [table], as_json)
-    _say_ignored(found)
+    _say_ignored(cluster)

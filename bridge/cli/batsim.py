@@ -37,7 +37,7 @@ def replay(ctx: click.Context, /, cases: tuple[Path, ...], policy: str) -> None:
     Exit status: 0 where all is right, 1 otherwise. That the recorded decider did what ours would not, or that
     the session breaks off because Batsim died, is told in the line and is no fault of the session.
     """
-    from bridge.dialects.follow import replay as compare
+    from bridge.worlds.batsim.transcript_replay import replay as compare
 
     name = parse_policy(policy)
     if not name.is_rule:
@@ -45,7 +45,7 @@ def replay(ctx: click.Context, /, cases: tuple[Path, ...], policy: str) -> None:
     decided = name.policy("none")
     right = True
     for case in cases:
-        found = compare(case, decided)
-        right &= not found.wrong
-        click.echo(found.line)
+        comparison = compare(case, decided)
+        right &= not comparison.wrong
+        click.echo(comparison.line)
     ctx.exit(0 if right else 1)

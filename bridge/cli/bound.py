@@ -5,11 +5,11 @@ from typing import Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.show import TERMINAL, show
-from bridge.config.options import Command, group, options, typed
+from bridge.cli.terminal import TERMINAL, show
+from bridge.commands.request import CommandRequest
+from bridge.config.options import Command, given_on_command_line, group, options
 from bridge.experiment.spec import Sampling
-from bridge.fast.setup import Setup
-from bridge.schedulers import Request
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 _SEQUENCES = {
     "part": "Only sequences behind this part of the log.  [default: 0]",
@@ -21,9 +21,9 @@ _SEQUENCES = {
 
 @click.command(cls=Command)
 @click.argument("log")
-@options(Setup, "estimator", "cancelled", "nodes", "first", heading=shared.RULES)
+@options(SchedulerConfig, "estimator", "cancelled", "nodes", "first", heading=shared.RULES)
 @shared.malformed_option
-@group("Sequences", shared.told(Sampling, **_SEQUENCES))
+@group("Sequences", shared.field_options(Sampling, **_SEQUENCES))
 @shared.json_option
 @click.pass_context
 def bound(ctx: click.Context, /, log: str, as_json: bool, **_: Any) -> None:
@@ -37,13 +37,13 @@ def bound(ctx: click.Context, /, log: str, as_json: bool, **_: Any) -> None:
       bridge bound bundled-128 --sequences 50
       bridge bound sp2.parquet --estimator 'predicted(trees, requested)' --from 0.6 --length 1024
     """
-    from bridge.futures import bound as bounds
+    from bridge.forecasting import bound as bounds
     from bridge.judge.sequences import SAMPLERS, sample
     from bridge.report.page.evaluation import bound_table, bounds_of
     from bridge.workload.catalogue import read_log
 
-    request = Request((), log, typed(ctx))
-    setup, sampling = request.settings(Setup), request.settings(Sampling)
+    request = CommandRequest((), log, given_on_command_line(ctx))
+    setup, sampling = request.settings(SchedulerConfig), request.settings(Sampling)
     jobs = setup.select(read_log(log, request.typed.get("malformed", "refuse")))
     watch, usual = TERMINAL, SAMPLERS["standard"]
     watch.dropped(jobs.tally)
@@ -53,7 +53,7 @@ def bound(ctx: click.Context, /, log: str, as_json: bool, **_: Any) -> None:
     starts = before + sample(usual, len(jobs) - before, count, length, seed)
     watch.compiling()
     with watch.bar("sequences", count * bounds.PLAYED, "sequences") as progress:
-        found = bounds.bound(jobs, setup, starts, length, progress)
+        result = bounds.bound(jobs, setup, starts, length, progress)
     document = {
         "workload": jobs.name,
         "metric": "bsld",
@@ -61,6 +61,6 @@ def bound(ctx: click.Context, /, log: str, as_json: bool, **_: Any) -> None:
         "length": length,
         "sequences": count,
         "starts": starts.tolist(),
-        **found.as_dict(),
+        **result.as_dict(),
     }
     show(document, bound_table(bounds_of(document, jobs.name)), as_json)

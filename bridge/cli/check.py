@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from bridge.base.errors import BridgeError
+from bridge.base.files import is_there
 from bridge.cli import options as shared
-from bridge.cli.show import show
-from bridge.config import Count, Of, Unsigned
+from bridge.cli.terminal import show
+from bridge.config import Constraint, Count, Unsigned
 from bridge.config.fields import record_of
-from bridge.config.options import options, typed
-from bridge.errors import BridgeError
-from bridge.files import is_there
+from bridge.config.options import given_on_command_line, options
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bridge.judge.check import Verdict
-    from bridge.judge.energy import Audit
+    from bridge.judge.check import CheckReport
+    from bridge.judge.energy import PowerAudit
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Checking:
     """
 
     nodes: Count | None = None
-    capacity: Annotated[tuple[str, ...], Of(metavar="RESOURCE=AMOUNT")] = ()
-    workload: Annotated[Path | None, Of(metavar="LOG")] = None
+    capacity: Annotated[tuple[str, ...], Constraint(metavar="RESOURCE=AMOUNT")] = ()
+    workload: Annotated[Path | None, Constraint(metavar="LOG")] = None
     tolerance: Unsigned = 1e-6
-    ignore: Annotated[tuple[str, ...], Of(metavar="KIND")] = ()
+    ignore: Annotated[tuple[str, ...], Constraint(metavar="KIND")] = ()
 
 
 @click.command()
@@ -57,28 +57,28 @@ def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> No
     """
     from bridge.workload.table import parse_capacity
 
-    asked = Checking(**typed(ctx, Checking))
-    further = parse_capacity(" ".join(asked.capacity), "--capacity")
-    table, limits, power = _load(jobs_file, asked.nodes)
+    check_options = Checking(**given_on_command_line(ctx, Checking))
+    further = parse_capacity(" ".join(check_options.capacity), "--capacity")
+    table, limits, power = _load(jobs_file, check_options.nodes)
 
     from bridge.judge.check import check_schedule
 
-    log = None if asked.workload is None else read(resolve(asked.workload))
-    how: dict[str, Any] = {"tolerance": asked.tolerance, "ignore": asked.ignore}
+    log = None if check_options.workload is None else read(resolve(check_options.workload))
+    how: dict[str, Any] = {"tolerance": check_options.tolerance, "ignore": check_options.ignore}
     verdict = check_schedule(table, limits | further, workload=log, power=power, **how)
-    document, said = {"ok": verdict.ok, **record_of(verdict)}, [*_said(verdict)]
+    document, lines = {"ok": verdict.ok, **record_of(verdict)}, [*_report_lines(verdict)]
     if power is not None:
         document["power"] = record_of(power)
         if power.peak is not None:
             budget = "no budget" if power.budget is None else f"budget {power.budget:,.6g} W"
-            drawn = f"peak {power.peak:,.6g} W, mean {power.mean:,.6g} W, {budget}"
-            said.append(f"power drawn: {drawn}; energy {power.energy / 3.6e6:,.6g} kWh")
-    show(document, said, as_json)
+            power_line = f"peak {power.peak:,.6g} W, mean {power.mean:,.6g} W, {budget}"
+            lines.append(f"power drawn: {power_line}; energy {power.energy / 3.6e6:,.6g} kWh")
+    show(document, lines, as_json)
     if not verdict.ok:
         raise click.exceptions.Exit(1)
 
 
-def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int], Audit | None]":
+def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int], PowerAudit | None]":
     """Return the jobs table, the capacities to check it against, and what the machine drew, if known."""
     from bridge.judge.energy import recheck
     from bridge.judge.run import read_jobs, read_run
@@ -92,7 +92,7 @@ def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int],
     return read_jobs(path), {"nodes": nodes}, None
 
 
-def _said(verdict: "Verdict") -> Iterator[str]:
+def _report_lines(verdict: "CheckReport") -> Iterator[str]:
     yield from (f"note: {note}" for note in verdict.notes)
     if verdict.ok:
         peaks = ", ".join(f"peak {verdict.peak[r]:,.0f} of {c:,} {r}" for r, c in verdict.capacity.items())

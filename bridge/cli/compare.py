@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bridge.base.errors import BridgeError
+from bridge.base.files import is_there
 from bridge.cli import options as shared
-from bridge.cli.show import show
+from bridge.cli.terminal import show
 from bridge.config.fields import record_of
-from bridge.errors import BridgeError
-from bridge.files import is_there
 
 if TYPE_CHECKING:
-    from bridge.judge.compare import Comparison
+    from bridge.judge.compare import RunComparison
     from bridge.judge.run import Run
 
 
@@ -47,14 +47,14 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
     from bridge.report.tables import comparison_table, overview_table
 
     table = comparison_table if len(runs) <= SIDE_BY_SIDE else overview_table
-    show(record_of(comparison), [table(comparison), *_said(comparison)], as_json)
+    show(record_of(comparison), [table(comparison), *_report_lines(comparison)], as_json)
     if not as_json:
         for warning in comparison.warnings:
             click.echo(f"warning: {warning}", err=True)
 
 
 def _load(path: Path, nodes: int | None) -> "Run":
-    from bridge.judge.metrics import compute
+    from bridge.judge.metrics import compute_metrics
     from bridge.judge.run import Run, read_jobs, read_run
 
     if not is_there(path, Path.is_file):
@@ -63,10 +63,12 @@ def _load(path: Path, nodes: int | None) -> "Run":
         what = "a bare jobs file does not tell the machine's size"
         raise BridgeError(what, where=str(path), remedy="Add --nodes N.")
     jobs, capacity = read_jobs(path), {"nodes": nodes}
-    return Run(config={}, capacity=capacity, jobs=jobs, metrics=compute(jobs, capacity), name=path.name)
+    return Run(
+        config={}, capacity=capacity, jobs=jobs, metrics=compute_metrics(jobs, capacity), name=path.name
+    )
 
 
-def _said(comparison: "Comparison") -> Iterator[str]:
+def _report_lines(comparison: "RunComparison") -> Iterator[str]:
     """Yield what runs do differently, in sentences."""
     from bridge.report.tables import wait_difference
 
@@ -74,10 +76,11 @@ def _said(comparison: "Comparison") -> Iterator[str]:
         return "never starts" if time is None else f"starts at {time:.6f} s"
 
     base, *others = comparison.names
-    for name, found in zip(others, comparison.jobs, strict=True):
-        yield f"{name}: {found.differing_starts:,} of {found.common:,} common jobs start at another time"
-        first = found.first
+    for name, difference in zip(others, comparison.jobs, strict=True):
+        counts = f"{difference.differing_starts:,} of {difference.common:,}"
+        yield f"{name}: {counts} common jobs start at another time"
+        first = difference.first
         if first is not None and len(others) < SIDE_BY_SIDE:
             here, there = started(first.start), started(first.base_start)
             yield f"  first: job {first.job} {there} in {base}, {here} here"
-            yield from wait_difference(found)
+            yield from wait_difference(difference)

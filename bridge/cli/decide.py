@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bridge.cli import live
+from bridge.base.interrupts import hold_interrupts, interrupts_once
+from bridge.cli import decide_slurm
 from bridge.cli import options as shared
-from bridge.config.options import Command, group, options, typed
+from bridge.commands.request import CommandRequest
+from bridge.config.options import Command, given_on_command_line, group, options
 from bridge.experiment.spec import Detailed, Experiment
-from bridge.fast.setup import Setup
-from bridge.interrupts import hold_interrupts, interrupts_once
 from bridge.policy_name import parse_policy
 from bridge.scheduler.names import KILLS
-from bridge.schedulers import Request
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 if TYPE_CHECKING:
-    from bridge.batsim.result import Result
+    from bridge.worlds.batsim.result import ProcessResult
 
 _KILL = "Short for HEURISTIC+rule: who kills mispredicted jobs.  [default: none]"
 #: How many refusals and rejections are printed.
@@ -40,20 +40,21 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
 @click.argument("policy", type=shared.POLICY)
 @group(
     "Policy",
-    options(Setup, "backfill", "candidate_order"),
-    shared.told(
-        Setup, estimator="Believed run times; any but requested reads --workload.  [default: requested]"
+    options(SchedulerConfig, "backfill", "candidate_order"),
+    shared.field_options(
+        SchedulerConfig,
+        estimator="Believed run times; any but requested reads --workload.  [default: requested]",
     ),
     options(Experiment, "cross_protocol"),
-    shared.told(
+    shared.field_options(
         Experiment,
         workload="The log of the simulated jobs: for --estimator, and for orders that know all jobs.",
     ),
-    shared.told(Setup, first="Only the first N kept jobs of --workload."),
+    shared.field_options(SchedulerConfig, first="Only the first N kept jobs of --workload."),
 )
 @group(
     "Platform",
-    shared.told(Detailed, placement="Which hosts a job gets; the last two read --platform."),
+    shared.field_options(Detailed, placement="Which hosts a job gets; the last two read --platform."),
     shared.file_option(
         "--platform", "The platform XML: who is near whom, and the capacities of burst buffer and power."
     ),
@@ -92,7 +93,7 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     ),
     options(Detailed, "startup_timeout", "idle_timeout"),
 )
-@live.slurm_options
+@decide_slurm.slurm_options
 @shared.scheduler_option
 @shared.pool_options()
 @group(shared.POOL, click.option("--kill", type=click.Choice(KILLS), help=_KILL))
@@ -120,23 +121,23 @@ def decide(
       bridge decide saf+rule --scheduler pool
       bridge decide sjf+easy --slurm --partition batch --shadow
     """
-    from bridge.batsim.endpoint import Endpoint
-    from bridge.batsim.process import warm_up
-    from bridge.batsim.result import Outcome
+    from bridge.worlds.batsim.endpoint import Endpoint
+    from bridge.worlds.batsim.process import warm_up
+    from bridge.worlds.batsim.result import ExitReason
 
     if out is not None and not out.parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
-    given, name = typed(ctx), parse_policy(policy)
-    request = Request((name,), typed=given)
-    entry = shared.chosen(scheduler, request, "decide")
+    typed_options, name = given_on_command_line(ctx), parse_policy(policy)
+    request = CommandRequest((name,), typed=typed_options)
+    entry = shared.select_backend(scheduler, request, "decide")
     for part, own in (("backfill", name.backfill), ("candidate_order", ""), ("kill", name.kill)):
-        if part in given and (name.agent or own):
+        if part in typed_options and (name.agent or own):
             whose = f"agent {policy}" if name.agent else f"policy {policy}"
-            raise click.UsageError(f"{shared.spelt(part)} is part of the {whose}; leave it out")
-    if live.is_live(ctx):
-        live.decide(ctx, entry, request, policy)
+            raise click.UsageError(f"{shared.option_name(part)} is part of the {whose}; leave it out")
+    if decide_slurm.is_live(ctx):
+        decide_slurm.decide(ctx, entry, request, policy)
     process, who = entry.decide(request)
-    first, again = (given.get(n, getattr(Detailed, n)) for n in ("startup_timeout", "idle_timeout"))
+    first, again = (typed_options.get(n, getattr(Detailed, n)) for n in ("startup_timeout", "idle_timeout"))
     with interrupts_once() as signals:
         try:
             warm_up()
@@ -144,7 +145,7 @@ def decide(
                 click.echo(f"bridge: {who}; waiting for Batsim on {endpoint.address}", err=True)
                 result = process.run(endpoint)
         except KeyboardInterrupt:
-            result = process.result(Outcome.INTERRUPTED)
+            result = process.result(ExitReason.INTERRUPTED)
         hold_interrupts()
         if out is not None:
             result.write(out)
@@ -152,13 +153,13 @@ def decide(
     ctx.exit(signals.status or result.outcome.status)
 
 
-def _report(result: "Result") -> None:
+def _report(result: "ProcessResult") -> None:
     """Say how it ended: on stdout what was decided, on stderr what is wrong."""
-    from bridge.batsim.result import Outcome
+    from bridge.worlds.batsim.result import ExitReason
 
     if result.error is not None:
         click.echo(f"bridge: error: {result.error}", err=True)
-    if result.outcome is not Outcome.ENDED:
+    if result.outcome is not ExitReason.ENDED:
         click.echo(f"bridge: {result.explain()}", err=True)
     rejected = [job for job in result.jobs if job.state == "rejected"]
     for lines, what in (

@@ -11,35 +11,35 @@ from typing import Any
 
 import click
 
-from bridge.cache import cache_root
-from bridge.checks import Finding, Status
+from bridge.base.cache import cache_root
+from bridge.base.checks import CheckResult, Status
+from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
 from bridge.cli.main import LEARNING
-from bridge.cli.show import show
+from bridge.cli.terminal import show
 from bridge.config.fields import record_of
-from bridge.errors import BridgeError
 from bridge.report.table import Table
 
 BATSIM = "https://batsim.readthedocs.io/en/latest/installation.html"
 
 
-def _package(name: str, purpose: str, lack: Status = "missing") -> Finding:
+def _package(name: str, purpose: str, lack: Status = "missing") -> CheckResult:
     try:
-        return Finding(name, "ok", version(name))
+        return CheckResult(name, "ok", version(name))
     except PackageNotFoundError:
-        return Finding(name, lack, f"not installed; {purpose}", f"pip install {name}")
+        return CheckResult(name, lack, f"not installed; {purpose}", f"pip install {name}")
 
 
-def _kernels() -> Finding:
-    from bridge.jit import CACHE, is_compiled
+def _kernels() -> CheckResult:
+    from bridge.base.jit import CACHE, is_compiled
 
     what, later = "compiled kernels", "compiled at the first replay, some twenty seconds"
     if is_compiled():
-        return Finding(what, "ok", str(CACHE))
-    return Finding(what, "missing", later, "bridge replay bundled-128")
+        return CheckResult(what, "ok", str(CACHE))
+    return CheckResult(what, "missing", later, "bridge replay bundled-128")
 
 
-def _cache() -> Finding:
+def _cache() -> CheckResult:
     what, folder = "cache folder", cache_root()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -48,35 +48,35 @@ def _cache() -> Finding:
         probe.unlink()
     except OSError as error:
         remedy = "Set BRIDGE_CACHE to a folder you can write to."
-        return Finding(what, "broken", f"{folder}: {error.strerror}", remedy)
+        return CheckResult(what, "broken", f"{folder}: {error.strerror}", remedy)
     free = shutil.disk_usage(folder).free
     if free < 200e6:
-        return Finding(what, "broken", f"{folder}: {free / 1e6:.0f} MB free", "Free some disk space.")
-    return Finding(what, "ok", f"{folder}, {free / 1e9:.0f} GB free")
+        return CheckResult(what, "broken", f"{folder}: {free / 1e6:.0f} MB free", "Free some disk space.")
+    return CheckResult(what, "ok", f"{folder}, {free / 1e9:.0f} GB free")
 
 
-def _simgrid() -> Finding:
-    from bridge.simgrid import REMEDY, find_interpreter
+def _simgrid() -> CheckResult:
+    from bridge.worlds.simgrid import REMEDY, find_interpreter
 
     try:
-        return Finding("SimGrid interpreter", "ok", find_interpreter())
+        return CheckResult("SimGrid interpreter", "ok", find_interpreter())
     except BridgeError as error:
-        return Finding("SimGrid interpreter", "missing", error.what, error.remedy or REMEDY)
+        return CheckResult("SimGrid interpreter", "missing", error.what, error.remedy or REMEDY)
 
 
-def _program(name: str, arguments: list[str], purpose: str, remedy: str) -> Finding:
+def _program(name: str, arguments: list[str], purpose: str, remedy: str) -> CheckResult:
     path = shutil.which(name)
     if path is None:
-        return Finding(name, "missing", f"not on PATH; {purpose}", remedy)
+        return CheckResult(name, "missing", f"not on PATH; {purpose}", remedy)
     try:
         how: dict[str, Any] = {"encoding": "utf-8", "errors": "replace"}
         done = subprocess.run([path, *arguments], capture_output=True, timeout=20, check=False, **how)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding(name, "missing", f"{path} does not answer ({error}); {purpose}", remedy)
-    said = (done.stdout.strip() or done.stderr.strip()).splitlines()
+        return CheckResult(name, "missing", f"{path} does not answer ({error}); {purpose}", remedy)
+    output = (done.stdout.strip() or done.stderr.strip()).splitlines()
     if done.returncode != 0:
-        return Finding(name, "missing", f"{path}: {said[-1] if said else 'fails'}; {purpose}", remedy)
-    return Finding(name, "ok", said[0] if said else path)
+        return CheckResult(name, "missing", f"{path}: {output[-1] if output else 'fails'}; {purpose}", remedy)
+    return CheckResult(name, "ok", output[0] if output else path)
 
 
 #: What bridge cannot work without, and why.
@@ -99,8 +99,8 @@ PROGRAMS = (
 )
 
 
-def _findings() -> Iterator[Finding]:
-    yield Finding("Python", "ok", f"{platform.python_version()} ({sys.executable})")
+def _findings() -> Iterator[CheckResult]:
+    yield CheckResult("Python", "ok", f"{platform.python_version()} ({sys.executable})")
     yield from (_package(name, purpose, "broken") for name, purpose in NEEDED.items())
     yield from (_package(name, purpose) for name, purpose in OPTIONAL.items())
     yield from (_cache(), _kernels(), _simgrid())

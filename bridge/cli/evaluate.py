@@ -4,16 +4,16 @@ from typing import Any
 
 import click
 
+from bridge.base.interrupts import interrupts_once
 from bridge.cli import options as shared
-from bridge.cli.show import TERMINAL, show
-from bridge.config.options import Command, group, options, typed
+from bridge.cli.terminal import TERMINAL, show
+from bridge.commands.request import CommandRequest, StoppedError
+from bridge.config.options import Command, given_on_command_line, group, options
 from bridge.experiment.spec import Experiment, Sampling
-from bridge.fast.setup import Setup
-from bridge.interrupts import interrupts_once
 from bridge.policy_name import PolicyName, parse_policy
-from bridge.pool.settings import Settings
+from bridge.pool.settings import PoolConfig
 from bridge.scheduler.names import KILLS
-from bridge.schedulers import Request, StoppedError
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 KILL = "Short for --policy HEURISTIC+rule: who kills mispredicted jobs."
 
@@ -29,11 +29,13 @@ KILL = "Short for --policy HEURISTIC+rule: who kills mispredicted jobs."
 @shared.policies_option
 @group(
     "Policies",
-    shared.several("agent", "A trained agent beside the orders.", metavar="CHECKPOINT", type=shared.NAME),
-    shared.several("order", "Short for --policy ORDER+BACKFILL.", metavar="ORDER"),
-    shared.several("backfill", "The backfilling rules of --order."),
-    shared.several("estimator", "Believed run times.", metavar="NAME"),
-    options(Setup, "candidate_order"),
+    shared.repeatable_option(
+        "agent", "A trained agent beside the orders.", metavar="CHECKPOINT", type=shared.NAME
+    ),
+    shared.repeatable_option("order", "Short for --policy ORDER+BACKFILL.", metavar="ORDER"),
+    shared.repeatable_option("backfill", "The backfilling rules of --order."),
+    shared.repeatable_option("estimator", "Believed run times.", metavar="NAME"),
+    options(SchedulerConfig, "candidate_order"),
     options(Experiment, "cross_protocol"),
 )
 @options(Sampling, heading="Sequences")
@@ -44,8 +46,8 @@ KILL = "Short for --policy HEURISTIC+rule: who kills mispredicted jobs."
 @shared.pool_options("rate", "steps")
 @group(
     shared.POOL,
-    shared.several("kill", KILL, type=click.Choice(KILLS)),
-    shared.told(Settings, oracle_clamp=shared.CLAMP),
+    shared.repeatable_option("kill", KILL, type=click.Choice(KILLS)),
+    shared.field_options(PoolConfig, oracle_clamp=shared.CLAMP),
 )
 @shared.json_option
 @click.pass_context
@@ -75,15 +77,15 @@ def evaluate(
       bridge evaluate --scheduler pool --policy sjf+rule --policy saf+rule --oracle-clamp
     """
     agents = [PolicyName(folder, agent=folder) for folder in agent]
-    request = Request((*map(parse_policy, policies), *agents), log, typed(ctx))
-    entry = shared.chosen(scheduler, request, "evaluate")
+    request = CommandRequest((*map(parse_policy, policies), *agents), log, given_on_command_line(ctx))
+    entry = shared.select_backend(scheduler, request, "evaluate")
     if not log and entry.name == "event":
         raise click.UsageError("Missing argument 'LOG|CHECKPOINT'.")
     with interrupts_once():
         try:
-            found = entry.evaluate(request, TERMINAL)
+            output = entry.evaluate(request, TERMINAL)
         except StoppedError as stopped:
-            TERMINAL.say(f"interrupted; {stopped.said}:")
-            show(stopped.outcome.document, stopped.outcome.shown, as_json)
+            TERMINAL.say(f"interrupted; {stopped.message}:")
+            show(stopped.outcome.document, stopped.outcome.output, as_json)
             raise
-    show(found.document, found.shown, as_json)
+    show(output.document, output.output, as_json)

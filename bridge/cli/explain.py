@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
-from bridge.cli.show import TERMINAL, show
-from bridge.config import Count, Of
-from bridge.config.options import options, typed
-from bridge.errors import BridgeError
+from bridge.cli.terminal import TERMINAL, show
+from bridge.config import Constraint, Count
+from bridge.config.options import given_on_command_line, options
 from bridge.workload.catalogue import read_log
 
 if TYPE_CHECKING:
-    from bridge.learn.checkpoint import Checkpoint
+    from bridge.learn.checkpoint import LogAgent
     from bridge.workload.select import Jobs
 
 
@@ -29,10 +29,10 @@ class Explaining:
         no_save: leave explanation.parquet in CHECKPOINT as it is.
     """
 
-    workload: Annotated[str | None, Of(metavar="LOG")] = None
+    workload: Annotated[str | None, Constraint(metavar="LOG")] = None
     sequences: Count = 100
-    out: Annotated[Path | None, Of(metavar="FILE.png")] = None
-    no_save: Annotated[bool, Of(option="--no-save")] = False
+    out: Annotated[Path | None, Constraint(metavar="FILE.png")] = None
+    no_save: Annotated[bool, Constraint(option="--no-save")] = False
 
 
 @click.command()
@@ -52,8 +52,8 @@ def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bo
     Examples:
       bridge explain agents/rlbackfilling-bundled-128-s1 --out explanation.png
     """
-    asked = Explaining(**typed(ctx, Explaining))
-    out = asked.out
+    explain_options = Explaining(**given_on_command_line(ctx, Explaining))
+    out = explain_options.out
     if out is not None and out.suffix.lower() not in (".png", ".svg"):
         raise BridgeError("pictures are saved as .png or .svg", where=str(out), remedy="Change the suffix.")
 
@@ -63,20 +63,23 @@ def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bo
 
     folder = Path(shared.log_or_agent(str(checkpoint)))  # one that comes with bridge stays as it is
     agent = load(folder)
-    jobs, held_out = _jobs(agent, asked.workload, malformed)
-    prepared = agent.recipe.setup.prepare(jobs, agent.recipe.policy())
+    jobs, held_out = _jobs(agent, explain_options.workload, malformed)
+    prepared = agent.recipe.setup.build_scenario(jobs, agent.recipe.policy())
     length = agent.recipe.training.length
-    starts = engine.spread(jobs, held_out, length, asked.sequences)
+    starts = engine.spaced_starts(jobs, held_out, length, explain_options.sequences)
     TERMINAL.compiling()
     with TERMINAL.bar("explain", len(starts), "sequences") as advance:
-        found = engine.explain(agent, prepared, starts, length, advance)
-    if not asked.no_save and folder == checkpoint:
-        engine.write(folder / engine.FILE, found)
+        result = engine.explain(agent, prepared, starts, length, advance)
+    if not explain_options.no_save and folder == checkpoint:
+        engine.write(folder / engine.FILE, result)
     chosen = "rejected" if agent.recipe.decision == "inspect" else "chosen"
     if out is not None:
         from bridge.report.plots import explanation, save
 
-        curves = [(f.name, f.distance, engine.curve(f.chosen), engine.curve(f.all)) for f in found.features]
+        curves = [
+            (f.name, f.distance, engine.empirical_cdf(f.chosen), engine.empirical_cdf(f.all))
+            for f in result.features
+        ]
         save(explanation(curves, chosen, "all"), out)
     document = {
         "checkpoint": str(agent.folder),
@@ -84,19 +87,19 @@ def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bo
         "workload": jobs.name,
         "sequences": len(starts),
         "length": length,
-        **found.as_dict(),
+        **result.as_dict(),
     }
     title = f"{agent.name} on {jobs.name}"
     show(document, [explanation_table(document, chosen, title)], as_json)
 
 
-def _jobs(agent: "Checkpoint", workload: str | None, malformed: str) -> "tuple[Jobs, int]":
+def _jobs(agent: "LogAgent", workload: str | None, malformed: str) -> "tuple[Jobs, int]":
     """Return the jobs, and the first one that the agent's training has not seen."""
-    from bridge.learn.agent import first_unseen, require_same
+    from bridge.learn.agent import first_unseen_job, require_same
 
     name = workload or agent.origin.workload
     records = read_log(name, malformed)
     jobs = agent.recipe.setup.select(records)
     if workload is None:
         require_same(agent, name, records, f"Give --workload {name} if this is the log that you mean.")
-    return jobs, first_unseen(agent, name, records, jobs)
+    return jobs, first_unseen_job(agent, name, records, jobs)

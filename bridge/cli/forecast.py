@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from bridge.cli import live
+from bridge.base.errors import BridgeError
+from bridge.base.files import is_there
+from bridge.cli import decide_slurm
 from bridge.cli import options as shared
-from bridge.cli.show import TERMINAL, show
-from bridge.config.options import Command, group, typed
-from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
-from bridge.files import is_there
+from bridge.cli.terminal import TERMINAL, show
+from bridge.config.options import Command, given_on_command_line, group
 from bridge.workload.catalogue import read_log
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 #: How many reasons for having no forecast are printed.
 _MOST = 5
@@ -21,13 +21,13 @@ _MOST = 5
 
 @click.command(cls=Command)
 @click.argument("source", metavar="[RUN|STATE|LOG]", required=False, type=shared.FILE)
-@live.at_option
+@decide_slurm.at_option
 @click.option("--job", "jobs", multiple=True, metavar="ID", help="Only this waiting job. May be repeated.")
-@live.submit_option("A job that one might submit, such as 64:2h. May be repeated: each for itself.")
+@decide_slurm.submit_option("A job that one might submit, such as 64:2h. May be repeated: each for itself.")
 @shared.policy_option("Rule, if not the state's own.", default="")
 @shared.number("--futures", "Futures a forecast.  [default: 100]", 2, 10_000, metavar="N")
 @shared.number("--seed", "Same seed, same forecast.  [default: 0]", 0, default=0, show_default=False)
-@live.observed_options
+@decide_slurm.observed_options
 @group(
     "Judging",
     shared.flag("--judge", "Forecast all along a replay of LOG under fcfs+easy, and compare with what came."),
@@ -42,7 +42,7 @@ _MOST = 5
     shared.flag("--force", "Replace FILE if it exists."),
 )
 @click.pass_context
-def forecast(ctx: click.Context, /, source: Path | None, judge: bool, as_json: bool, **given: Any) -> None:
+def forecast(ctx: click.Context, /, source: Path | None, judge: bool, as_json: bool, **options: Any) -> None:
     """Forecast when waiting jobs will start: the median, and 50 and 90 % intervals.
 
     RUN is a run folder, STATE a file that `bridge state` or another program wrote. Times are seconds on the
@@ -57,55 +57,57 @@ def forecast(ctx: click.Context, /, source: Path | None, judge: bool, as_json: b
       bridge forecast SDSC-SP2.swf.gz --judge --json
       bridge forecast --slurm --partition batch --history log.parquet --job 4711
     """
-    words = typed(ctx).keys()
-    live.refuse_observed(given["slurm"], source, words)
+    words = given_on_command_line(ctx).keys()
+    decide_slurm.refuse_observed(options["slurm"], source, words)
     if judge:
         other = {"at", "jobs", "submits", "policy", "plot", "force", "slurm"}
         shared.refuse_options(words & other, "--judge")
-        _judge(str(source), as_json, given)
+        _judge(str(source), as_json, options)
         return
     shared.refuse_options(words & {"nodes", "first", "malformed"}, "a forecast without --judge")
-    _forecast(source, as_json, given)
+    _forecast(source, as_json, options)
 
 
-def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None:
-    from bridge.futures.forecast import FUTURES, forecast
-    from bridge.futures.whatif import parse_job, with_job
+def _forecast(source: Path | None, as_json: bool, options: dict[str, Any]) -> None:
+    from bridge.forecasting.starts import FUTURES, forecast
+    from bridge.forecasting.whatif import parse_job, with_job
     from bridge.report.tables import forecast_table
 
-    plot: Path | None = given["plot"]
+    plot: Path | None = options["plot"]
     if plot is not None:
-        shared.check_output(plot, given["force"])
-    asked = [parse_job(text) for text in given["submits"]]
+        shared.check_output(plot, options["force"])
+    submissions = [parse_job(text) for text in options["submits"]]
     TERMINAL.compiling()
     if source is not None and not is_there(source, Path.is_dir):
         _refuse_log(source)
-    state, left = live.state(source, *(given[name] for name in ("at", "policy", "partition", "history")))
-    for job in given["jobs"]:
+    state, left = decide_slurm.state(
+        source, *(options[name] for name in ("at", "policy", "partition", "history"))
+    )
+    for job in options["jobs"]:
         if job in left:
             raise BridgeError(f"no forecast: {left[job]}", where=f"job {job}")
-    how = {"policy": given["policy"], "futures": given["futures"] or FUTURES, "seed": given["seed"]}
-    found: dict[str, Any] = {"now": state.now / 1e6, "policy": given["policy"] or state.policy}
-    if given["jobs"] or not asked:
-        one = forecast(state, jobs=given["jobs"], **how)
-        found["jobs"] = one.rows()
+    how = {"policy": options["policy"], "futures": options["futures"] or FUTURES, "seed": options["seed"]}
+    document: dict[str, Any] = {"now": state.now / 1e6, "policy": options["policy"] or state.policy}
+    if options["jobs"] or not submissions:
+        one = forecast(state, jobs=options["jobs"], **how)
+        document["jobs"] = one.rows()
         if plot is not None:
             from bridge.report.futures_picture import futures_picture
             from bridge.report.plots import save
 
             save(futures_picture(state, one), plot)
-    rows = found.get("jobs", [])
+    rows = document.get("jobs", [])
     submitted = []
-    for text, (nodes, walltime, user) in zip(given["submits"], asked, strict=True):
+    for text, (nodes, walltime, user) in zip(options["submits"], submissions, strict=True):
         with_it = with_job(state, nodes, walltime, user)
         submitted.append(forecast(with_it, jobs=with_it.id[-1:], **how).rows()[0] | {"job": text})
     if submitted:
-        found["submitted"] = submitted
+        document["submitted"] = submitted
     if left:
-        found["left"] = left
+        document["left"] = left
     waiting = len(state) - state.n_running
-    title = f"{found['now']:,.0f} s: {state.n_running:,} jobs run, {waiting:,} wait, {found['policy']}"
-    show(found, [forecast_table([*rows, *submitted], found["now"], title), *_left(left)], as_json)
+    title = f"{document['now']:,.0f} s: {state.n_running:,} jobs run, {waiting:,} wait, {document['policy']}"
+    show(document, [forecast_table([*rows, *submitted], document["now"], title), *_left(left)], as_json)
     if plot is not None:
         click.echo(f"drew {plot}", err=True)
 
@@ -123,30 +125,30 @@ def _left(left: dict[str, str]) -> list[str]:
     """Return a line for each reason why nothing is forecast of waiting jobs, those of most jobs first."""
     whys = Counter(left.values()).most_common()
     jobs = {why: [job for job, one in left.items() if one == why] for why, _ in whys[:_MOST]}
-    found = [
+    lines = [
         f"no forecast of {count:,} (job {', '.join(jobs[why][:3])}{', …' if count > 3 else ''}): {why}"
         for why, count in whys[:_MOST]
     ]
     more = sum(count for _, count in whys[_MOST:])
-    return [*found, f"no forecast of {more:,} more, for other reasons"] if more else found
+    return [*lines, f"no forecast of {more:,} more, for other reasons"] if more else lines
 
 
-def _judge(log: str, as_json: bool, given: dict[str, Any]) -> None:
-    from bridge.fast.replay import replay
-    from bridge.futures import judge as judging
-    from bridge.futures.timeline import FUTURES, believing, cases
+def _judge(log: str, as_json: bool, options: dict[str, Any]) -> None:
+    from bridge.forecasting import scoring as judging
+    from bridge.forecasting.timeline import FUTURES, learn_estimates, list_cases
     from bridge.report.tables import judged_table
+    from bridge.worlds.fast.replay import replay
 
-    setup = Setup(nodes=given["nodes"], first=given["first"])
-    jobs = setup.select(read_log(log, given["malformed"]))
+    setup = SchedulerConfig(nodes=options["nodes"], first=options["first"])
+    jobs = setup.select(read_log(log, options["malformed"]))
     TERMINAL.dropped(jobs.tally)
-    prepared = setup.prepare(jobs)
+    prepared = setup.build_scenario(jobs)
     TERMINAL.compiling()
     with TERMINAL.bar(f"{jobs.name} fcfs+easy", len(jobs), "jobs") as progress:
         schedule = replay(prepared, progress)
     with TERMINAL.bar(f"{jobs.name} beliefs", len(jobs), "jobs") as progress:
-        timeline = believing(prepared, schedule, progress=progress)
-    total = len(cases(jobs.submit, schedule.start))
+        timeline = learn_estimates(prepared, schedule, progress=progress)
+    total = len(list_cases(jobs.submit, schedule.start))
     with TERMINAL.bar(f"{jobs.name} forecasts", total, "forecasts") as progress:
-        found = judging.judge(timeline, given["futures"] or FUTURES, given["seed"], progress)
-    show(found, [judged_table(found, jobs.name)], as_json)
+        document = judging.judge(timeline, options["futures"] or FUTURES, options["seed"], progress)
+    show(document, [judged_table(document, jobs.name)], as_json)

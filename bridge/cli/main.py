@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from bridge.errors import BridgeError, bounded
-from bridge.streams import print_utf8
-from bridge.version import __version__
+from bridge.base.errors import BridgeError, bounded
+from bridge.base.streams import print_utf8
+from bridge.base.version import __version__
 
 
 class LazyGroup(click.Group):
@@ -36,7 +36,9 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         here = {name: self.commands[name].get_short_help_str(80) for name in super().list_commands(ctx)}
         with formatter.section("Commands"):
-            formatter.write_dl([*here.items(), *((name, told) for name, (_, told) in self._lazy.items())])
+            formatter.write_dl(
+                [*here.items(), *((name, help_text) for name, (_, help_text) in self._lazy.items())]
+            )
 
 
 # Arrow reads this when it is imported: its own pools keep what is freed (90 MB on a log of 300,000 jobs).
@@ -78,7 +80,7 @@ LEARNING = ("gymnasium", "safetensors", "torch")
 
 @click.group(
     cls=LazyGroup,
-    lazy={name: (f"{name}:{name}", told) for name, told in COMMANDS.items()},
+    lazy={name: (f"{name}:{name}", help_text) for name, help_text in COMMANDS.items()},
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="bridge")
@@ -103,7 +105,7 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main, 
     except click.Abort as abort:
         cause = abort.__cause__
         if isinstance(cause, EOFError) and not _hides_interrupt(cause):  # click takes it for a Ctrl-D
-            click.echo(f"bridge: error: {_said(cause)}", err=True)
+            click.echo(f"bridge: error: {_message_of(cause)}", err=True)
             return 1
         return _interrupted()
     except KeyboardInterrupt:
@@ -118,7 +120,7 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main, 
         click.echo(f"bridge: error: agents need {error.name}, which is not installed. {remedy}", err=True)
         return 1
     except (BridgeError, OSError, MemoryError) as error:
-        click.echo(f"bridge: error: {_said(error)}", err=True)
+        click.echo(f"bridge: error: {_message_of(error)}", err=True)
         return 1
     except Exception as error:  # the compiler answers Ctrl-C with errors of its own
         if not _hides_interrupt(error):
@@ -143,14 +145,14 @@ def _refuse_bytes(words: Sequence[str]) -> None:
     """Refuse (UsageError) words that are no text: they could not be written to any record."""
     for word in words:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
-            shown = word.encode("utf-8", "backslashreplace").decode()
+            printable = word.encode("utf-8", "backslashreplace").decode()
             if sys.getfilesystemencoding() != "utf-8":
-                what = f"{shown} cannot be named in this locale"
+                what = f"{printable} cannot be named in this locale"
                 raise click.UsageError(f"{what}; set LC_ALL=C.UTF-8, or PYTHONUTF8=1")
-            raise click.UsageError(f"{shown} is no text in UTF-8; rename the file")
+            raise click.UsageError(f"{printable} is no text in UTF-8; rename the file")
 
 
-def _said(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{bounded(str(error.filename or 'input or output'))}: {error.strerror}"
     if isinstance(error, EOFError):

@@ -7,19 +7,19 @@ from typing import Any, TypeVar
 
 import click
 
-from bridge import schedulers
-from bridge.cache import shipped_agents
-from bridge.config.fields import Of, fields_of
-from bridge.config.options import Rule, group, options, typed
-from bridge.errors import BridgeError
+from bridge.base.cache import shipped_agents
+from bridge.base.errors import BridgeError
+from bridge.base.files import is_there
+from bridge.base.plugins import Typed
+from bridge.commands import request as backends
+from bridge.commands.request import CommandBackend, CommandRequest
+from bridge.config.fields import Constraint, fields_of
+from bridge.config.options import RuleChoice, given_on_command_line, group, options
 from bridge.experiment.spec import Detailed, Experiment, policy_fields
-from bridge.fast.setup import Setup
-from bridge.files import is_there
-from bridge.plugins import Typed
 from bridge.policy_name import parse_policy, typed_policy
-from bridge.pool.settings import Options, Settings
+from bridge.pool.settings import EvaluationOptions, PoolConfig
 from bridge.scheduler.names import ALIASES
-from bridge.schedulers import Request, Scheduler
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: The schedulers, and what else the pool may be called.
@@ -36,30 +36,32 @@ FILE, FOLDER = click.Path(path_type=Path), click.Path(path_type=Path, file_okay=
 POLICY = click.types.FuncParamType(typed_policy)
 NAME = click.types.FuncParamType(Typed)
 #: The types of options that name one rule.
-RULE = {name: Rule(fields_of(Setup)[name].of) for name in ("order", "backfill", "estimator")}
+RULE = {name: RuleChoice(fields_of(SchedulerConfig)[name].of) for name in ("order", "backfill", "estimator")}
 
 
-def flag(name: str, told: str) -> Callable[[F], F]:
+def flag(name: str, help_text: str) -> Callable[[F], F]:
     """Return a decorator that adds a switch."""
-    return click.option(name, is_flag=True, help=told)
+    return click.option(name, is_flag=True, help=help_text)
 
 
-def number(name: str, told: str, least: int = 1, most: int | None = None, **more: Any) -> Callable[[F], F]:
+def number(
+    name: str, help_text: str, least: int = 1, most: int | None = None, **more: Any
+) -> Callable[[F], F]:
     """Return a decorator that adds an option for a whole number; its default, if it has one, is shown."""
     usual: dict[str, Any] = {"type": click.IntRange(least, most), "show_default": "default" in more}
-    return click.option(name, help=told, **usual | more)
+    return click.option(name, help=help_text, **usual | more)
 
 
-def file_option(name: str, told: str, metavar: str = "FILE", **more: Any) -> Callable[[F], F]:
+def file_option(name: str, help_text: str, metavar: str = "FILE", **more: Any) -> Callable[[F], F]:
     """Return a decorator that adds an option which names a file or a folder, for a parameter of that name."""
     to = more.pop("to", name[2:].replace("-", "_"))
     usual: dict[str, Any] = {"metavar": metavar, "type": FILE}
-    return click.option(name, to, help=told, **usual | more)
+    return click.option(name, to, help=help_text, **usual | more)
 
 
-def folder_option(name: str, told: str, **more: Any) -> Callable[[F], F]:
+def folder_option(name: str, help_text: str, **more: Any) -> Callable[[F], F]:
     """Return a decorator that adds an option which names a folder, see `file_option`."""
-    return file_option(name, told, "DIR", type=FOLDER, **more)
+    return file_option(name, help_text, "DIR", type=FOLDER, **more)
 
 
 def log_or_agent(text: str) -> str:
@@ -67,13 +69,13 @@ def log_or_agent(text: str) -> str:
     return text if is_there(text) else str(shipped_agents().get(text, text))
 
 
-def policy_option(told: str, to: str = "policy", **more: Any) -> Callable[[F], F]:
+def policy_option(help_text: str, to: str = "policy", **more: Any) -> Callable[[F], F]:
     """Return a decorator that adds the option for a policy, by its name; unless ``multiple``, for one."""
     more.setdefault("metavar", "POLICY")
     if not more.get("multiple"):
         default = more.pop("default", None)
         more |= {"multiple": True, "callback": _only_one, "default": None if default is None else [default]}
-    return click.option("--policy", to, type=POLICY, help=told, **more)
+    return click.option("--policy", to, type=POLICY, help=help_text, **more)
 
 
 def _only_one(_ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
@@ -90,9 +92,11 @@ out_folder_option = click.option("--out", metavar="DIR", type=FILE, help="Write 
 malformed_option = options(Experiment, "malformed", heading=RULES)
 agent_options = options(Experiment, "agent", "cross_protocol", heading="Policy")
 cross_protocol_option = options(Experiment, "cross_protocol", heading="Policy")
-estimator_option = options(Setup, "estimator", heading="Policy")
+estimator_option = options(SchedulerConfig, "estimator", heading="Policy")
 detailed_options = options(Detailed, heading="Platform")
-rule_options = options(Setup, heading=RULES, but=("order", "backfill", "candidate_order", "estimator"))
+rule_options = options(
+    SchedulerConfig, heading=RULES, exclude=("order", "backfill", "candidate_order", "estimator")
+)
 _SCHEDULER = (
     "The event-driven scheduler, or RLSchert's time-stepped pool.  [default: pool for its own policies and "
     "agents, else event]"
@@ -103,34 +107,34 @@ _WHO = f"Who decides: {NAMING}."
 one_policy = group(
     "Policy",
     policy_option(_WHO),
-    options(Setup, "order", "backfill", "candidate_order"),
+    options(SchedulerConfig, "order", "backfill", "candidate_order"),
 )
 policies_option = group("Policies", policy_option(f"{_WHO} May be repeated.", "policies", multiple=True))
 
 
-def several(part: str, told: str, **more: Any) -> Callable[[F], F]:
+def repeatable_option(part: str, help_text: str, **more: Any) -> Callable[[F], F]:
     """Return a decorator that adds an option, to be repeated, for a part of a policy's name."""
     more = {"type": RULE[part], "metavar": None} | more if part in RULE else more
-    return click.option(f"--{part}", multiple=True, help=f"{told} May be repeated.", **more)
+    return click.option(f"--{part}", multiple=True, help=f"{help_text} May be repeated.", **more)
 
 
-def told(kind: Any, **helps: str) -> Callable[[F], F]:
+def field_options(kind: Any, **helps: str) -> Callable[[F], F]:
     """Return a decorator that adds these fields of a dataclass as options, with this command's own help."""
-    changes: Any = {name: Of(help=text) for name, text in helps.items()}
+    changes: Any = {name: Constraint(help=text) for name, text in helps.items()}
     return options(kind, *helps, **changes)
 
 
 def pool_options(*names: str) -> Callable[[F], F]:
     """Return a decorator that adds options of the pool: its size, and these of what is played."""
     data = click.option("--data", metavar="FILE", help="Job set (CSV), or `synthetic`.  [default: synthetic]")
-    played = (data, options(Options, *names)) if names else ()
-    return group(POOL, *played, options(Settings, "units", "slots"))
+    played = (data, options(EvaluationOptions, *names)) if names else ()
+    return group(POOL, *played, options(PoolConfig, "units", "slots"))
 
 
-def chosen(scheduler: str | None, request: Request, command: str) -> Scheduler:
+def select_backend(scheduler: str | None, request: CommandRequest, command: str) -> CommandBackend:
     """Return the scheduler that was chosen, or is the policies' own; refuse options that it does not have."""
-    entry = schedulers.scheduler_for(request) if scheduler is None else schedulers.scheduler(scheduler)
-    refuse_options(entry.refused(command, request.typed), entry.title)
+    entry = backends.scheduler_for(request) if scheduler is None else backends.scheduler(scheduler)
+    refuse_options(entry.unsupported_options(command, request.typed), entry.title)
     return entry
 
 
@@ -139,20 +143,24 @@ def experiment_options(*names: str, **changes: Any) -> Callable[[F], F]:
     return options(Experiment, *names, heading=RULES, **changes)
 
 
-def given(ctx: click.Context, policy: str | None = None) -> dict[str, Any]:
+def experiment_options_given(ctx: click.Context, policy: str | None = None) -> dict[str, Any]:
     """Return the options of an experiment that were typed; a policy that is named twice is a UsageError."""
-    found = typed(ctx, Experiment) | typed(ctx, Setup) | typed(ctx, Detailed)
+    options = (
+        given_on_command_line(ctx, Experiment)
+        | given_on_command_line(ctx, SchedulerConfig)
+        | given_on_command_line(ctx, Detailed)
+    )
     if policy is None:
-        if "agent" in found:
-            found["agent"] = Typed(found["agent"])
-        return found
+        if "agent" in options:
+            options["agent"] = Typed(options["agent"])
+        return options
     parts = ("agent", "order", "backfill")
-    if twice := [f"--{name}" for name in parts if name in found]:
+    if twice := [f"--{name}" for name in parts if name in options]:
         raise click.UsageError(f"{', '.join(twice)} is part of --policy {policy}; leave it out")
-    return found | policy_fields(parse_policy(policy))
+    return options | policy_fields(parse_policy(policy))
 
 
-def spelt(name: str) -> str:
+def option_name(name: str) -> str:
     """Return a parameter of the command that runs as it is typed."""
     param = next(param for param in click.get_current_context().command.params if param.name == name)
     return next((word for word in param.opts if word.startswith("--")), param.human_readable_name)
@@ -160,7 +168,7 @@ def spelt(name: str) -> str:
 
 def refuse_options(names: Iterable[str], whom: str) -> None:
     """Refuse (UsageError) options that would be ignored, by the names of their parameters."""
-    words = sorted(map(spelt, names))
+    words = sorted(map(option_name, names))
     if words:
         raise click.UsageError(f"{whom} has no {', '.join(words)}")
 

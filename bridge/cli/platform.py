@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.show import show as printed
+from bridge.cli.terminal import show as printed
 from bridge.experiment.spec import platform_file
 from bridge.report.table import Table
 
@@ -22,11 +22,11 @@ def platform() -> None:
 
 def _print_findings(findings: list[Any], more: list[str], as_json: bool) -> None:
     colours = {"error": "red", "warning": "yellow", "note": "cyan"}
-    said = [
+    lines = [
         f"{f.where}: {click.style(f.severity, fg=colours[f.severity])}: {f.message} [{f.code}]\n  {f.remedy}"
         for f in findings
     ]
-    printed(list(map(asdict, findings)), [*said, *more], as_json)
+    printed(list(map(asdict, findings)), [*lines, *more], as_json)
 
 
 @platform.command()
@@ -40,8 +40,8 @@ def new(spec: Path, out: Path, force: bool) -> None:
 
     findings = write_platform(spec, out, force=force)
     _print_findings(findings, [], as_json=False)
-    made = read_platform(out)
-    click.echo(f"{out}: {len(made.compute):,} compute hosts, {out.stat().st_size:,} bytes")
+    new_platform = read_platform(out)
+    click.echo(f"{out}: {len(new_platform.compute):,} compute hosts, {out.stat().st_size:,} bytes")
 
 
 @platform.command()
@@ -61,14 +61,18 @@ def check(
     from bridge.platform.check import check_platform
     from bridge.platform.findings import findings_of_simgrid, verdict
 
-    found = {file: check_platform(file, master_name=master_host, energy=energy) for file in files}
+    findings_by_file = {file: check_platform(file, master_name=master_host, energy=energy) for file in files}
     if load:
-        for file, refusal in zip(found, findings_of_simgrid(list(found)), strict=True):
-            if refusal is not None and verdict(found[file]) == "loads":
-                found[file].append(refusal)
-    everything = [finding for of_file in found.values() for finding in of_file]
+        for file, refusal in zip(findings_by_file, findings_of_simgrid(list(findings_by_file)), strict=True):
+            if refusal is not None and verdict(findings_by_file[file]) == "loads":
+                findings_by_file[file].append(refusal)
+    everything = [finding for of_file in findings_by_file.values() for finding in of_file]
     count = {kind: sum(f.severity == kind for f in everything) for kind in ("error", "warning", "note")}
-    wrong = {file: of for file, of in found.items() if any(finding.severity == "error" for finding in of)}
+    wrong = {
+        file: of
+        for file, of in findings_by_file.items()
+        if any(finding.severity == "error" for finding in of)
+    }
     more = [f"{file}: SimGrid {verdict(of)} it" for file, of in wrong.items()]
     more.append(", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in count.items()))
     _print_findings(everything, more, as_json)
@@ -84,11 +88,11 @@ def check(
 def show(file: Path, as_json: bool, picture: Path | None, graph: Path | None) -> None:
     """Summarise the platform FILE: hosts, network, storage, power, and the machine capacities they make."""
     from bridge.platform.read import read_platform
-    from bridge.platform.summary import lines, summarise
+    from bridge.platform.summary import summarise, summary_lines
 
     machine = read_platform(file)
     summary = summarise(machine)
-    printed(summary, [Table(("", ""), lines(summary), title=summary["name"], words=(1,))], as_json)
+    printed(summary, [Table(("", ""), summary_lines(summary), title=summary["name"], words=(1,))], as_json)
     if picture is not None:
         from bridge.report.platform_picture import draw_platform
 
@@ -112,10 +116,10 @@ def try_(ctx: click.Context, file: Path, program: str | None, timeout: float, as
 
     Exit status: 1 if a job took another time than it should.
     """
-    from bridge.experiment.prepare import read_sound
-    from bridge.experiment.trial import run_trial
+    from bridge.experiment.acceptance import run_trial
+    from bridge.experiment.prepare import read_valid_platform
 
-    results = run_trial(read_sound(file), command=[program] if program else None, timeout=timeout)
+    results = run_trial(read_valid_platform(file), command=[program] if program else None, timeout=timeout)
     passed = sum(result.passed for result in results)
     rows = [
         {

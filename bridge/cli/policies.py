@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.show import show as printed
-from bridge.config.options import typed
+from bridge.cli.terminal import show as printed
+from bridge.config.options import given_on_command_line
 from bridge.report.table import Table
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def policies(ctx: click.Context, as_json: bool) -> None:
         return
     from bridge.learn import registry
 
-    found = list(registry.policies().values())
-    printed([_listed(policy) for policy in found], _names(found), as_json)
+    installed = list(registry.policies().values())
+    printed([_listed(policy) for policy in installed], _names(installed), as_json)
 
 
 def _listed(policy: "Installed") -> dict[str, Any]:
@@ -46,19 +46,19 @@ def _listed(policy: "Installed") -> dict[str, Any]:
     }
 
 
-def _names(found: "Sequence[Installed]") -> list[Any]:
-    if not found:
+def _names(installed: "Sequence[Installed]") -> list[Any]:
+    if not installed:
         return ["No policy is installed. In a checkout: pip install -e ."]
-    shown: list[Any] = []
-    for policy in found:
+    output: list[Any] = []
+    for policy in installed:
         if policy.error:
-            shown += [f"{policy.name}  broken  {policy.package}", f"  {policy.error}\n"]
+            output += [f"{policy.name}  broken  {policy.package}", f"  {policy.error}\n"]
             continue
         first = next(iter(policy.settings.values()))
         settings = [(f"  {setting}", recipe.summary) for setting, recipe in policy.settings.items()]
-        shown += [f"{policy.name}  {first.decision}  {policy.package}", f"  {first.source}"]
-        shown += [Table(("", ""), settings, words=(1,)), ""]
-    return [*shown, "The first setting is the default. More: bridge policies show NAME"]
+        output += [f"{policy.name}  {first.decision}  {policy.package}", f"  {first.source}"]
+        output += [Table(("", ""), settings, words=(1,)), ""]
+    return [*output, "The first setting is the default. More: bridge policies show NAME"]
 
 
 @policies.command()
@@ -80,7 +80,7 @@ def show(
       bridge policies show sem --setting theta --json
       bridge policies show rlschert --setting kill
     """
-    from bridge.learn.folder import SCHEDULERS
+    from bridge.learn.checkpoint_files import SCHEDULERS
     from bridge.learn.recipe import Recipe
     from bridge.learn.registry import find_policy, recipe_in
 
@@ -98,13 +98,13 @@ def show(
     if isinstance(recipe, Recipe):
         recipe = recipe.for_resources(resources)
     else:
-        shared.refuse_options({"resources"} & typed(ctx).keys(), SCHEDULERS[recipe.scheduler])
+        shared.refuse_options({"resources"} & given_on_command_line(ctx).keys(), SCHEDULERS[recipe.scheduler])
 
-    from bridge.schedulers import described
+    from bridge.learn import describe
 
-    facts = described.facts(recipe)
-    shown = [Table(("", ""), described.lines(recipe, facts, policy.package), words=(1,)), *_features(recipe)]
-    printed({"package": policy.package, **facts, "recipe": recipe.as_dict()}, shown, as_json)
+    facts = describe.facts(recipe)
+    output = [Table(("", ""), describe.lines(recipe, facts, policy.package), words=(1,)), *_features(recipe)]
+    printed({"package": policy.package, **facts, "recipe": recipe.as_dict()}, output, as_json)
 
 
 def _features(recipe: "AnyRecipe") -> list[Any]:

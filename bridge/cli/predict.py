@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
+from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
-from bridge.cli.show import TERMINAL, show
-from bridge.config import Count, Of
+from bridge.cli.terminal import TERMINAL, show
+from bridge.config import Constraint, Count
 from bridge.config.fields import record_of
-from bridge.config.options import options, typed
-from bridge.errors import BridgeError
+from bridge.config.options import given_on_command_line, options
 from bridge.workload.catalogue import read_log
 from bridge.workload.formats import FORMATS, format_of, write
 
 if TYPE_CHECKING:
-    from bridge.predict.accuracy import Accuracy, Sharpness
+    from bridge.prediction.accuracy import Accuracy, Sharpness
     from bridge.workload.table import Workload
 
 
@@ -33,18 +33,19 @@ class Predicting:
         memory: forest, trees: learn from the N jobs that ended last.  [default: 20000]
         quantile: trees: share of equal jobs that shall be no longer than predicted.  [default: 0.5]
         seed: same seed, same predictions.  [default: 0]
-        known: forest, trees: learn from this column of LOG, too, known at submission (job name, script, …).
+        with_columns: forest, trees: learn from this column of LOG, too, known at submission (job name,
+            script, …).
         outcome: forest, trees: and from this one of earlier jobs, known when they had ended (exit state, …).
     """
 
     model: Literal["forest", "trees", "history"] = "trees"
     column: str | None = None
-    every: Annotated[Count | None, Of(metavar="N")] = None
-    memory: Annotated[Count | None, Of(metavar="N")] = None
-    quantile: Annotated[float | None, Of(metavar="Q", above=0, below=1)] = None
-    seed: Annotated[int | None, Of(least=0, most=2**32 - 1)] = None
-    known: Annotated[tuple[str, ...], Of(option="--with", metavar="COLUMN")] = ()
-    outcome: Annotated[tuple[str, ...], Of(option="--with-outcome", metavar="COLUMN")] = ()
+    every: Annotated[Count | None, Constraint(metavar="N")] = None
+    memory: Annotated[Count | None, Constraint(metavar="N")] = None
+    quantile: Annotated[float | None, Constraint(metavar="Q", gt=0, lt=1)] = None
+    seed: Annotated[int | None, Constraint(ge=0, le=2**32 - 1)] = None
+    with_columns: Annotated[tuple[str, ...], Constraint(option="--with", metavar="COLUMN")] = ()
+    outcome: Annotated[tuple[str, ...], Constraint(option="--with-outcome", metavar="COLUMN")] = ()
 
 
 #: Fields that mean nothing to a model.
@@ -55,7 +56,7 @@ _WITHOUT = {"history": ("every", "memory", "quantile", "seed", "known", "outcome
 @click.argument("log")
 @options(Predicting, "model")
 @shared.file_option("--out", "Write the log with its predictions here (.parquet or .csv).", required=True)
-@options(Predicting, but=("model",))
+@options(Predicting, exclude=("model",))
 @shared.malformed_option
 @shared.flag("--force", "Replace FILE if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print how good the predictions are as JSON.")
@@ -74,26 +75,28 @@ def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bo
     By the estimator above orders and candidates go by the prediction, while running jobs are believed to take
     what they asked for: EASY lets jobs by the head for ever where running ones outlive what was believed.
     """
-    from bridge.predict.accuracy import accuracy, sharpness
-    from bridge.predict.predictors import predictor
-    from bridge.predict.quantiles import LEVELS, Quantiles, median
-    from bridge.predict.submissions import MICRO, of_workload
-    from bridge.workload.derive import noted
+    from bridge.prediction.accuracy import accuracy, sharpness
+    from bridge.prediction.predictors import predictor
+    from bridge.prediction.quantiles import LEVELS, Quantiles, median
+    from bridge.prediction.submissions import MICRO, of_workload
+    from bridge.workload.derive import add_note
 
-    given = typed(ctx, Predicting)
-    asked = Predicting(**given)
-    for name in _WITHOUT.get(asked.model, ()):
-        if name in given:
-            raise click.UsageError(f"{shared.spelt(name)} has no meaning for {asked.model}.")
-    settings = {name: given[name] for name in ("every", "memory", "quantile", "seed") if name in given}
-    chosen = predictor(asked.model, **settings)
+    typed_options = given_on_command_line(ctx, Predicting)
+    settings_given = Predicting(**typed_options)
+    for name in _WITHOUT.get(settings_given.model, ()):
+        if name in typed_options:
+            raise click.UsageError(f"{shared.option_name(name)} has no meaning for {settings_given.model}.")
+    settings = {
+        name: typed_options[name] for name in ("every", "memory", "quantile", "seed") if name in typed_options
+    }
+    chosen = predictor(settings_given.model, **settings)
     _check_output(out, force)
     workload = read_log(log, ctx.params["malformed"] or "refuse")
-    name = _check_column(workload, asked.column or asked.model)
+    name = _check_column(workload, settings_given.column or settings_given.model)
     TERMINAL.dropped(workload.tally)
-    jobs = of_workload(workload, asked.known, asked.outcome)
+    jobs = of_workload(workload, settings_given.with_columns, settings_given.outcome)
     columns, quantiles = dict[str, Any](), None
-    with TERMINAL.bar(f"{workload.name} {asked.model}", len(jobs), "jobs") as advance:
+    with TERMINAL.bar(f"{workload.name} {settings_given.model}", len(jobs), "jobs") as advance:
         if isinstance(chosen, Quantiles):
             quantiles = chosen.distributions(jobs, advance)
             believed = median(quantiles)
@@ -102,18 +105,23 @@ def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bo
         else:
             believed = chosen(jobs, advance)
     words: list[tuple[str, Any]] = list(settings.items())
-    words += [("with", one) for one in asked.known] + [("with-outcome", one) for one in asked.outcome]
-    command = f"command: bridge predict --model {asked.model} --column {name}"
+    words += [("with", one) for one in settings_given.with_columns] + [
+        ("with-outcome", one) for one in settings_given.outcome
+    ]
+    command = f"command: bridge predict --model {settings_given.model} --column {name}"
     command += "".join(f" --{option} {value}" for option, value in words)
-    made = workload.jobs.assign(**{name: believed / MICRO}, **columns)
-    write(replace(workload, jobs=made, header=noted(workload.header, command)), out)
+    predicted_jobs = workload.jobs.assign(**{name: believed / MICRO}, **columns)
+    write(replace(workload, jobs=predicted_jobs, header=add_note(workload.header, command)), out)
     ran, asks = jobs.run > 0, (jobs.run > 0) & (jobs.request > 0)
     compared = ((name, ran, believed), ("requested", asks, jobs.request))
-    found = {who: accuracy(jobs.run[of], said[of]) if of.any() else None for who, of, said in compared}
+    accuracies = {
+        who: accuracy(jobs.run[of], predictions[of]) if of.any() else None
+        for who, of, predictions in compared
+    }
     spread = None
     if quantiles is not None and ran.any():
         spread = sharpness(jobs.run[ran] / MICRO, quantiles[ran], LEVELS)
-    _show(found, f"{workload.name}: {len(jobs):,} jobs", as_json, spread)
+    _show(accuracies, f"{workload.name}: {len(jobs):,} jobs", as_json, spread)
     click.echo(f"wrote {out}; use it with: --estimator 'predicted({name}, requested)'", err=as_json)
 
 
@@ -137,15 +145,17 @@ def _check_column(workload: "Workload", name: str) -> str:
     return name
 
 
-def _show(found: "dict[str, Accuracy | None]", title: str, as_json: bool, spread: "Sharpness | None") -> None:
+def _show(
+    accuracies: "dict[str, Accuracy | None]", title: str, as_json: bool, spread: "Sharpness | None"
+) -> None:
     from bridge.report.tables import accuracy_table
 
-    document = {name: record_of(one) if one else None for name, one in found.items()}
-    shown: list[Any] = [accuracy_table(found, title)]
+    document = {name: record_of(one) if one else None for name, one in accuracies.items()}
+    output: list[Any] = [accuracy_table(accuracies, title)]
     if spread is not None:
         document["quantiles"] = record_of(spread)
-        shown.append(
+        output.append(
             f"quantiles: {100 * spread.coverage90:.1f} % of the jobs within the 90 % interval, "
             f"{100 * spread.coverage50:.1f} % within the 50 % one, pinball loss {spread.pinball:.3f}"
         )
-    show(document, shown, as_json)
+    show(document, output, as_json)

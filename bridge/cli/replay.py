@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from bridge.cli import live
+from bridge.cli import decide_slurm
 from bridge.cli import options as shared
-from bridge.cli.show import TERMINAL, tell
-from bridge.config import command_line, words
-from bridge.config.options import Command, group, typed
+from bridge.cli.terminal import TERMINAL, print_run
+from bridge.config import command_line, to_arguments
+from bridge.config.options import Command, given_on_command_line, group
 from bridge.experiment.spec import Experiment, parse
-from bridge.fast.setup import Setup
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 
 @click.command(cls=Command)
@@ -65,34 +65,38 @@ def replay(
         raise click.UsageError("Give LOG or --from-audit FILE.")
     if log is None:
         assert from_audit is not None
-        shared.refuse_options(typed(ctx).keys() - {"from_audit", "policy", "as_json"}, "--from-audit")
-        ctx.exit(live.replay_audit(from_audit, policy, as_json))
-    from bridge.experiment.prepare import load
-    from bridge.experiment.worlds import run_fast
+        shared.refuse_options(
+            given_on_command_line(ctx).keys() - {"from_audit", "policy", "as_json"}, "--from-audit"
+        )
+        ctx.exit(decide_slurm.replay_audit(from_audit, policy, as_json))
+    from bridge.experiment.prepare import prepare_experiment
+    from bridge.experiment.run import run_fast
     from bridge.judge.run import check_target, write_rst, write_run
 
-    experiment = parse({"workload": log}, "the options", shared.given(ctx, policy))
+    experiment = parse({"workload": log}, "the options", shared.experiment_options_given(ctx, policy))
     experiment.check()
     if out is not None:
         check_target(out, force=force)
         shared.check_folder(out)
     if rst is not None:
         shared.check_output(rst, force, inside=out)
-    task = load(experiment)
+    task = prepare_experiment(experiment)
     pictures = _pictures(out or Path(), task.prepared.jobs.name, task.n_jobs) if plot else {}
     for picture in pictures.values():
         shared.check_output(picture, force, inside=out)
     TERMINAL.dropped(task.prepared.jobs.tally)
     TERMINAL.warn(task.warnings)
-    said = Setup() if experiment.agent else Setup(order="", backfill="", protocol="")  # those even by default
-    options = words(replace(experiment, workload=""), Experiment("", setup=said))
+    defaults = (
+        SchedulerConfig() if experiment.agent else SchedulerConfig(order="", backfill="", protocol="")
+    )  # those even by default
+    options = to_arguments(replace(experiment, workload=""), Experiment("", setup=defaults))
     command = command_line("replay", log, *options)
     run = run_fast(task, TERMINAL, command, whole=plot or rst is not None)
     if out is not None:
         write_run(run, out, force)
     if rst is not None:
         write_rst(run.jobs, rst)
-    tell(run, out, as_json, by)
+    print_run(run, out, as_json, by)
     if plot:
         from bridge.report import plots
 

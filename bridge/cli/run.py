@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
+from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
-from bridge.cli.show import TERMINAL, tell
-from bridge.config.options import Command, group, typed
-from bridge.errors import BridgeError
+from bridge.cli.terminal import TERMINAL, print_run
+from bridge.config.options import Command, given_on_command_line, group
 from bridge.experiment.spec import parse, read_document, refuse_programs
 
 
@@ -60,43 +60,43 @@ def run(
     away, 5 if it fell silent, 6 if jobs are missing, 130 when interrupted. Whatever it is, what happened is
     written to DIR.
     """
-    from bridge.experiment.prepare import load
-    from bridge.experiment.worlds import run_fast, simulated
+    from bridge.experiment.prepare import prepare_experiment
+    from bridge.experiment.run import detailed_run, run_fast
     from bridge.judge.run import check_target, write_run
 
-    given = shared.given(ctx, policy)
-    own = [shared.spelt(name) for name in ("order", "backfill", "candidate_order") if name in given]
-    if "agent" in given and own:
-        raise click.UsageError(f"{', '.join(own)} is part of the agent {given['agent']}; leave it out")
+    options = shared.experiment_options_given(ctx, policy)
+    own = [shared.option_name(name) for name in ("order", "backfill", "candidate_order") if name in options]
+    if "agent" in options and own:
+        raise click.UsageError(f"{', '.join(own)} is part of the agent {options['agent']}; leave it out")
     document = read_document(file) if file is not None else {}
     where = str(file) if file is not None else "the options"
-    experiment = parse(document, where, given)
+    experiment = parse(document, where, options)
     if not no_start:
-        refuse_programs(experiment, given, where)
+        refuse_programs(experiment, options, where)
     if no_start and (experiment.on == "fast" or exchange is None):
         what = "needs a detailed world and a folder for the simulation's files"
         raise BridgeError(what, where="--no-start", remedy="Add --on batsim (or simgrid) and --exchange DIR.")
     if not no_start and exchange is not None:
         raise click.UsageError("--exchange needs --no-start")
     if experiment.on == "fast":
-        shared.refuse_options({"socket"} & typed(ctx).keys(), "the fast world")
+        shared.refuse_options({"socket"} & given_on_command_line(ctx).keys(), "the fast world")
     experiment.check()
     if out is not None:
         check_target(out, force=force)
-    task = load(experiment)
+    task = prepare_experiment(experiment)
     TERMINAL.dropped(task.prepared.jobs.tally)
     TERMINAL.warn(task.warnings)
     if experiment.on == "fast":
-        made, fault, status = run_fast(task, TERMINAL), None, 0
+        result, fault, status = run_fast(task, TERMINAL), None, 0
         if out is not None:
-            write_run(made, out, force)
+            write_run(result, out, force)
     else:
         inputs = exchange if no_start else None
-        with simulated(task, TERMINAL, inputs, start=not no_start, socket=socket) as (made, how):
+        with detailed_run(task, TERMINAL, inputs, start=not no_start, socket=socket) as (result, how):
             fault, status = how.fault, how.exit_status
             if out is not None:
-                write_run(made, out, force, detailed=how.folder)
-    tell(made, out, as_json)
+                write_run(result, out, force, detailed=how.folder)
+    print_run(result, out, as_json)
     if fault is not None:
         click.echo(f"bridge: error: {fault}", err=True)
         ctx.exit(status)

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from bridge.cli import live
+from bridge.base.errors import BridgeError
+from bridge.cli import decide_slurm
 from bridge.cli import options as shared
 from bridge.config.options import Command
-from bridge.errors import BridgeError
 
 
 @click.command(cls=Command)
-@live.observed_options
+@decide_slurm.observed_options
 @shared.policy_option(
     "Rule by which the queue is believed to be worked off.", default="fcfs+easy", show_default=True
 )
@@ -52,9 +52,9 @@ def serve(
     try:
         import uvicorn
 
-        from bridge.slurm.present import warm_up
-        from bridge.slurm.web.app import app
-        from bridge.slurm.web.snapshot import Snapshots
+        from bridge.serve.app import app
+        from bridge.serve.observer import warm_up
+        from bridge.serve.snapshot import SnapshotCache
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn"):
             raise
@@ -64,12 +64,12 @@ def serve(
         raise click.UsageError("say what to serve: --slurm --partition P")
     if not math.isfinite(every):
         raise click.UsageError("--every must be a number of seconds")
-    with closing(live.observer(partition, policy, history)) as observer:
+    with closing(decide_slurm.open_observer(partition, policy, history)) as observer:
         warm_up()
         hosts = ["localhost", "127.0.0.1", host, *names]
-        made = app(Snapshots(observer, every, futures), refresh=max(every, 5.0), hosts=hosts)
+        web_app = app(SnapshotCache(observer, every, futures), refresh=max(every, 5.0), hosts=hosts)
         quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
-        config = uvicorn.Config(made, host=host, port=port, **quiet)
+        config = uvicorn.Config(web_app, host=host, port=port, **quiet)
         with config.bind_socket() as sock:
             click.echo(f"http://{host}:{sock.getsockname()[1]}/", err=True)
             uvicorn.Server(config).run([sock])

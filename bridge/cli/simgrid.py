@@ -5,8 +5,8 @@ import sys
 
 import click
 
-from bridge.simgrid import command as model_command
-from bridge.simgrid.options import parse
+from bridge.worlds.simgrid import command as model_command
+from bridge.worlds.simgrid.options import parse
 
 
 @click.command(

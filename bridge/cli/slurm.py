@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.show import show
+from bridge.cli.terminal import show
 from bridge.config.options import Command, options
-from bridge.slurm.settings import Settings
+from bridge.worlds.slurm.settings import AgentConfig
 
 if TYPE_CHECKING:
-    from bridge.slurm.trial.demo import Demo
-    from bridge.slurm.trial.watching import Watching
+    from bridge.slurm_demo.demo import Demo
+    from bridge.slurm_demo.monitor import DemoMonitor
 
 #: Who decides in the demo.
 _AGENT = "zoo/rlbackfilling-lublin-1"
@@ -60,8 +60,8 @@ def slurm() -> None:
 @click.option("--user", metavar="NAME", default="", help="Account that the agent runs as.  [default: yours]")
 def setup(partitions: tuple[str, ...], out: Path, kick: str, grace: float, user: str) -> None:
     """Write what an administrator installs: gate, scripts, watchdog, and the lines for slurm.conf."""
-    from bridge.slurm.client import Client
-    from bridge.slurm.setup import configuration, write
+    from bridge.worlds.slurm.client import Client
+    from bridge.worlds.slurm.install import configuration, write
 
     client = Client()
     configured = configuration(client)
@@ -74,7 +74,7 @@ def setup(partitions: tuple[str, ...], out: Path, kick: str, grace: float, user:
 
 
 @slurm.command(cls=Command)
-@options(Settings, "partition", "directory", "kick")
+@options(AgentConfig, "partition", "directory", "kick")
 @shared.json_option
 @click.pass_context
 def doctor(
@@ -82,15 +82,15 @@ def doctor(
 ) -> None:
     """Say what this cluster lacks for an agent, and what that costs."""
     from bridge.report.table import Table
-    from bridge.slurm.client import Client
-    from bridge.slurm.setup import examine
+    from bridge.worlds.slurm.client import Client
+    from bridge.worlds.slurm.install import check_cluster
 
     if not partition:
         raise click.UsageError("doctor needs --partition P")
-    findings = examine(Client(), partition, directory, kick or "kick")
-    rows = ((f.what, *(("yes", f.detail) if f.well else ("no", f.detail, f.remedy))) for f in findings)
+    findings = check_cluster(Client(), partition, directory, kick or "kick")
+    rows = ((f.what, *(("yes", f.detail) if f.is_ok else ("no", f.detail, f.remedy))) for f in findings)
     table = Table(("", "", "found", "why"), rows, words=(2, 3))
-    document = [{"name": f.what, "well": f.well, "found": f.detail, "advice": f.remedy} for f in findings]
+    document = [{"name": f.what, "well": f.is_ok, "found": f.detail, "advice": f.remedy} for f in findings]
     show(document, [table], as_json)
     ctx.exit(1 if any(finding.status == "broken" for finding in findings) else 0)
 
@@ -105,11 +105,11 @@ def doctor(
     type=shared.FOLDER,
     help="What `bridge slurm setup` wrote.",
 )
-@options(Settings, "partition")
+@options(AgentConfig, "partition")
 def gate(what: str, directory: Path, partition: str | None) -> None:
     """Open the gate (Slurm's own backfill gets the queue back), close it, or say how it stands."""
-    from bridge.slurm import gate as gates
-    from bridge.slurm.client import Client
+    from bridge.worlds.slurm import gate as gates
+    from bridge.worlds.slurm.client import Client
 
     place = gates.gate_of(directory, partition or "")
     if what == "open":
@@ -118,14 +118,14 @@ def gate(what: str, directory: Path, partition: str | None) -> None:
         click.echo(f"released {gates.open_gate(place, Client()):,} jobs")
     elif what == "close":
         gates.close_gate(place)
-    found = gates.status(place)
-    beat = "never" if found.heartbeat is None else f"{found.heartbeat:.0f} s ago"
-    who = "an agent decides" if found.alive else "Slurm decides"
-    click.echo(f"the gate is {'open' if found.is_open else 'closed'}; last heartbeat: {beat}; {who}")
+    gate_status = gates.status(place)
+    beat = "never" if gate_status.heartbeat is None else f"{gate_status.heartbeat:.0f} s ago"
+    who = "an agent decides" if gate_status.alive else "Slurm decides"
+    click.echo(f"the gate is {'open' if gate_status.is_open else 'closed'}; last heartbeat: {beat}; {who}")
 
 
 @slurm.command(cls=Command)
-@options(Settings, "partition")
+@options(AgentConfig, "partition")
 @click.option(
     "--policy",
     default="fcfs+easy",
@@ -136,15 +136,15 @@ def gate(what: str, directory: Path, partition: str | None) -> None:
 @shared.force_option
 def state(partition: str | None, policy: str, out: Path | None, force: bool) -> None:
     """Write the present of a partition as a state, for `bridge forecast` and `bridge whatif`."""
-    from bridge import files
-    from bridge.slurm.client import Client
-    from bridge.slurm.present import Observer
+    from bridge.base import files
+    from bridge.serve.observer import PartitionObserver
+    from bridge.worlds.slurm.client import Client
 
     if not partition:
         raise click.UsageError("state needs --partition P")
     if out is not None:
         shared.check_output(out, force)
-    document = json.dumps(Observer(Client(), partition, policy).read().document, indent=1) + "\n"
+    document = json.dumps(PartitionObserver(Client(), partition, policy).read().document, indent=1) + "\n"
     if out is None:
         click.echo(document, nl=False)
     else:
@@ -170,7 +170,7 @@ def demo(
     \b
       bridge slurm demo --out runs/slurm-demo
     """
-    from bridge.slurm.trial.demo import Demo
+    from bridge.slurm_demo.demo import Demo
 
     shared.check_folder(out / "x")
     out.mkdir(parents=True, exist_ok=True)
@@ -190,7 +190,7 @@ def cluster() -> None:
 @shared.number("--port", "First of nodes + 3 ports.", 1025, 60000, default=27000)
 def up(folder: Path, nodes: int, port: int) -> None:
     """Start it, with gate and kicks. Needs root and Debian's packages of Slurm."""
-    from bridge.slurm.cluster import start
+    from bridge.slurm_demo.cluster import start
 
     conf = start(folder, nodes=nodes, port=port)
     click.echo(f"up: {nodes} nodes; export SLURM_CONF={conf}")
@@ -200,7 +200,7 @@ def up(folder: Path, nodes: int, port: int) -> None:
 @click.argument("folder", type=shared.FOLDER)
 def down(folder: Path) -> None:
     """End it and remove the folder."""
-    from bridge.slurm.cluster import stop
+    from bridge.slurm_demo.cluster import stop
 
     stop(folder)
 
@@ -217,35 +217,37 @@ def _carry_out(demo: Demo, as_json: bool) -> None:
 
     who = f"first {demo.policy}, then Slurm's own backfill"
     click.echo(f"{demo.jobs} jobs on {demo.nodes} fake nodes: {who}", err=True)
-    with _shown() as see:
+    with _live_display() as see:
         live = demo.live(see)
-    with _shown() as see:
+    with _live_display() as see:
         backfill = demo.backfill(see)
     names = ("live", "fast", "slurm-backfill")
-    runs, told = demo.write(live, backfill)
+    runs, document = demo.write(live, backfill)
     page, inputs = demo.folder / "demo.html", read_inputs([demo.folder / name for name in names])
     write_page(inputs, page, f"{demo.policy} beside a real Slurm")
     table = comparison_table(compare_runs(runs, names))
-    shown = {name: f"{value:.3g}" if isinstance(value, float) else value for name, value in told.items()}
-    lines = [f"{name}: {value}" for name, value in shown.items()]
-    told["page"] = str(page)
-    show(told, [table, *lines, f"Look at {page}"], as_json)
+    numbers = {
+        name: f"{value:.3g}" if isinstance(value, float) else value for name, value in document.items()
+    }
+    lines = [f"{name}: {value}" for name, value in numbers.items()]
+    document["page"] = str(page)
+    show(document, [table, *lines, f"Look at {page}"], as_json)
 
 
 @contextmanager
-def _shown() -> Iterator[Callable[[Watching, str], None]]:
+def _live_display() -> Iterator[Callable[[DemoMonitor, str], None]]:
     """Yield what shows a trial: a table that lives, or a line now and then."""
     from rich.console import Console
     from rich.live import Live
 
     console = Console(stderr=True)
     if console.is_terminal:
-        with Live(console=console, refresh_per_second=4) as drawn:
-            yield lambda watching, title: drawn.update(watching.table(title), refresh=True)
+        with Live(console=console, refresh_per_second=4) as display:
+            yield lambda watching, title: display.update(watching.table(title), refresh=True)
         return
     last = 0.0
 
-    def say(watching: Watching, title: str) -> None:
+    def say(watching: DemoMonitor, title: str) -> None:
         nonlocal last
         if time.monotonic() > last + _QUIET:
             last = time.monotonic()

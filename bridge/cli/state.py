@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.show import TERMINAL
+from bridge.cli.terminal import TERMINAL
 
 
 @click.command()
@@ -24,16 +24,16 @@ def state(run_folder: Path, at: float, out: Path, policy: str, requested: bool, 
     \b
       bridge state runs/sp2 --at 2592000 --out now.json
     """
-    from bridge.futures.of_run import state_of_run
-    from bridge.futures.statefile import write_state
+    from bridge.forecasting.run_state import state_of_run
+    from bridge.forecasting.statefile import write_state
     from bridge.judge.run import read_run
 
     shared.check_output(out, force)
     run = read_run(run_folder)
     TERMINAL.compiling()
     with TERMINAL.bar("earlier forecasts", 1200, "forecasts") as progress:
-        found = state_of_run(run, at, policy, learn=not requested, progress=progress)
-    write_state(found, out)
-    waiting = len(found) - found.n_running
-    free = f"{found.free[0]:,} nodes are free"
-    click.echo(f"wrote {out}: {found.n_running:,} jobs run, {waiting:,} wait, {free}")
+        state_document = state_of_run(run, at, policy, learn=not requested, progress=progress)
+    write_state(state_document, out)
+    waiting = len(state_document) - state_document.n_running
+    free = f"{state_document.free[0]:,} nodes are free"
+    click.echo(f"wrote {out}: {state_document.n_running:,} jobs run, {waiting:,} wait, {free}")

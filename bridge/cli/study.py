@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.base.errors import BridgeError
+from bridge.base.interrupts import interrupts_once
 from bridge.cli import options as shared
-from bridge.cli.show import TERMINAL, show
+from bridge.cli.terminal import TERMINAL, show
 from bridge.config import command_line, spell
 from bridge.config.options import Command, group
-from bridge.errors import BridgeError
-from bridge.interrupts import interrupts_once
 
 if TYPE_CHECKING:
     from bridge.study.cells import Cell
-    from bridge.study.runner import Run
+    from bridge.study.runner import StudyRun
     from bridge.study.spec import Study
     from bridge.study.store import Store
 
@@ -49,8 +49,8 @@ def _opened(
     plans: bool = False,
     **trial: int | None,
 ) -> "tuple[list[tuple[Study, list[Cell]]], Store]":
-    from bridge.study import record
-    from bridge.study.cells import cells_of, log_of, settled
+    from bridge.study import archive
+    from bridge.study.cells import cells_of, load_log, prefer_shorter_trainings
     from bridge.study.check import check_on_logs
     from bridge.study.reading import read_studies
     from bridge.study.store import Store
@@ -62,29 +62,29 @@ def _opened(
     rows = dict.fromkeys(one.name for study in studies for one in study.rows)
     if not any(row in name for name in rows):
         raise BridgeError(f"has no row {row!r}", where=str(file), remedy=f"Choose {', '.join(rows)}.")
-    kept = Store(store, make=not looks or bool(record.paths(studies, file)))
+    kept = Store(store, make=not looks or bool(archive.paths(studies, file)))
     if kept.missing and not plans:
         raise BridgeError("there is no such store", where=str(store), remedy="`bridge study run` makes it.")
-    digests = record.opened(studies, file, kept)
-    known = digests if looks else {}
-    found = []
+    digests = archive.unpack_all(studies, file, kept)
+    known_digests = digests if looks else {}
+    cells_left = []
     for one in studies:
-        cells = [cell for cell in cells_of(one, known) if row in cell.row]
-        found.append((one, settled(cells, kept, for_now=not plans)))
+        cells = [cell for cell in cells_of(one, known_digests) if row in cell.row]
+        cells_left.append((one, prefer_shorter_trainings(cells, kept, for_now=not plans)))
     if plans:
         done = kept.done()
-        left = (cell for _, mine in found for cell in mine if cell.key not in done)
-        for log, tallies in check_on_logs(left, log_of).items():
+        left = (cell for _, mine in cells_left for cell in mine if cell.key not in done)
+        for log, tallies in check_on_logs(left, load_log).items():
             for tally in tallies:
                 TERMINAL.dropped(tally, of=f"{log}: ")
-    return found, kept
+    return cells_left, kept
 
 
-def _command(file: Path, store: Path, **given: Any) -> str:
+def _command(file: Path, store: Path, **settings: Any) -> str:
     """Return the command that carries out what a page shows, a trial with all that makes it one."""
-    given["store"] = "" if store == _USUAL else store
+    settings["store"] = "" if store == _USUAL else store
     names = ("seeds", "epochs", "sequences", "table", "row", "store")
-    options = (spell(f"--{name}", given[name]) for name in names if given[name])
+    options = (spell(f"--{name}", settings[name]) for name in names if settings[name])
     return command_line("study run", str(file), *chain.from_iterable(options))
 
 
@@ -113,15 +113,15 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
     Exit status: 0; 1 if a cell failed; 130 when interrupted.
     """
     from bridge.study.executor import Executor, Processes, Ray
-    from bridge.study.runner import Run, in_words
+    from bridge.study.runner import StudyRun, format_duration
 
     if ray and workers is not None:
         raise click.UsageError("--workers counts processes on this machine; leave it out with --ray")
     studies, kept = _opened(file, store, looks=False, plans=True, **trial)
     cells = [cell for _, mine in studies for cell in mine]
-    begun = time.monotonic()
+    started_at = time.monotonic()
     with _watched() as tick:
-        job = Run(cells, kept, TERMINAL.say, tick)
+        job = StudyRun(cells, kept, TERMINAL.say, tick)
         if job.state.waiting:
             TERMINAL.compiling()
         with interrupts_once():
@@ -135,7 +135,7 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
                 state = job.state
                 new = len(state.done) - state.before
                 over = f"{len(state.done)} of {len(state.cells)} cells done ({new} now)"
-                took = in_words(time.monotonic() - begun)
+                took = format_duration(time.monotonic() - started_at)
                 TERMINAL.say(f"{over}, {len(state.failed)} failed, in {took}; kept in {store}")
     for key, error in state.failed.items():
         TERMINAL.say(f"failed: {state.cells[key].title}: {error}")
@@ -144,7 +144,7 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
 
 
 @contextmanager
-def _watched() -> "Iterator[Callable[[Run], None]]":
+def _watched() -> "Iterator[Callable[[StudyRun], None]]":
     """Yield what shows a line for each running cell, where somebody is watching; other lines stay above."""
     if not sys.stderr.isatty():
         yield lambda _: None
@@ -157,7 +157,7 @@ def _watched() -> "Iterator[Callable[[Run], None]]":
         yield lambda run: live.update(Text("\n".join(_lines(run))), refresh=True)
 
 
-def _lines(run: "Run") -> list[str]:
+def _lines(run: "StudyRun") -> list[str]:
     lines = []
     for key, (cell, _) in run.state.running.items():
         claim = run.store.claimed(key)
@@ -180,11 +180,11 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
       bridge study show study.toml
     """
     from bridge.report.table import Table
-    from bridge.study.runner import Costs, in_words
+    from bridge.study.runner import CostModel, format_duration
 
     studies, kept = _opened(file, store, plans=True, **trial)
     cells = list({cell.key: cell for _, mine in studies for cell in mine}.values())
-    costs, done = Costs(cells, kept), kept.done()
+    costs, done = CostModel(cells, kept), kept.done()
     rows: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         rows.setdefault((cell.row, cell.log), []).append(cell)
@@ -194,24 +194,30 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
     total, unknown = 0.0, 0
     for (row, log), mine in rows.items():
         left = [cell for cell in mine if cell.key in prices]
-        known = [cost for cell in left if (cost := prices[cell.key]) is not None]
-        total, unknown = total + sum(known), unknown + len(left) - len(known)
+        known_costs = [cost for cell in left if (cost := prices[cell.key]) is not None]
+        total, unknown = total + sum(known_costs), unknown + len(left) - len(known_costs)
         failed = sum(bool(kept.failure(cell.key)) for cell in left)
-        price = "–" if not left else in_words(sum(known)) if len(known) == len(left) else "not known yet"
+        price = (
+            "–"
+            if not left
+            else format_duration(sum(known_costs))
+            if len(known_costs) == len(left)
+            else "not known yet"
+        )
         table.add(row, log, mine[0].epochs or "–", len(mine), len(mine) - len(left), failed, price)
     many = sum(cell.key in done for cell in cells)
-    said = f"{many} of {len(cells)} cells done"
+    summary = f"{many} of {len(cells)} cells done"
     if unknown and unknown == len(cells) - many:
-        said += "; what the rest costs is not known yet"
+        summary += "; what the rest costs is not known yet"
     elif many < len(cells):
-        said += f"; the rest takes about {in_words(total)} of one core"
-        said += f", and {unknown} cells whose cost is not known yet" if unknown else ""
+        summary += f"; the rest takes about {format_duration(total)} of one core"
+        summary += f", and {unknown} cells whose cost is not known yet" if unknown else ""
     if kept.missing:
-        said += f"; there is no store {store}: `bridge study run` makes it"
+        summary += f"; there is no store {store}: `bridge study run` makes it"
     errors = [f"failed: {c.title}: {e}" for c in cells if c.key not in done and (e := kept.failure(c.key))]
     names = ("row", "log", "seed", "key")
-    found = [{n: getattr(cell, n) for n in names} | {"done": cell.key in done} for cell in cells]
-    show({"cells": found, "seconds_left": total, "unknown": unknown}, [table, said, *errors], as_json)
+    cell_rows = [{n: getattr(cell, n) for n in names} | {"done": cell.key in done} for cell in cells]
+    show({"cells": cell_rows, "seconds_left": total, "unknown": unknown}, [table, summary, *errors], as_json)
 
 
 @study.command(cls=Command)
@@ -231,14 +237,14 @@ def report(file: Path, store: Path, out: Path | None, as_json: bool, **trial: An
 
     studies, kept = _opened(file, store, **trial)
     command = _command(file, store, **trial)
-    documents, files, shown = [], [], []
+    documents, files, output = [], [], []
     for of, cells in studies:
         document = document_of(of, cells, kept)
         files += write(document, of.name, out or file.with_suffix(""), command)
-        shown += [*tables_of(document), *notes_of(document)]
+        output += [*tables_of(document), *notes_of(document)]
         documents.append(document)
     whole = documents[0] if len(documents) == 1 else {"tables": documents}
-    show(whole, [*shown, f"written: {', '.join(map(str, files))}"], as_json)
+    show(whole, [*output, f"written: {', '.join(map(str, files))}"], as_json)
 
 
 @study.command(cls=Command)
@@ -254,7 +260,7 @@ def keep(file: Path, store: Path) -> None:
     Example:
       bridge study keep study.toml
     """
-    from bridge.study.record import pack, path_of
+    from bridge.study.archive import pack, path_of
 
     studies, kept = _opened(file, store)
     files: dict[Path, list[Cell]] = {}
@@ -278,7 +284,7 @@ def new(file: Path, log: str, force: bool) -> None:
     Example:
       bridge study new study.toml --log bundled-128
     """
-    from bridge.files import replacing
+    from bridge.base.files import replacing
     from bridge.study.template import template_for
 
     shared.check_output(file, force)

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
-from bridge.cache import AGENT, is_checkpoint
+from bridge.base.cache import AGENT, is_checkpoint
+from bridge.base.errors import BridgeError
+from bridge.base.files import stem
+from bridge.base.plugins import Typed
 from bridge.cli import options as shared
-from bridge.cli.show import TERMINAL, made_bar
-from bridge.config import Count, Of, command_line, spell
-from bridge.config.options import Command, group, options, typed
-from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
-from bridge.files import stem
-from bridge.learn.folder import MAX_SEED, RESUME, SEED, WORKLOADS, scheduler_of
-from bridge.plugins import Typed
-from bridge.pool.settings import Settings
+from bridge.cli.terminal import TERMINAL, new_progress_bar
+from bridge.commands.request import scheduler
+from bridge.config import Constraint, Count, command_line, spell
+from bridge.config.options import Command, given_on_command_line, group, options
+from bridge.learn.checkpoint_files import MAX_SEED, RESUME, SEED, WORKLOADS, scheduler_of
+from bridge.pool.settings import PoolConfig
 from bridge.report.table import Table
-from bridge.schedulers import scheduler
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 if TYPE_CHECKING:
-    from bridge.learn.trainer import Progress, Trainer
+    from bridge.learn.trainer import EpochRecord, Trainer
 
 POLICY = "rlbackfilling"
 #: Options that change nothing, or only the last bits, of what is learnt.
@@ -46,7 +46,7 @@ _NEXT = {
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainOptions:
     """How an agent is trained, beside the rules and the pool.
 
     Attributes:
@@ -66,37 +66,40 @@ class Training:
         tensorboard: write TensorBoard's event files, too, to DIR/tensorboard.
     """
 
-    setting: Annotated[str, Of(group="Policy")] = ""
-    config: Annotated[Path | None, Of(group="Policy", metavar="FILE.toml")] = None
-    algorithm: Annotated[str | None, Of(group="Policy", metavar="NAME")] = None
-    seed: Annotated[int | None, Of(group="Policy", least=0, most=MAX_SEED)] = None
-    epochs: Annotated[Count | None, Of(group="Policy")] = None
-    workload: Annotated[str | None, Of(group=shared.RULES, metavar="LOG")] = None
-    data: Annotated[str | None, Of(group=shared.POOL, metavar="FILE")] = None
-    teacher: Annotated[Path | None, Of(group=shared.POOL, metavar="AGENT")] = None
+    setting: Annotated[str, Constraint(group="Policy")] = ""
+    config: Annotated[Path | None, Constraint(group="Policy", metavar="FILE.toml")] = None
+    algorithm: Annotated[str | None, Constraint(group="Policy", metavar="NAME")] = None
+    seed: Annotated[int | None, Constraint(group="Policy", ge=0, le=MAX_SEED)] = None
+    epochs: Annotated[Count | None, Constraint(group="Policy")] = None
+    workload: Annotated[str | None, Constraint(group=shared.RULES, metavar="LOG")] = None
+    data: Annotated[str | None, Constraint(group=shared.POOL, metavar="FILE")] = None
+    teacher: Annotated[Path | None, Constraint(group=shared.POOL, metavar="AGENT")] = None
     device: Literal["cpu", "cuda"] = "cpu"
     threads: Count | None = None
-    out: Annotated[Path | None, Of(metavar="DIR")] = None
-    resume: Annotated[bool, Of(option="--resume")] = False
-    tensorboard: Annotated[bool, Of(option="--tensorboard")] = False
+    out: Annotated[Path | None, Constraint(metavar="DIR")] = None
+    resume: Annotated[bool, Constraint(option="--resume")] = False
+    tensorboard: Annotated[bool, Constraint(option="--tensorboard")] = False
 
 
 @click.command(cls=Command)
 @click.argument("policy", default="", metavar="[POLICY]", type=shared.NAME)
 @click.option("--fast", is_flag=True, help="In the fast world, the only one that trains: may be left out.")
-@options(Training)
+@options(TrainOptions)
 @group(
     shared.RULES,
-    shared.told(
-        Setup,
+    shared.field_options(
+        SchedulerConfig,
         protocol=f"The exact rules.{_OWN}",
         order=f"Queue order: a name, or an expression such as '(w/t)**3*n'.{_OWN}",
         backfill=f"Backfilling rule.{_OWN}",
     ),
-    options(Setup, "nodes"),
+    options(SchedulerConfig, "nodes"),
     shared.malformed_option,
 )
-@group(shared.POOL, shared.told(Settings, objective=f"What is rewarded.{_OWN}", oracle_clamp=shared.CLAMP))
+@group(
+    shared.POOL,
+    shared.field_options(PoolConfig, objective=f"What is rewarded.{_OWN}", oracle_clamp=shared.CLAMP),
+)
 @click.pass_context
 def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
     """Train POLICY, by default rlbackfilling, on episodes of a log; the best validated weights are kept.
@@ -111,33 +114,44 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
       bridge train --resume --out agents/rlbackfilling-bundled-128-s1
       bridge train rlschert --data vasp_jobs.csv.gz --oracle-clamp
     """
-    from bridge.learn.algorithms.pool import TEACHER
+    from bridge.commands.train import recipe_for, start_or_resume
     from bridge.learn.checkpoint import load, read_agent
-    from bridge.schedulers.train import begun, recipe_for
+    from bridge.pool.training import TEACHER
 
-    given, asked = typed(ctx), Training(**typed(ctx, Training))
-    if asked.algorithm is not None:
-        given["algorithm"] = Typed(asked.algorithm)
-    entry = scheduler(_scheduler(policy, asked.setting, asked.out if asked.resume else None))
-    shared.refuse_options(entry.refused("train", given), entry.title)
+    typed_options, train_options = (
+        given_on_command_line(ctx),
+        TrainOptions(**given_on_command_line(ctx, TrainOptions)),
+    )
+    if train_options.algorithm is not None:
+        typed_options["algorithm"] = Typed(train_options.algorithm)
+    entry = scheduler(
+        _scheduler(policy, train_options.setting, train_options.out if train_options.resume else None)
+    )
+    shared.refuse_options(entry.unsupported_options("train", typed_options), entry.title)
     pool = entry.name == "pool"
-    workload = asked.data if pool else asked.workload
-    parts = {"pool": typed(ctx, Settings)} if pool else {"setup": typed(ctx, Setup)}
-    words = (policy, asked.setting, workload or WORKLOADS[entry.name])
-    folder = asked.out or _folder(*words, parts, asked.seed)
-    if not asked.resume:
+    workload = train_options.data if pool else train_options.workload
+    parts = (
+        {"pool": given_on_command_line(ctx, PoolConfig)}
+        if pool
+        else {"setup": given_on_command_line(ctx, SchedulerConfig)}
+    )
+    words = (policy, train_options.setting, workload or WORKLOADS[entry.name])
+    folder = train_options.out or _folder(*words, parts, train_options.seed)
+    if not train_options.resume:
         _refuse_existing(folder)
-    before = read_agent(folder)[0] if asked.resume and not _holds_nothing(folder) else None
-    if asked.resume and before is None:
+    before = read_agent(folder)[0] if train_options.resume and not _holds_nothing(folder) else None
+    if train_options.resume and before is None:
         TERMINAL.say(f"nothing was saved in {folder} before it was stopped: the training begins")
-    recipe = recipe_for(policy or ("" if before else POLICY), given, before)
-    if asked.resume and asked.teacher is not None and is_checkpoint(folder / TEACHER):
+    recipe = recipe_for(policy or ("" if before else POLICY), typed_options, before)
+    if train_options.resume and train_options.teacher is not None and is_checkpoint(folder / TEACHER):
         raise click.UsageError("a training that goes on has its teacher in its folder: leave --teacher out")
-    trainer = begun(entry, recipe, workload or "", folder, given, command=_command(ctx), watch=TERMINAL)
+    trainer = start_or_resume(
+        entry, recipe, workload or "", folder, typed_options, command=_command(ctx), watch=TERMINAL
+    )
     if trainer.ended:
         done = f"{folder} has learnt for all its {trainer.epoch:,} epochs already: nothing was trained"
         TERMINAL.say(f"{done}; --epochs N asks for more")
-    _run(trainer, asked.tensorboard)
+    _run(trainer, train_options.tensorboard)
     _report(trainer, load(folder, type(recipe)).epoch, _NEXT[entry.name])
 
 
@@ -146,26 +160,28 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
 
 def _scheduler(policy: str, setting: str, folder: Path | None) -> str:
     """Return whose agent is trained: the policy's, or, where both are named the same, that in the folder."""
-    asked = kept = ""
+    by_option = kept = ""
     if policy:
         from bridge.learn.registry import find_recipe
 
-        asked = find_recipe(policy, setting).scheduler
+        by_option = find_recipe(policy, setting).scheduler
     if folder is not None and is_checkpoint(folder):
         kept = scheduler_of(folder)
-    if asked and kept and asked != kept:
+    if by_option and kept and by_option != kept:
         what = f"was trained for another scheduler than {policy}'s"
         remedy = "Leave the policy out to go on with it, or train anew into another folder."
         raise BridgeError(what, where=str(folder), remedy=remedy)
-    return asked or kept or "event"
+    return by_option or kept or "event"
 
 
 def _folder(
     policy: str, setting: str, workload: str, parts: Mapping[str, Mapping[str, Any]], seed: int | None
 ) -> Path:
     """Return the folder's name: what was asked for, without what goes without saying."""
-    given, pool = parts.get("setup") or {}, parts.get("pool") or {}
-    more = [str(given[name]) for name in ("protocol", "order", "backfill", "nodes") if given.get(name)]
+    setup_table, pool = parts.get("setup") or {}, parts.get("pool") or {}
+    more = [
+        str(setup_table[name]) for name in ("protocol", "order", "backfill", "nodes") if setup_table.get(name)
+    ]
     more += [pool.get("objective", ""), "clamp" if pool.get("oracle_clamp") else ""]
     words = [policy or POLICY, setting, stem(Path(workload)), *more]
     safe = [re.sub(r"[^\w.]", "-", word).strip("-") for word in words if word]
@@ -190,13 +206,13 @@ def _holds_nothing(folder: Path) -> bool:
 
 def _command(ctx: click.Context) -> str:
     """Return the command line that repeats this training."""
-    words, given = ["--fast"], typed(ctx)
+    words, options = ["--fast"], given_on_command_line(ctx)
     for parameter in ctx.command.params:
         name = str(parameter.name)
-        if name == "fast" or name in _SILENT or name not in given:
+        if name == "fast" or name in _SILENT or name not in options:
             continue
         argument = isinstance(parameter, click.Argument)
-        words += [str(given[name])] if argument else spell(parameter.opts[0], given[name])
+        words += [str(options[name])] if argument else spell(parameter.opts[0], options[name])
     return command_line("train", *words)
 
 
@@ -207,13 +223,13 @@ def _run(trainer: "Trainer", tensorboard: bool) -> None:
     """Train to the end; after Ctrl-C say how to go on."""
     events: Any = None
     if tensorboard:
-        from bridge.learn.trainer import Events
+        from bridge.learn.trainer import TensorBoardWriter
 
-        events = Events(trainer.folder, trainer.epoch)
+        events = TensorBoardWriter(trainer.folder, trainer.epoch)
     try:
         with _watched(trainer) as show:
 
-            def tell(entry: "Progress") -> None:
+            def tell(entry: "EpochRecord") -> None:
                 if events is not None:
                     events.write(entry)
                 show(entry)
@@ -224,7 +240,7 @@ def _run(trainer: "Trainer", tensorboard: bool) -> None:
 
         where, path = shlex.quote(str(trainer.folder)), trainer.folder / RESUME
         epochs = int(read_tensors(path)[1]["epoch"]) if path.exists() else 0  # that would not be repeated
-        saved = f"{epochs} of {trainer.recipe.training.most} epochs are saved"
+        saved = f"{epochs} of {trainer.recipe.training.epoch_limit} epochs are saved"
         TERMINAL.say(f"{saved}; go on with `bridge train --resume --out {where}`")
         raise
     finally:
@@ -233,13 +249,13 @@ def _run(trainer: "Trainer", tensorboard: bool) -> None:
 
 
 @contextmanager
-def _watched(trainer: "Trainer") -> "Iterator[Callable[[Progress], None]]":
+def _watched(trainer: "Trainer") -> "Iterator[Callable[[EpochRecord], None]]":
     """Yield what shows an epoch: a bar on a terminal, else a line on stderr now and then."""
-    total = trainer.recipe.training.most
+    total = trainer.recipe.training.epoch_limit
     if not sys.stderr.isatty():
         every = max(1, total // _LINES)
 
-        def line(entry: "Progress") -> None:
+        def line(entry: "EpochRecord") -> None:
             if entry.epoch % every == 0 or entry.epoch == total:
                 left = _clock((total - entry.epoch) * entry.seconds)
                 text = f"{_state(trainer)}, {entry.seconds:.1f} s/epoch, {left} left"
@@ -247,10 +263,10 @@ def _watched(trainer: "Trainer") -> "Iterator[Callable[[Progress], None]]":
 
         yield line
         return
-    with made_bar("") as bar:
+    with new_progress_bar("") as bar:
         task = bar.add_task("first epoch…", total=total, completed=trainer.epoch)
 
-        def show(entry: "Progress") -> None:
+        def show(entry: "EpochRecord") -> None:
             text = f"{_state(trainer)}, {entry.seconds:.1f} s/epoch"
             bar.update(task, completed=entry.epoch, description=text)
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
+from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
-from bridge.cli.show import TERMINAL, show
-from bridge.config import Of
-from bridge.config.options import Command, group, typed
-from bridge.errors import BridgeError
+from bridge.cli.terminal import TERMINAL, show
+from bridge.commands.request import CommandRequest
+from bridge.config import Constraint
+from bridge.config.options import Command, given_on_command_line, group
 from bridge.experiment.spec import DETAILED
 from bridge.policy_name import parse_policy
-from bridge.schedulers import Request
 
 _WORLD = "The detailed world.  [default: simgrid]"
 
@@ -24,7 +24,7 @@ _WORLD = "The detailed world.  [default: simgrid]"
 @shared.cross_protocol_option
 @shared.experiment_options(
     "workload",
-    workload=Of(
+    workload=Constraint(
         help="A file, a bundled workload or a fetched log.  [default: the one that the first agent learnt on]"
     ),
 )
@@ -91,30 +91,30 @@ def validate(
 
     Exit status: 1 if a run failed, or something is beyond --tolerance.
     """
-    from bridge.judge.agreement import write_document
+    from bridge.judge.world_agreement import write_document
 
     if not (names or policies):
         raise click.UsageError("Missing argument 'POLICY…'.")
     if out is not None and out.exists():
         raise BridgeError("exists already", where=str(out), remedy="Name a new folder.")
-    own = {name: value for name, value in typed(ctx).items() if name != "names"}
-    request = Request(tuple(map(parse_policy, (*names, *policies))), typed=own)
-    entry = shared.chosen(scheduler, request, "validate")
+    own = {name: value for name, value in given_on_command_line(ctx).items() if name != "names"}
+    request = CommandRequest(tuple(map(parse_policy, (*names, *policies))), typed=own)
+    entry = shared.select_backend(scheduler, request, "validate")
     if own.get("no_start") and (out is None or as_json or tolerance is not None):
         raise click.UsageError("--no-start writes to --out DIR, and has no --json or --tolerance")
-    found = entry.validate(request, on, out, TERMINAL)
+    output = entry.validate(request, on, out, TERMINAL)
     if save_baseline is not None:
-        write_document(found.document, save_baseline)
-    show(found.document | {"problems": found.problems}, found.shown, as_json)
+        write_document(output.document, save_baseline)
+    show(output.document | {"problems": output.problems}, output.output, as_json)
     if save_baseline is not None:
         TERMINAL.say(f"baseline written to {save_baseline}")
-    if not found.problems and "baseline" in own:
+    if not output.problems and "baseline" in own:
         TERMINAL.say(f"agrees with the baseline {own['baseline']}")
-    elif not found.problems and tolerance is not None:
+    elif not output.problems and tolerance is not None:
         TERMINAL.say("both worlds agree within the tolerance")
-    for problem in found.problems[:20]:
+    for problem in output.problems[:20]:
         click.echo(f"beyond the tolerance: {problem}", err=True)
-    if len(found.problems) > 20:
-        click.echo(f"… and {len(found.problems) - 20} more", err=True)
-    if found.problems:
+    if len(output.problems) > 20:
+        click.echo(f"… and {len(output.problems) - 20} more", err=True)
+    if output.problems:
         ctx.exit(1)

@@ -5,23 +5,23 @@ from typing import Any
 
 import click
 
-from bridge.cli import live
+from bridge.cli import decide_slurm
 from bridge.cli import options as shared
-from bridge.cli.show import TERMINAL, show
+from bridge.cli.terminal import TERMINAL, show
 from bridge.config.fields import record_of
 from bridge.config.options import Command
 
 
 @click.command(cls=Command)
 @click.argument("source", metavar="[RUN|STATE]", required=False, type=shared.FILE)
-@live.at_option
+@decide_slurm.at_option
 @shared.policies_option
 @shared.number("--drain", "Take N nodes out of service.", metavar="N")
 @shared.number("--add", "Add N nodes.", metavar="N")
-@live.submit_option("Submit a job. May be repeated.")
+@decide_slurm.submit_option("Submit a job. May be repeated.")
 @shared.number("--futures", "[default: 100]", 2, 10_000, default=100, show_default=False, metavar="N")
 @shared.number("--seed", "Same seed, same futures.  [default: 0]", 0, default=0, show_default=False)
-@live.observed_options
+@decide_slurm.observed_options
 @shared.json_option
 def whatif(
     source: Path | None,
@@ -47,11 +47,11 @@ def whatif(
       bridge whatif now.json --drain 16
       bridge whatif --slurm --partition batch --policy fcfs+easy --policy sjf+easy
     """
-    from bridge.futures.whatif import changed, whatif
+    from bridge.forecasting.whatif import change_state, whatif
     from bridge.report.tables import whatif_table
 
     words = {"at": at, "partition": partition, "history": history}
-    live.refuse_observed(slurm, source, {name for name, value in words.items() if value is not None})
+    decide_slurm.refuse_observed(slurm, source, {name for name, value in words.items() if value is not None})
     if drain and add:
         raise click.UsageError("--drain and --add: choose one")
     change = bool(drain or add or submits)
@@ -59,15 +59,15 @@ def whatif(
         raise click.UsageError("name two rules at least (--policy), or a change (--drain, --add, --submit)")
     first = policies[0] if policies else ""
     TERMINAL.compiling()
-    state, _ = live.state(source, at, first, partition, history)
+    state, _ = decide_slurm.state(source, at, first, partition, history)
     names = [*policies] or [state.policy]
     states = [state]
     if change:
-        states += [changed(state, nodes=(add or 0) - (drain or 0), submits=submits)] * len(names)
+        states += [change_state(state, nodes=(add or 0) - (drain or 0), submits=submits)] * len(names)
         names = [names[0], *names]
     outcomes = whatif(states, names, futures=futures, seed=seed)
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "now": state.now / 1e6, "futures": futures, "seed": seed, "changed": change,
         "policies": [record_of(one) for one in outcomes],
     }  # fmt: skip
-    show(found, [whatif_table(outcomes, change, futures)], as_json)
+    show(document, [whatif_table(outcomes, change, futures)], as_json)

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.show import show
+from bridge.cli.terminal import show
 from bridge.config.fields import record_of
 
 
@@ -19,8 +19,8 @@ def why(run_folder: Path, job: str, as_json: bool) -> None:
     Who held the nodes, what it was promised, whom it was backfilled past, and who overtook it.
     """
     from bridge.judge.run import read_run
-    from bridge.judge.why import explain, sentences
+    from bridge.judge.why import describe_reason, explain
 
     run = read_run(run_folder)
     reason = explain(run, job)
-    show(record_of(reason), sentences(reason, run.capacity["nodes"]), as_json)
+    show(record_of(reason), describe_reason(reason, run.capacity["nodes"]), as_json)

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
+from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
 from bridge.cli.main import LazyGroup
-from bridge.cli.show import TERMINAL, show
-from bridge.config import Count, Natural, Of
+from bridge.cli.terminal import TERMINAL, show
+from bridge.config import Constraint, Count, Natural
 from bridge.config.fields import fields_of, record_of
-from bridge.config.options import Command, group, options, typed
-from bridge.errors import BridgeError
+from bridge.config.options import Command, given_on_command_line, group, options
 from bridge.experiment.spec import Detailed, platform_file
-from bridge.fast.setup import Setup
 from bridge.report.table import Table
 from bridge.workload.catalogue import bundled, cache_folder, catalogue, find, read_log
 from bridge.workload.formats import FORMATS, format_of, write
 from bridge.workload.rules import LOAD_RULES
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 if TYPE_CHECKING:
     from bridge.workload.select import Jobs
@@ -42,7 +42,9 @@ _SIZED_FOR = (
     "The machine that profiles are sized for (a file, or a shipped platform); its hosts are the machine size."
 )
 
-nodes_option = shared.told(Setup, nodes="Machine size, if the log does not state it (or to overrule it).")
+nodes_option = shared.field_options(
+    SchedulerConfig, nodes="Machine size, if the log does not state it (or to overrule it)."
+)
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,11 @@ class Conversion:
             named.
     """
 
-    source_format: Annotated[str | None, Of(option="--from", choices=tuple(FORMATS))] = None
-    target_format: Annotated[str | None, Of(option="--to", choices=tuple(FORMATS))] = None
-    scale: Annotated[float | None, Of(metavar="F")] = None
-    load: Annotated[float | None, Of(metavar="L")] = None
-    rule: Annotated[str | None, Of(choices=tuple(LOAD_RULES))] = None
+    source_format: Annotated[str | None, Constraint(option="--from", choices=tuple(FORMATS))] = None
+    target_format: Annotated[str | None, Constraint(option="--to", choices=tuple(FORMATS))] = None
+    scale: Annotated[float | None, Constraint(metavar="F")] = None
+    load: Annotated[float | None, Constraint(metavar="L")] = None
+    rule: Annotated[str | None, Constraint(choices=tuple(LOAD_RULES))] = None
 
 
 @click.group(
@@ -78,13 +80,15 @@ def workload() -> None:
 
 @workload.command(cls=Command)
 @click.argument("log", metavar="LOG")
-@shared.told(Conversion, rule="Loading rule whose drops and repairs are counted.  [default: standard]")
-@shared.told(Setup, cancelled="Overrule the rule for cancelled jobs.")
+@shared.field_options(
+    Conversion, rule="Loading rule whose drops and repairs are counted.  [default: standard]"
+)
+@shared.field_options(SchedulerConfig, cancelled="Overrule the rule for cancelled jobs.")
 @nodes_option
 @shared.malformed_option
 @options(Conversion, "source_format")
 @shared.json_option
-def info(log: str, rule: str | None, as_json: bool, **asked: Any) -> None:
+def info(log: str, rule: str | None, as_json: bool, **typed_options: Any) -> None:
     """Show what LOG holds, and every record that would be dropped or repaired.
 
     LOG is a file, a bundled workload or a fetched log of the catalogue.
@@ -95,17 +99,17 @@ def info(log: str, rule: str | None, as_json: bool, **asked: Any) -> None:
     from bridge.workload.statistics import summarise
 
     rule = rule or "standard"
-    records = _read(log, asked["source_format"], asked["malformed"], asked["nodes"])
+    records = _read(log, typed_options["source_format"], typed_options["malformed"], typed_options["nodes"])
     summary = summarise(records)
     jobs: Jobs | None = None
     problem: BridgeError | None = None
     try:
-        jobs = select(records, LOAD_RULES[rule], cancelled=asked["cancelled"])
+        jobs = select(records, LOAD_RULES[rule], cancelled=typed_options["cancelled"])
     except BridgeError as error:
         problem = error
-    found = jobs.tally if jobs is not None else {**records.tally, **note_ignored(records)}
+    tally = jobs.tally if jobs is not None else {**records.tally, **note_ignored(records)}
     counted, ignored = (
-        {why: r for why, r in found.items() if (r.kind == "ignored") == of} for of in (False, True)
+        {why: r for why, r in tally.items() if (r.kind == "ignored") == of} for of in (False, True)
     )
     reasons, unheeded = (
         [{"reason": why, **record_of(reason)} for why, reason in of.items()] for of in (counted, ignored)
@@ -113,15 +117,15 @@ def info(log: str, rule: str | None, as_json: bool, **asked: Any) -> None:
     usable = {"rule": rule, "jobs": len(jobs) if jobs is not None else 0, "tally": reasons}
     usable["ignored"] = unheeded
     about = {"name": records.name, "source": records.source, **record_of(summary)}
-    shown: list[Any] = [*log_tables(records, summary)]
+    output: list[Any] = [*log_tables(records, summary)]
     if counted:
-        shown.append(tally_table(counted, f"records dropped, repaired or noted (loading rule {rule})"))
+        output.append(tally_table(counted, f"records dropped, repaired or noted (loading rule {rule})"))
     else:
-        shown.append(f"No record is dropped or repaired (loading rule {rule}).")
+        output.append(f"No record is dropped or repaired (loading rule {rule}).")
     if ignored:
-        shown.append(tally_table(ignored, "what no scheduler looks at"))
-    shown += [] if jobs is None else [f"usable jobs: {len(jobs):,}"]
-    show({**about, "header": records.header, "selection": usable}, shown, as_json)
+        output.append(tally_table(ignored, "what no scheduler looks at"))
+    output += [] if jobs is None else [f"usable jobs: {len(jobs):,}"]
+    show({**about, "header": records.header, "selection": usable}, output, as_json)
     if problem is not None and records.capacity.get("nodes"):
         raise problem
     if problem is not None:  # an accounting without its machine is no mistake
@@ -132,8 +136,10 @@ def info(log: str, rule: str | None, as_json: bool, **asked: Any) -> None:
 @click.argument("log", metavar="IN")
 @click.argument("out", metavar="OUT", type=shared.FILE)
 @options(Conversion)
-@shared.told(Setup, first="Only the first N records (after --rule).")
-@group("Batsim", shared.told(Detailed, platform=_SIZED_FOR), options(Detailed, "profile", "walltime"))
+@shared.field_options(SchedulerConfig, first="Only the first N records (after --rule).")
+@group(
+    "Batsim", shared.field_options(Detailed, platform=_SIZED_FOR), options(Detailed, "profile", "walltime")
+)
 @nodes_option
 @shared.malformed_option
 @shared.force_option
@@ -150,12 +156,12 @@ def convert(
     """
     from bridge.workload import derive
 
-    asked, rule = Conversion(**typed(ctx, Conversion)), ctx.params["rule"]
-    target = format_of(out, asked.target_format)
+    conversion, rule = Conversion(**given_on_command_line(ctx, Conversion)), ctx.params["rule"]
+    target = format_of(out, conversion.target_format)
     shared.check_output(out, ctx.params["force"])
-    if asked.scale is not None and asked.load is not None:
+    if conversion.scale is not None and conversion.load is not None:
         raise click.UsageError(_EITHER)
-    detailed = typed(ctx, Detailed)
+    detailed = given_on_command_line(ctx, Detailed)
     if target.suffix != FORMATS["batsim"].suffix:
         _exclude("formats other than batsim", detailed)
     else:
@@ -166,21 +172,21 @@ def convert(
 
         machine = read_platform(platform_file(detailed["platform"]))
         nodes = nodes or len(machine.compute)
-    records = _read(log, asked.source_format, ctx.params["malformed"], nodes)
+    records = _read(log, conversion.source_format, ctx.params["malformed"], nodes)
     tally = records.tally
     if rule is not None:
         from bridge.workload.select import select
 
         jobs = select(records, LOAD_RULES[rule], first=first)
         kept = {why: reason for why, reason in jobs.tally.items() if reason.kind != "ignored"}
-        records, tally = derive.keep(records, jobs), kept
+        records, tally = derive.restrict_to(records, jobs), kept
     elif first is not None:
-        records = derive.first(records, first)
-    if asked.scale is not None:
-        records = derive.scale_arrivals(records, asked.scale)
-    if asked.load is not None:
-        records = derive.scale_to_load(records, asked.load)
-    writer: Callable[[Workload, Path], None] = partial(write, format=asked.target_format)
+        records = derive.head(records, first)
+    if conversion.scale is not None:
+        records = derive.scale_arrivals(records, conversion.scale)
+    if conversion.load is not None:
+        records = derive.scale_to_load(records, conversion.load)
+    writer: Callable[[Workload, Path], None] = partial(write, format=conversion.target_format)
     if detailed:
         from bridge.experiment.job_profiles import builder
 
@@ -219,19 +225,19 @@ class Generation:
             [default: 1]
     """
 
-    jobs: Annotated[Count | None, Of(metavar="N")] = None
+    jobs: Annotated[Count | None, Constraint(metavar="N")] = None
     seed: Natural = 0
-    nodes: Annotated[int | None, Of(least=4)] = None
-    base: Annotated[str | None, Of(metavar="LOG")] = None
-    gap: Annotated[float | None, Of(metavar="S")] = None
-    users: Annotated[Count | None, Of(metavar="N")] = None
-    load: Annotated[float | None, Of(metavar="L")] = None
-    setting: Annotated[str | None, Of(choices=SETTINGS)] = None
+    nodes: Annotated[int | None, Constraint(ge=4)] = None
+    base: Annotated[str | None, Constraint(metavar="LOG")] = None
+    gap: Annotated[float | None, Constraint(metavar="S")] = None
+    users: Annotated[Count | None, Constraint(metavar="N")] = None
+    load: Annotated[float | None, Constraint(metavar="L")] = None
+    setting: Annotated[str | None, Constraint(choices=SETTINGS)] = None
     sizes: Literal["uniform", "log-uniform"] | None = None
-    scale: Annotated[float | None, Of(metavar="F")] = None
-    budget: Annotated[Count | None, Of(metavar="W")] = None
+    scale: Annotated[float | None, Constraint(metavar="F")] = None
+    budget: Annotated[Count | None, Constraint(metavar="W")] = None
     accounting: Literal["above-idle", "jobs"] | None = None
-    power_step: Annotated[Count | None, Of(metavar="W")] = None
+    power_step: Annotated[Count | None, Constraint(metavar="W")] = None
 
 
 @workload.command(cls=Command)
@@ -250,67 +256,79 @@ def generate(ctx: click.Context, /, model: str, out: Path, force: bool, **_: Any
     \b
       bridge workload generate mrsch --setting S4 --base theta_2022.swf.gz --seed 1 --out s4.parquet
     """
-    from bridge.workload.derive import noted, scale_to_load
+    from bridge.workload.derive import add_note, scale_to_load
 
     format_of(out)
     shared.check_output(out, force)
-    given = typed(ctx, Generation)
-    _exclude(model, (name for name in fields_of(Generation) if name in given and name not in MODELS[model]))
+    typed_options = given_on_command_line(ctx, Generation)
+    _exclude(
+        model, (name for name in fields_of(Generation) if name in typed_options and name not in MODELS[model])
+    )
     usual = {} if model == "mrsch" else {"jobs": 10_000}
-    asked = Generation(**usual | given)
-    made = _mrsch(asked) if model == "mrsch" else _drawn(model, asked)
-    if asked.load is not None:
-        made = scale_to_load(made, asked.load)
+    generation = Generation(**usual | typed_options)
+    generated = _mrsch(generation) if model == "mrsch" else _generate_model(model, generation)
+    if generation.load is not None:
+        generated = scale_to_load(generated, generation.load)
     table = None
-    if asked.setting is not None:
+    if generation.setting is not None:
         from bridge.report.tables import number
         from bridge.workload.mrsch import statistics
 
-        rows = [(row.what, number(row.here), row.paper) for row in statistics(made, asked.setting)]
-        title = f"{asked.setting}, as the standard loading rule keeps and repairs the jobs"
+        rows = [(row.what, number(row.here), row.paper) for row in statistics(generated, generation.setting)]
+        title = f"{generation.setting}, as the standard loading rule keeps and repairs the jobs"
         table = Table(("", "here", "paper"), rows, title=title)
-    words = {name: ctx.params[name] for name in ctx.params if name in given}  # as they were typed
-    words |= {name: value for name in ("jobs", "seed") if (value := getattr(asked, name)) is not None}
+    words = {name: ctx.params[name] for name in ctx.params if name in typed_options}  # as they were typed
+    words |= {name: value for name in ("jobs", "seed") if (value := getattr(generation, name)) is not None}
     command = " ".join([model, *(f"--{name.replace('_', '-')} {value}" for name, value in words.items())])
-    header = noted(made.header, f"command: bridge workload generate {command}")
-    _write(replace(made, header=header), out, write)
+    header = add_note(generated.header, f"command: bridge workload generate {command}")
+    _write(replace(generated, header=header), out, write)
     if table is not None:
         table.print()
 
 
-def _mrsch(asked: Generation) -> Workload:
+def _mrsch(generation: Generation) -> Workload:
     from bridge.workload import mrsch
-    from bridge.workload.derive import first
+    from bridge.workload.derive import head
 
-    if asked.base is None or asked.setting is None:
+    if generation.base is None or generation.setting is None:
         raise click.UsageError("mrsch needs --base LOG and --setting S1 (to S10).")
-    if asked.scale is not None and asked.load is not None:
+    if generation.scale is not None and generation.load is not None:
         raise click.UsageError(_EITHER)
-    power = {name: value for name in _OF_POWER if (value := getattr(asked, name)) is not None}
-    if asked.setting in SETTINGS[:5]:
-        _exclude(asked.setting, power)
-    records = _read(asked.base, None, None, asked.nodes)
-    records = records if asked.jobs is None else first(records, asked.jobs)
-    machine = mrsch.Machine(**{"step" if name == "power_step" else name: power[name] for name in power})
-    arrivals = asked.scale if asked.load is None else 1.0
-    sizes = asked.sizes or "uniform"
-    return mrsch.generate(records, asked.setting, asked.seed, sizes=sizes, machine=machine, arrivals=arrivals)
+    power = {name: value for name in _OF_POWER if (value := getattr(generation, name)) is not None}
+    if generation.setting in SETTINGS[:5]:
+        _exclude(generation.setting, power)
+    records = _read(generation.base, None, None, generation.nodes)
+    records = records if generation.jobs is None else head(records, generation.jobs)
+    machine = mrsch.MrschMachine(**{"step" if name == "power_step" else name: power[name] for name in power})
+    arrivals = generation.scale if generation.load is None else 1.0
+    sizes = generation.sizes or "uniform"
+    return mrsch.generate_mrsch(
+        records, generation.setting, generation.seed, sizes=sizes, machine=machine, arrivals=arrivals
+    )
 
 
-def _drawn(model: str, asked: Generation) -> Workload:
+def _generate_model(model: str, generation: Generation) -> Workload:
     from bridge.workload import derive, lublin
 
-    assert asked.jobs is not None
+    assert generation.jobs is not None
     if model == "poisson":
-        if asked.base is None:
+        if generation.base is None:
             raise click.UsageError("poisson needs --base LOG.")
-        return derive.resample(_read(asked.base, None, None, None), asked.jobs, asked.seed, asked.gap)
-    made = lublin.generate(lublin.PRESETS[model](asked.nodes or 256), asked.jobs, asked.seed, model)
-    return made if asked.users is None else lublin.add_estimates(made, asked.seed, asked.users)
+        return derive.resample(
+            _read(generation.base, None, None, None), generation.jobs, generation.seed, generation.gap
+        )
+    workload = lublin.generate(
+        lublin.PRESETS[model](generation.nodes or 256), generation.jobs, generation.seed, model
+    )
+    return (
+        workload
+        if generation.users is None
+        else lublin.add_estimates(workload, generation.seed, generation.users)
+    )
 
 
-def _exclude(model: str, given: Iterable[str]) -> None:
-    for name in given:
+def _exclude(model: str, options: Iterable[str]) -> None:
+    for name in options:
         raise click.UsageError(f"--{name.replace('_', '-')} has no meaning for {model}.")
 
 
@@ -373,5 +391,5 @@ def _write(records: Workload, out: Path, writer: Callable[[Workload, Path], None
 
     writer(records, out)
     load = offered_load(records)
-    told = f", offered load {load:.3f}" if load is not None else ""
-    click.echo(f"wrote {out}: {len(records.jobs):,} jobs{told}")
+    load_text = f", offered load {load:.3f}" if load is not None else ""
+    click.echo(f"wrote {out}: {len(records.jobs):,} jobs{load_text}")

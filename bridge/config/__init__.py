@@ -6,33 +6,40 @@ A setting is stated once, as a field of a dataclass: its type, what its value ma
 Nothing here imports NumPy or pandas.
 """
 
-from bridge.config.build import (
-    build,
+from typing import TYPE_CHECKING
+
+from bridge.base import renamed
+from bridge.config.convert import (
     command_line,
+    from_tables,
     merged,
     parse_toml,
-    plain,
     read_toml,
     spell,
+    to_arguments,
+    to_tables,
     verify,
-    words,
 )
-from bridge.config.fields import Count, Natural, Of, Positive, Share, Unsigned
+from bridge.config.fields import Constraint, Count, Natural, Positive, Share, Unsigned
 
 __all__ = [
+    "Constraint",
     "Count",
     "Natural",
-    "Of",
     "Positive",
     "Share",
     "Unsigned",
-    "build",
     "command_line",
+    "from_tables",
     "merged",
     "parse_toml",
-    "plain",
     "read_toml",
     "spell",
+    "to_arguments",
+    "to_tables",
     "verify",
-    "words",
 ]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed.getter(__name__)

@@ -8,22 +8,22 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from bridge import plugins
+from bridge.base import plugins, renamed
 
 
 @dataclass(frozen=True)
-class Of:
+class Constraint:
     """What a value may be, beyond its type, and how it is spelt on the command line.
 
     An inner ``Of`` is completed by an outer one: ``Annotated[Count, Of(metavar="N")]``.
 
     Attributes:
-        least, most: inclusive bounds; of every item of a tuple.
+        ge, le: inclusive bounds; of every item of a tuple.
         choices: the words that a text may be, or a function that lists them (a registry).
         open: other texts are welcome too (expressions, plug-ins): `choices` are for the help.
-        plugin: a kind of rule that others may bring too (`bridge.plugins.GROUPS`), by its name or, where
+        plugin: a kind of rule that others may bring too (`bridge.base.plugins.GROUPS`), by its name or, where
             it is typed, as ``module:ATTR``.
         parse: called with the value; a ValueError refuses it and says why.
         made_of: the dataclass of a table that depends on earlier fields of the same table: called with their
@@ -36,10 +36,10 @@ class Of:
         help: of the option, if the docstring's line does not do.
     """
 
-    least: float | None = None
-    most: float | None = None
-    above: float | None = None
-    below: float | None = None
+    ge: float | None = None
+    le: float | None = None
+    gt: float | None = None
+    lt: float | None = None
     choices: tuple[str, ...] | Callable[[], Iterable[str]] | None = None
     open: bool | None = None
     plugin: str | None = None
@@ -53,10 +53,10 @@ class Of:
     group: str | None = None
     help: str | None = None
 
-    def completed(self, outer: "Of") -> "Of":
+    def merge(self, outer: "Constraint") -> "Constraint":
         """Return this with what another one says laid over it."""
-        given = {f.name: getattr(outer, f.name) for f in dataclasses.fields(Of)}
-        return dataclasses.replace(self, **{k: v for k, v in given.items() if v is not None})
+        outer_values = {f.name: getattr(outer, f.name) for f in dataclasses.fields(Constraint)}
+        return dataclasses.replace(self, **{k: v for k, v in outer_values.items() if v is not None})
 
     def words(self) -> tuple[str, ...]:
         """Return the choices."""
@@ -68,32 +68,32 @@ class Of:
             return True
         return self.plugin is not None and plugins.find(self.plugin, word) is not None
 
-    def admits(self, number: float) -> bool:
+    def is_in_bounds(self, number: float) -> bool:
         """Tell whether a number is within the bounds."""
         return not (
-            (self.least is not None and number < self.least)
-            or (self.most is not None and number > self.most)
-            or (self.above is not None and number <= self.above)
-            or (self.below is not None and number >= self.below)
+            (self.ge is not None and number < self.ge)
+            or (self.le is not None and number > self.le)
+            or (self.gt is not None and number <= self.gt)
+            or (self.lt is not None and number >= self.lt)
         )
 
     def bounds(self) -> str:
         """Return the bounds in words, with a space in front; empty if there are none."""
-        limits = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
+        limits = {"at least": self.ge, "above": self.gt, "at most": self.le, "below": self.lt}
         words = [f"{word} {bound:g}" for word, bound in limits.items() if bound is not None]
         return f" {' and '.join(words)}" if words else ""
 
 
 #: Whole numbers from 1 and from 0; numbers above 0, from 0, and from 0 to 1.
-Count = Annotated[int, Of(least=1)]
-Natural = Annotated[int, Of(least=0)]
-Positive = Annotated[float, Of(above=0)]
-Unsigned = Annotated[float, Of(least=0)]
-Share = Annotated[float, Of(least=0, most=1)]
+Count = Annotated[int, Constraint(ge=1)]
+Natural = Annotated[int, Constraint(ge=0)]
+Positive = Annotated[float, Constraint(gt=0)]
+Unsigned = Annotated[float, Constraint(ge=0)]
+Share = Annotated[float, Constraint(ge=0, le=1)]
 
 
 @dataclass(frozen=True)
-class Field:
+class SettingField:
     """One field of a settings dataclass.
 
     Attributes:
@@ -105,21 +105,21 @@ class Field:
     name: str
     key: str
     hint: Any
-    of: Of
+    of: Constraint
     default: Any
     about: str
 
 
-def fields_of(kind: Any) -> dict[str, Field]:
+def fields_of(kind: Any) -> dict[str, SettingField]:
     """Return the fields of a dataclass that its maker can set, by their stored names (`Field.key`)."""
     return _fields(kind)
 
 
 @cache
-def _fields(kind: Any) -> dict[str, Field]:
+def _fields(kind: Any) -> dict[str, SettingField]:
     hints = typing.get_type_hints(kind, include_extras=True)
     about = attributes(kind)
-    found = {}
+    fields = {}
     for field in dataclasses.fields(kind):
         if not field.init:
             continue
@@ -128,8 +128,8 @@ def _fields(kind: Any) -> dict[str, Field]:
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
         key = of.key or field.name
-        found[key] = Field(field.name, key, hint, of, default, about.get(field.name, ""))
-    return found
+        fields[key] = SettingField(field.name, key, hint, of, default, about.get(field.name, ""))
+    return fields
 
 
 def record_of(value: Any) -> dict[str, Any]:
@@ -160,32 +160,36 @@ def keys_of(kind: Any) -> dict[str, str]:
     return {f.name: split(hints[f.name])[1].key or f.name for f in dataclasses.fields(kind)}
 
 
-def split(hint: Any) -> tuple[Any, Of]:
+def split(hint: Any) -> tuple[Any, Constraint]:
     """Return a type without ``Annotated``, and what was said there."""
-    of = Of()
+    of = Constraint()
     if typing.get_origin(hint) is Annotated:
         hint, *more = typing.get_args(hint)
         for extra in more:
-            of = of.completed(extra) if isinstance(extra, Of) else of
+            of = of.merge(extra) if isinstance(extra, Constraint) else of
     return hint, of
 
 
 def attributes(kind: Any) -> dict[str, str]:
     """Return what the ``Attributes:`` section of a class's docstring says of each name, as one line."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         section = inspect.cleandoc(base.__doc__ or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
         names: list[str] = []
         for line in section.splitlines():
             if entry := re.match(r"    (\w+(?:, \w+)*): +(.*)", line):
                 names = entry[1].split(", ")
-                found |= dict.fromkeys(names, _unquoted(entry[2]))
+                texts |= dict.fromkeys(names, _unquoted(entry[2]))
             else:
                 more = _unquoted(line.strip())
                 gap = "  " if more.startswith("[") else " "
-                found |= {name: f"{found[name]}{gap}{more}" for name in names}
-    return found
+                texts |= {name: f"{texts[name]}{gap}{more}" for name in names}
+    return texts
 
 
 def _unquoted(text: str) -> str:
     return text.replace("``", "").replace("`", "")
+
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed.getter(__name__)

@@ -13,22 +13,22 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from bridge import plugins
-from bridge.config.fields import Field, Of, fields_of, split
+from bridge.base import plugins
+from bridge.config.fields import Constraint, SettingField, fields_of, split
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Rule(click.Choice[str]):
+class RuleChoice(click.Choice[str]):
     """The name of a rule, ours or one that others bring; ``module:ATTR``, which runs the user's own code."""
 
-    def __init__(self, of: Of) -> None:
+    def __init__(self, of: Constraint) -> None:
         super().__init__([word for word in of.words() if word], case_sensitive=False)
         self.of = of
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the name; called by click."""
-        if self.of.knows(plugins.admit(self.of.plugin or "", plugins.Typed(value))):
+        if self.of.knows(plugins.allow_reference(self.of.plugin or "", plugins.Typed(value))):
             return value
         return super().convert(value, param, ctx)
 
@@ -65,14 +65,14 @@ def group(heading: str, *options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 def options(
-    kind: Any, *names: str, heading: str = "", but: Iterable[str] = (), **changes: Of
+    kind: Any, *names: str, heading: str = "", exclude: Iterable[str] = (), **changes: Constraint
 ) -> Callable[[F], F]:
     """Return a decorator that adds an option for each plain field of a dataclass; a parameter has its key.
 
-    `names`: of the fields, all if none is named, `but` those; `heading`: in the help, for fields that name no
-    group; `changes`: by field, what this command says otherwise.
+    `names`: of the fields, all if none is named, `exclude` those; `heading`: in the help, for fields that
+    name no group; `changes`: by field, what this command says otherwise.
     """
-    left_out = set(but)
+    left_out = set(exclude)
     fields = [
         f for name, f in fields_of(kind).items() if name not in left_out and (not names or name in names)
     ]
@@ -80,24 +80,24 @@ def options(
     def add(command: F) -> F:
         for field in reversed(fields):
             if not dataclasses.is_dataclass(field.hint) and field.of.option != "-":
-                of = field.of.completed(changes.get(field.key, Of()))
+                of = field.of.merge(changes.get(field.key, Constraint()))
                 command = option_of(dataclasses.replace(field, of=of), heading)(command)
         return command
 
     return add
 
 
-def option_of(field: Field, heading: str) -> Callable[[F], F]:
+def option_of(field: SettingField, heading: str) -> Callable[[F], F]:
     """Return a decorator that adds the option of one field."""
     of, hint = field.of, field.hint
     args = typing.get_args(hint)
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         hint, inner = next(pair for pair in map(split, args) if pair[0] is not type(None))
-        of, args = inner.completed(of), typing.get_args(hint)
+        of, args = inner.merge(of), typing.get_args(hint)
     more: dict[str, Any] = {}
     if typing.get_origin(hint) is tuple:
         hint, inner = split(args[0])
-        of = inner.completed(of)
+        of = inner.merge(of)
         more = {"multiple": True} if args[-1:] == (...,) else {"nargs": len(args)}
     name = of.option or "--" + field.key.replace("_", "-")
     if hint is not bool:
@@ -111,27 +111,29 @@ def option_of(field: Field, heading: str) -> Callable[[F], F]:
         text, default, rest = help_text.partition("  [default")
         help_text = f"{text} Known: {', '.join(of.words())}.{default}{rest}"
     if field.default not in (None, "", (), False, dataclasses.MISSING) and "[default" not in help_text:
-        shown = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else f"{field.default}"
-        help_text += f"  [default: {shown.removesuffix('.0')}]"
+        default_text = (
+            " ".join(map(str, field.default)) if isinstance(field.default, tuple) else f"{field.default}"
+        )
+        help_text += f"  [default: {default_text.removesuffix('.0')}]"
     more |= {"default": None, "metavar": of.metavar, "help": help_text}
     return group(of.group or heading, click.option(*name.split(), field.key, **more))
 
 
-def _type(hint: Any, of: Of) -> Any:
+def _type(hint: Any, of: Constraint) -> Any:
     """Return click's type of a field."""
     if typing.get_origin(hint) is Literal:
         return _choice(typing.get_args(hint))
     if of.plugin:
-        return Rule(of)
+        return RuleChoice(of)
     if of.choices and not of.open:
         return _choice(of.words())
-    low, high = (a if a is not None else b for a, b in ((of.least, of.above), (of.most, of.below)))
+    low, high = (a if a is not None else b for a, b in ((of.ge, of.gt), (of.le, of.lt)))
     if hint is int and (low is not None or high is not None):
-        least = None if low is None else int(low) + (of.least is None)
-        most = None if high is None else int(high) - (of.most is None)
+        least = None if low is None else int(low) + (of.ge is None)
+        most = None if high is None else int(high) - (of.le is None)
         return click.IntRange(least, most)
     if hint is float and (low is not None or high is not None):
-        return click.FloatRange(low, high, min_open=of.above is not None, max_open=of.below is not None)
+        return click.FloatRange(low, high, min_open=of.gt is not None, max_open=of.lt is not None)
     return click.Path(path_type=Path) if hint is Path else hint
 
 
@@ -145,7 +147,7 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?", "]")) or not text else f"{text}."
 
 
-def typed(ctx: click.Context, kind: Any = None) -> dict[str, Any]:
+def given_on_command_line(ctx: click.Context, kind: Any = None) -> dict[str, Any]:
     """Return the parameters that stand on the command line, by name: of one dataclass, or all."""
     line = click.core.ParameterSource.COMMANDLINE
     return {

@@ -5,17 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from bridge.arrays import Array, Floats32, Ints
-from bridge.encode.encoder import Compiled, Programs
-from bridge.encode.rows import act, delays_head, encode, key_rows, list_rows, write_context
-from bridge.errors import BridgeError
-from bridge.fast import episode, world
-from bridge.fast.episode import Prepared
-from bridge.fast.world import DONE, STUCK, World, play
-from bridge.jit import entry, hot
+from bridge.base.arrays import Array, Floats32, Ints
+from bridge.base.errors import BridgeError
+from bridge.base.jit import entry, hot
+from bridge.env.encoder import CompiledEncoder, EncoderPrograms
+from bridge.env.rows import apply_action, delays_head, encode, key_rows, list_rows, write_context
 from bridge.scheduler import state as scheduler_state
-from bridge.scheduler.machine import INSPECT, PAUSE
+from bridge.scheduler.core import INSPECT, PAUSE
 from bridge.scheduler.state import SECOND, State
+from bridge.worlds.fast import episode, world
+from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.world import DONE, STUCK, WorldState, run_until_decision
 
 #: Passes that one call may make for an episode; never reached, `play` pauses for a bad score.
 _WHOLE = 1 << 60
@@ -24,8 +24,8 @@ _WHOLE = 1 << 60
 @hot  # without vectors: rows are few
 def _advance(
     state: State,
-    memory: World,
-    programs: Programs,
+    memory: WorldState,
+    programs: EncoderPrograms,
     stop: bool,
     actions: Array,
     kinds: Array,
@@ -49,8 +49,8 @@ def _advance(
                 late[b] = delays_head(state, b, kind, choice)
             while True:
                 if kind > 0:
-                    act(state, b, kind, choice)
-                kind = play(state, memory, b, _WHOLE)
+                    apply_action(state, b, kind, choice)
+                kind = run_until_decision(state, memory, b, _WHOLE)
                 if kind <= 0:
                     break
                 n = list_rows(state, b, kind, stop)
@@ -63,7 +63,7 @@ def _advance(
                     break
                 choice = 0  # nobody has another
             kinds[b] = kind
-            if state.env[b].bad_score >= 0:
+            if state.scalars[b].bad_score >= 0:
                 kinds[b] = PAUSE
         if kinds[b] < DONE and refused < 0:
             refused = b
@@ -72,14 +72,14 @@ def _advance(
 
 
 @dataclass
-class View:
+class PackedObservations:
     """The decisions that wait for an answer. Episodes that are over have none.
 
     Attributes:
         rows: float32 [N, F] the rows of all decisions, episode after episode.
         offsets: int64 [B + 1]; episode b's rows are ``offsets[b]:offsets[b + 1]``.
-        keys: int64 [N] see `bridge.encode.rows.key_rows`.
-        context: float32 [B, C] see `bridge.encode.encoder.Encoder`; the batch's own, overwritten by its next
+        keys: int64 [N] see `bridge.env.rows.key_rows`.
+        context: float32 [B, C] see `bridge.env.encoder.Encoder`; the batch's own, overwritten by its next
             step.
     """
 
@@ -92,12 +92,14 @@ class View:
 class Batch:
     """B episodes of one workload under one policy, whose agent decisions are the encoder's, played together.
 
-    L: most jobs of an episode. `kinds`: int64 [B] the decision that waits (`bridge.scheduler.machine`), or
-    DONE. `late`: bool [B] whether the last answer started a job that may delay the blocked head. Raises
+    L: most jobs of an episode. `decision_kinds`: int64 [B] the decision that waits
+        (`bridge.scheduler.core`), or
+    DONE. `delays_head`: bool [B] whether the last answer started a job that may delay the blocked head.
+    Raises
     BridgeError: the workload lacks a resource that the encoder speaks of, or a rule is in Python.
     """
 
-    def __init__(self, prepared: Prepared, encoder: Compiled, size: int, length: int) -> None:
+    def __init__(self, prepared: Scenario, encoder: CompiledEncoder, size: int, length: int) -> None:
         self.prepared, self.encoder, self.length = prepared, encoder, length
         shape = encoder.encoder
         if shape.resources > len(prepared.jobs.resources):
@@ -106,10 +108,10 @@ class Batch:
                 where=f"{prepared.jobs.name}: {', '.join(prepared.jobs.resources)}",
                 remedy="Use a workload with as many, for example of `bridge workload generate mrsch`.",
             )
-        if prepared.compiled.outside:
+        if prepared.compiled.python_rule:
             raise BridgeError(
                 "agents learn and decide beside rules of the compiled core only",
-                where=prepared.compiled.outside,
+                where=prepared.compiled.python_rule,
                 remedy="Choose a named one, or an expression.",
             )
         state = scheduler_state.allocate(
@@ -117,8 +119,8 @@ class Batch:
         )
         self.state = episode.configure(state, prepared)
         self.memory = world.allocate(size, length)
-        self.kinds = np.full(size, DONE, np.int64)
-        self.late = np.zeros(size, np.bool_)
+        self.decision_kinds = np.full(size, DONE, np.int64)
+        self.delays_head = np.zeros(size, np.bool_)
         self._rows = np.zeros((size * min(shape.rows, length + 1), shape.width), np.float32)
         self._keys = np.zeros(len(self._rows), np.int64)
         self._offsets = np.zeros(size + 1, np.int64)
@@ -134,12 +136,12 @@ class Batch:
         self.__dict__.update(state)
         self._advance = _advance
 
-    def reset(self, starts: Ints, length: int | None = None) -> View:
+    def reset(self, starts: Ints, length: int | None = None) -> PackedObservations:
         """Begin an episode at each of up to B first jobs; the other places stay empty. Errors as `step`."""
-        self.kinds[:] = DONE
+        self.decision_kinds[:] = DONE
         return self.begin(np.arange(len(starts)), starts, length)
 
-    def begin(self, places: Ints, starts: Ints, length: int | None = None) -> View:
+    def begin(self, places: Ints, starts: Ints, length: int | None = None) -> PackedObservations:
         """Begin an episode at some places and return their first decisions; what waits elsewhere stays."""
         length = length or self.length
         if len(starts) and (starts.min() < 0 or starts.max() + length > len(self.prepared.jobs)):
@@ -147,18 +149,18 @@ class Batch:
                 f"an episode of {length} jobs does not fit",
                 where=f"{self.prepared.jobs.name}: {len(self.prepared.jobs)} jobs",
             )
-        waiting = self.kinds.copy()
-        self.kinds[:] = DONE
-        self.kinds[places] = 0
+        waiting = self.decision_kinds.copy()
+        self.decision_kinds[:] = DONE
+        self.decision_kinds[places] = 0
         self._counts[places] = length
         for b, first in zip(places.tolist(), starts.tolist(), strict=True):
-            episode.fill(self.state, self.memory, b, self.prepared, first, first + length)
-        view = self.step(np.zeros(len(self.kinds), np.int64))
-        waiting[places] = self.kinds[places]
-        self.kinds[:] = waiting
+            episode.load_episode(self.state, self.memory, b, self.prepared, first, first + length)
+        view = self.step(np.zeros(len(self.decision_kinds), np.int64))
+        waiting[places] = self.decision_kinds[places]
+        self.decision_kinds[:] = waiting
         return view
 
-    def step(self, actions: Ints) -> View:
+    def step(self, actions: Ints) -> PackedObservations:
         """Answer the waiting decisions and return the next ones.
 
         `actions`: [B] a row of each episode's decision; INSPECT: 0 accepts, 1 rejects; not read where none
@@ -170,8 +172,8 @@ class Batch:
             self.encoder.programs,
             self.encoder.encoder.stop,
             np.ascontiguousarray(actions, np.int64),
-            self.kinds,
-            self.late,
+            self.decision_kinds,
+            self.delays_head,
             self._rows,
             self._keys,
             self._offsets,
@@ -182,17 +184,17 @@ class Batch:
         if refused >= 0:
             self._refuse(refused)
         total = self._offsets[-1]
-        return View(self._rows[:total], self._offsets, self._keys[:total], self._context)
+        return PackedObservations(self._rows[:total], self._offsets, self._keys[:total], self._context)
 
     def _refuse(self, b: int) -> None:
-        now = self.state.env.now[b] / SECOND
-        if self.kinds[b] == STUCK:
+        now = self.state.scalars.now[b] / SECOND
+        if self.decision_kinds[b] == STUCK:
             raise BridgeError(
-                f"{self.state.env.n_waiting[b]} jobs wait and nothing will ever happen again",
+                f"{self.state.scalars.n_waiting[b]} jobs wait and nothing will ever happen again",
                 where=f"time {now:g} s",
                 remedy="The agent declined although the machine is idle.",
             )
-        job = self.state.jobs[b, int(self.state.env.bad_score[b])]
+        job = self.state.jobs[b, int(self.state.scalars.bad_score[b])]
         raise BridgeError(
             f"a feature or score of job {job.id} is not a finite number at time {now:g} s "
             f"(s={job.s:g}, t={job.t:g}, n={job.n:g})",
@@ -203,7 +205,7 @@ class Batch:
     @property
     def now(self) -> Ints:
         """[B] the time of each waiting decision, microseconds."""
-        return np.asarray(self.state.env.now, np.int64)
+        return np.asarray(self.state.scalars.now, np.int64)
 
     def starts_of(self, b: int) -> Ints:
         """Return when each of the episode's jobs started, microseconds, −1 = not yet."""

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from bridge.encode.encoder import Decision
-from bridge.env.asked import ManyEnv, OneEnv
-from bridge.env.episodes import Episodes
-from bridge.env.task import task
+from bridge.env.encoder import DecisionKind
+from bridge.env.env_config import build_env_config
+from bridge.env.episodes import LogEpisodes
+from bridge.env.gym_env import SchedulingEnvBase, SchedulingVectorEnvBase
 
 
-class SchedulingEnv(OneEnv):
+class SchedulingEnv(SchedulingEnvBase):
     """A scheduler that asks the agent for every decision of one kind, on episodes of a job log.
 
     An observation has one row per candidate; an absent one is the encoder's padding, as are all rows behind
@@ -26,20 +26,20 @@ class SchedulingEnv(OneEnv):
 
     Args:
         decision: ``pick``, ``backfill``, ``pick+backfill`` or ``inspect``.
-        options: see `bridge.env.task.task`.
+        options: see `bridge.env.env_config.task`.
 
     Raises:
-        BridgeError: as `bridge.env.task.task` and `bridge.env.episodes.Episodes`.
+        BridgeError: as `bridge.env.env_config.task` and `bridge.env.episodes.Episodes`.
     """
 
-    def __init__(self, decision: Decision, *, render_mode: None = None, **options: Any) -> None:
-        super().__init__(Episodes(task(decision, **options), 1), render_mode)
+    def __init__(self, decision: DecisionKind, *, render_mode: None = None, **options: Any) -> None:
+        super().__init__(LogEpisodes(build_env_config(decision, **options), 1), render_mode)
 
 
-class SchedulingVectorEnv(ManyEnv):
-    """`SchedulingEnv`, `num_envs` times on one workload, see `bridge.env.asked.ManyEnv`; ``start`` is [B]."""
+class SchedulingVectorEnv(SchedulingVectorEnvBase):
+    """`SchedulingEnv`, `num_envs` times on one workload; ``start`` is [B]."""
 
     def __init__(
-        self, num_envs: int, decision: Decision, *, render_mode: None = None, **options: Any
+        self, num_envs: int, decision: DecisionKind, *, render_mode: None = None, **options: Any
     ) -> None:
-        super().__init__(Episodes(task(decision, **options), num_envs), render_mode)
+        super().__init__(LogEpisodes(build_env_config(decision, **options), num_envs), render_mode)

@@ -6,30 +6,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bridge.arrays import Flags, Floats, Ints
-from bridge.env.asked import Draws, Step, drawn_by
+from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.errors import BridgeError
 from bridge.env.batch import Batch
+from bridge.env.env_config import EnvConfig
+from bridge.env.episode_starts import EpisodeStarts, constants_of, jobs_of
+from bridge.env.gym_env import Draws, StepResult, drawn_by
+from bridge.env.observation import ObservationBuffer
 from bridge.env.options import refuse_options
-from bridge.env.reward import Episode, base_costs, episode_of, scale, score, weights
-from bridge.env.shown import Shown
-from bridge.env.source import Starts, constants_of, jobs_of
-from bridge.env.task import Task
-from bridge.errors import BridgeError
-from bridge.fast.world import DONE
+from bridge.env.reward import EpisodeOutcome, base_costs, compute_final_reward, episode_of, scale, weights
 from bridge.scheduler.state import SECOND
+from bridge.worlds.fast.world import DONE
 
 #: Episodes in a row without any decision before the search for one is given up.
 TRIES = 100
 
 
 @dataclass(frozen=True)
-class Valued(Step):
+class StepResultWithCost(StepResult):
     """A step with the `values` float64 [B] of the episodes that are over (`Reward.cost`), NaN elsewhere."""
 
     values: Floats
 
 
-class Episodes(Shown):
+class LogEpisodes(ObservationBuffer):
     """B places, each with an episode that waits for a decision or is over.
 
     What is seen: see `Shown`; an encoder for any number of resources becomes one for the workload's.
@@ -38,22 +38,22 @@ class Episodes(Shown):
     resource that is to be seen, or a name or an expression is unknown.
     """
 
-    def __init__(self, task: Task, size: int) -> None:
+    def __init__(self, task: EnvConfig, size: int) -> None:
         if size < 1:
             raise BridgeError("there is at least one place", where=f"{size} environments")
         jobs = jobs_of(task.workload, task.setup)
         task = replace(task, encoder=task.encoder.for_resources(len(jobs.resources)))
         super().__init__(task.encoder, size)
         self.task = task
-        self.starts = Starts(len(jobs), task.length, task.part, task.starts)
+        self.starts = EpisodeStarts(len(jobs), task.length, task.part, task.starts)
         constants = constants_of(jobs) if task.constants is None else task.constants
         self.batch = Batch(
-            task.setup.prepare(jobs, task.policy()), task.encoder.compile(constants), size, task.length
+            task.setup.build_scenario(jobs, task.policy()), task.encoder.compile(constants), size, task.length
         )
-        self._base_policy = task.setup.prepare(jobs)
+        self._base_policy = task.setup.build_scenario(jobs)
         self.first = np.full(size, -1, np.int64)
         self.base = np.full(size, np.nan)
-        self._known: dict[int, float] = {}  # base values by first job
+        self._base_values: dict[int, float] = {}  # base values by first job
         # what rewards in time read of the jobs at every step: microseconds, and metric per microsecond
         self._submit = np.zeros((size, task.length))
         self._weight = np.zeros((size, task.length))
@@ -65,18 +65,18 @@ class Episodes(Shown):
     @property
     def waiting(self) -> Flags:
         """[B] whether a decision waits for an answer."""
-        return np.asarray(self.batch.kinds != DONE, np.bool_)
+        return np.asarray(self.batch.decision_kinds != DONE, np.bool_)
 
     def info(self) -> dict[str, npt.NDArray[Any]]:
         """Return the time of each decision or episode's end since the log began, s; and its first job."""
         return {"time": self.batch.now / SECOND, "first_job": self.first.copy()}
 
-    def outcome(self, b: int) -> Episode:
+    def job_outcomes(self, b: int) -> EpisodeOutcome:
         """Return what has become of an episode's jobs so far; who has not started yet starts at NaN."""
-        seen = episode_of(self.batch, b)
-        return replace(seen, start=np.where(seen.start < 0, np.nan, seen.start))
+        outcome = episode_of(self.batch, b)
+        return replace(outcome, start=np.where(outcome.start < 0, np.nan, outcome.start))
 
-    def restart(self, rng: Draws, options: dict[str, Any], *, rewind: bool) -> None:
+    def reset(self, rng: Draws, options: dict[str, Any], *, rewind: bool) -> None:
         """Begin an episode at every place, at the first jobs ``start`` if the options have them."""
         refuse_options(options, ("start",))
         first = options.get("start")
@@ -84,7 +84,7 @@ class Episodes(Shown):
         if rewind:
             self.starts.rewind()
         for places, own in drawn_by(rng, np.arange(len(self))):
-            self.begin(places, own, None if starts is None else starts[places])
+            self.reset_at(places, own, None if starts is None else starts[places])
 
     def _starts(self, first: object) -> Ints:
         """Return a first job for each place."""
@@ -95,22 +95,26 @@ class Episodes(Shown):
             raise BridgeError(f"start cannot be {first!r:.60}", where="reset", remedy=remedy)
         return np.broadcast_to(indices.astype(np.int64), len(self))
 
-    def begin(self, places: Ints, rng: np.random.Generator, starts: Ints | None = None) -> None:
+    def reset_at(self, places: Ints, rng: np.random.Generator, starts: Ints | None = None) -> None:
         """Begin an episode at these places, at first jobs `starts` or drawn ones; what waits elsewhere stays.
 
         Episodes without any decision are passed over. BridgeError: none with a decision was found.
         """
-        begun = places
+        places_begun = places
         self.rows, self.context, self.masks = self.rows.copy(), self.context.copy(), self.masks.copy()
-        self.rows[begun], self.context[begun], self.masks[begun] = self._padding, 0.0, False
+        self.rows[places_begun], self.context[places_begun], self.masks[places_begun] = (
+            self._padding,
+            0.0,
+            False,
+        )
         tries = 1 if starts is not None else TRIES
         if starts is None and self.starts.listed is not None:
             tries = len(self.starts.listed) + 1
         for _ in range(tries):
             first = self.starts.draw(len(places), rng) if starts is None else starts
-            self.show(self.batch.begin(places, first))
+            self.write(self.batch.begin(places, first))
             self.first[places] = first
-            places = places[self.batch.kinds[places] == DONE]
+            places = places[self.batch.decision_kinds[places] == DONE]
             if not len(places):
                 break
         else:
@@ -119,16 +123,16 @@ class Episodes(Shown):
                 where=f"{self._base_policy.jobs.name}, first jobs such as {self.first[places[0]]}",
                 remedy="The machine is never busy: use another log or part, or raise its load.",
             )
-        self._compare(begun)
+        self._compare(places_begun)
 
     def _compare(self, places: Ints) -> None:
         """Note what rewards of new episodes need: the base's value, and what accrued before the agent."""
         firsts = self.first[places]
         length, reward = self.task.length, self.task.reward
-        fresh = np.array(sorted(set(firsts.tolist()) - self._known.keys()), np.int64)
+        fresh = np.array(sorted(set(firsts.tolist()) - self._base_values.keys()), np.int64)
         values = base_costs(self._base_policy, fresh, length, reward)
-        self._known.update(zip(fresh.tolist(), values.tolist(), strict=True))
-        self.base[places] = [self._known[first] for first in firsts.tolist()]
+        self._base_values.update(zip(fresh.tolist(), values.tolist(), strict=True))
+        self.base[places] = [self._base_values[first] for first in firsts.tolist()]
         which = firsts[:, None] + np.arange(length)
         jobs = self._base_policy.jobs
         self._submit[places] = jobs.submit[which]
@@ -136,29 +140,29 @@ class Episodes(Shown):
         if reward.spread == "time":
             self._accrued[places] = self._accrue(places)
 
-    def answer(self, actions: npt.NDArray[np.integer]) -> Valued:
+    def step(self, actions: npt.NDArray[np.integer]) -> StepResultWithCost:
         """Answer every waiting decision, [B] integers; for one that is not legal see `Shown.translate`."""
         waiting = self.waiting
-        answers, invalid = self.translate(np.asarray(actions).astype(np.int64))
+        answers, invalid = self.map_actions(np.asarray(actions).astype(np.int64))
         self.clear()
-        self.show(self.batch.step(answers))
-        over = waiting & (self.batch.kinds == DONE)
+        self.write(self.batch.step(answers))
+        over = waiting & (self.batch.decision_kinds == DONE)
         reward = self.task.reward
         values = np.full(len(self), np.nan)
-        given = np.zeros(len(self))
+        rewards_now = np.zeros(len(self))
         for b in np.flatnonzero(over).tolist():
-            values[b] = reward.cost(self.outcome(b))
+            values[b] = reward.cost(self.job_outcomes(b))
             if reward.spread == "end":
-                given[b] = score(reward, float(self.base[b]), float(values[b]))
+                rewards_now[b] = compute_final_reward(reward, float(self.base[b]), float(values[b]))
         if reward.spread == "time":
             before, self._accrued = self._accrued, self._accrue()
-            given[waiting] = ((before - self._accrued) / scale(reward, self.base))[waiting]
-        given[waiting] -= reward.penalty * self.batch.late[waiting]
-        return Valued(given, over, np.zeros_like(over), invalid & waiting, values)
+            rewards_now[waiting] = ((before - self._accrued) / scale(reward, self.base))[waiting]
+        rewards_now[waiting] -= reward.penalty * self.batch.delays_head[waiting]
+        return StepResultWithCost(rewards_now, over, np.zeros_like(over), invalid & waiting, values)
 
-    def results(self, done: Valued) -> dict[str, Floats]:
+    def final_info(self, done: StepResultWithCost) -> dict[str, Floats]:
         """Return what the episodes that have just ended cost, and what the base's; NaN elsewhere."""
-        return {"metric": done.values, "base": np.where(done.over, self.base, np.nan)}
+        return {"metric": done.values, "base": np.where(done.terminated, self.base, np.nan)}
 
     def _accrue(self, places: Ints | slice = slice(None)) -> Floats:
         """Return how much of the cost has accrued so far at places, see `bridge.env.reward.accrued`."""
@@ -173,8 +177,8 @@ class Episodes(Shown):
 
     def _idle(self, b: int) -> float:
         """Return the node time that was idle so far at a place, see `Episode.idle`."""
-        now, seen = self.batch.now[b] / SECOND, episode_of(self.batch, b)
-        waits = np.maximum(seen.submit, now)  # who waits, or is not there yet, begins no sooner
+        now, outcome = self.batch.now[b] / SECOND, episode_of(self.batch, b)
+        waits = np.maximum(outcome.submit, now)  # who waits, or is not there yet, begins no sooner
         return float(
-            replace(seen, start=np.where(seen.start < 0, waits, seen.start)).idle(np.array([now]))[0]
+            replace(outcome, start=np.where(outcome.start < 0, waits, outcome.start)).idle(np.array([now]))[0]
         )

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bridge.errors import BridgeError
-from bridge.plugins import near
+from bridge.base.errors import BridgeError
+from bridge.base.plugins import did_you_mean
 
 
 def refuse_kinds(task: object, kinds: Mapping[str, tuple[Any, str]]) -> None:
@@ -19,5 +19,5 @@ def refuse_options(options: Iterable[str], names: Sequence[str]) -> None:
     for name in options:
         if name not in names:
             there = f"There is {', '.join(names)}." if names else "There are none: leave it out."
-            remedy = f"{near(str(name), names)}{there}"
+            remedy = f"{did_you_mean(str(name), names)}{there}"
             raise BridgeError(f"unknown option {name!r}", where="reset", remedy=remedy)

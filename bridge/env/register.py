@@ -1,6 +1,6 @@
 """Makes the environments known to Gymnasium, when it is imported: `gymnasium.make("bridge/Backfill-v0")`.
 
-`import bridge` sees to it (`bridge.gymnasium_hook`). Without any import, the name does the same:
+`import bridge` sees to it (`bridge.base.gymnasium_hook`). Without any import, the name does the same:
 `gymnasium.make("bridge:bridge/Backfill-v0")`.
 """
 
@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from gymnasium.envs.registration import register, registry
 
+from bridge.env.encoder import DecisionKind
+
 if TYPE_CHECKING:
-    from bridge.encode.encoder import Decision
+    pass
 
 #: Each environment's decision.
-ENVIRONMENTS: Mapping[str, "Decision"] = {
+ENVIRONMENTS: Mapping[str, "DecisionKind"] = {
     "bridge/Pick-v0": "pick",
     "bridge/Backfill-v0": "backfill",
     "bridge/PickAndBackfill-v0": "pick+backfill",

@@ -7,15 +7,15 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from bridge.arrays import Flags, Floats, Ints
+from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.errors import BridgeError
 from bridge.config import Unsigned, verify
 from bridge.env.batch import Batch
-from bridge.errors import BridgeError
-from bridge.fast.episode import Prepared
-from bridge.fast.replay import replay_sequences
 from bridge.judge.idle import idle_fitting
 from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown
 from bridge.scheduler.state import SECOND
+from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.replay import replay_sequences
 
 #: What an episode is measured by; lower is better.
 Metric = Literal["bsld", "wait", "bsld.max", "wait.max"]
@@ -24,7 +24,7 @@ Form = Literal["native", "percentage", "relative", "winloss", "plain"]
 
 
 @dataclass(frozen=True)
-class Episode:
+class EpisodeOutcome:
     """Jobs of an episode and when they started, [L] seconds; their demands [L, R] of a capacity [R]."""
 
     submit: Floats
@@ -56,13 +56,13 @@ class Episode:
         return np.asarray(np.interp(times, moments / SECOND, np.array(idle, np.float64) / SECOND) / work)
 
 
-def episode_of(batch: Batch, b: int) -> Episode:
+def episode_of(batch: Batch, b: int) -> EpisodeOutcome:
     """Return what became of the jobs of a batch's episode that is over."""
     start = batch.starts_of(b)
     jobs, state = batch.state.jobs[b, : len(start)], batch.state
     submit, run = np.array(jobs["submit"]) / SECOND, np.array(jobs["run"]) / SECOND
     demand, capacity = np.array(state.demand[b, : len(start)]), np.array(state.capacity)
-    return Episode(submit, run, start / SECOND, demand, capacity)
+    return EpisodeOutcome(submit, run, start / SECOND, demand, capacity)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Reward:
             raise BridgeError(what, where="reward", remedy=remedy)
         verify(self, "reward")
 
-    def cost(self, episode: Episode) -> float:
+    def cost(self, episode: EpisodeOutcome) -> float:
         """Return what an episode that is over costs: its metric, and its idle nodes."""
         idle = float(episode.idle(np.array([episode.start.max()]))[0]) if self.idle else 0.0
         return episode.value(self.metric) + self.idle * idle
@@ -107,12 +107,12 @@ class Reward:
         """Refuse what contradicts itself."""
         if self.spread == "end":
             return
-        for name, value, known in (
+        for name, value, choices in (
             ("metric", self.metric, ("bsld", "wait")),
             ("form", self.form, ("native", "percentage")),
         ):
-            if value not in known:
-                remedy = f"Only {' and '.join(known)} can be spread over time."
+            if value not in choices:
+                remedy = f"Only {' and '.join(choices)} can be spread over time."
                 raise BridgeError(f"reward.{name} cannot be {value}", remedy=remedy)
 
 
@@ -125,12 +125,12 @@ class OwnReward(Reward):
     """
 
     form: Form = "plain"
-    function: Callable[[Episode], float] = field(kw_only=True)
+    function: Callable[[EpisodeOutcome], float] = field(kw_only=True)
 
     def __post_init__(self) -> None:
         """A function is not plain data, which the parent's check is for."""
 
-    def cost(self, episode: Episode) -> float:
+    def cost(self, episode: EpisodeOutcome) -> float:
         """Return minus the function's value; BridgeError: it is no finite number."""
         value = self.function(episode)
         try:
@@ -144,19 +144,21 @@ class OwnReward(Reward):
         return -number
 
 
-def base_costs(base: Prepared, starts: Ints, length: int, reward: Reward) -> Floats:
+def base_costs(base: Scenario, starts: Ints, length: int, reward: Reward) -> Floats:
     """Return what the base policy's schedules cost of the `length` jobs from each of `starts` on."""
     values, jobs = [], base.jobs
     for first, schedule in zip(starts.tolist(), replay_sequences(base, starts, length), strict=True):
         part = slice(first, first + length)
         submit, run = jobs.submit[part] / SECOND, jobs.run[part] / SECOND
         values.append(
-            reward.cost(Episode(submit, run, schedule.start / SECOND, jobs.demand[part], jobs.capacity))
+            reward.cost(
+                EpisodeOutcome(submit, run, schedule.start / SECOND, jobs.demand[part], jobs.capacity)
+            )
         )
     return np.array(values)
 
 
-def score(reward: Reward, base: float, value: float) -> float:
+def compute_final_reward(reward: Reward, base: float, value: float) -> float:
     """Return what an episode with this value is worth against the base's."""
     worth = {
         "plain": -value,
@@ -178,7 +180,7 @@ def weights(run: Floats, metric: str) -> Floats:
     return 1.0 / np.maximum(run, BSLD_THRESHOLD) if metric == "bsld" else np.ones_like(run)
 
 
-def accrued(episode: Episode, metric: str, times: Floats) -> Floats:
+def accrued_cost(episode: EpisodeOutcome, metric: str, times: Floats) -> Floats:
     """Return how much of the metric's mean has accrued at each of these times, waits counted as they pass.
 
     bsld: Σ wait so far / max(run, 10) / L; wait: Σ wait so far / L. Up to a constant (bsld: and for jobs
@@ -193,20 +195,20 @@ def accrued(episode: Episode, metric: str, times: Floats) -> Floats:
     return np.asarray(np.interp(times, moments, sums) / len(weight), np.float64)
 
 
-def rewards(reward: Reward, episode: Episode, base: float, times: Ints, late: Flags) -> Floats:
+def compute_rewards(reward: Reward, episode: EpisodeOutcome, base: float, times: Ints, late: Flags) -> Floats:
     """Return the reward of each of D decisions of an episode, taken at `times` (µs, ascending).
 
     `late`: [D] whether it may have delayed the blocked head. `base`: the base policy's value.
     """
-    given = np.zeros(len(times))
+    base_rewards = np.zeros(len(times))
     if len(times) == 0:
-        return given
+        return base_rewards
     if reward.spread == "end":
-        given[-1] = score(reward, base, reward.cost(episode))
+        base_rewards[-1] = compute_final_reward(reward, base, reward.cost(episode))
     else:
         ends = np.concatenate((times / SECOND, [episode.start.max()]))
-        cost = accrued(episode, reward.metric, ends)
+        cost = accrued_cost(episode, reward.metric, ends)
         if reward.idle:
             cost = cost + reward.idle * episode.idle(ends)
-        given = -np.diff(cost) / scale(reward, np.array(base))
-    return given - reward.penalty * late
+        base_rewards = -np.diff(cost) / scale(reward, np.array(base))
+    return base_rewards - reward.penalty * late

@@ -13,15 +13,24 @@ from typing import Any, Protocol
 
 from jinja2 import Template
 
-from bridge.batsim.endpoint import Endpoint, PeerGoneError
-from bridge.batsim.process import DecisionProcess, warm_up
-from bridge.batsim.result import Outcome, Result
+from bridge.base.errors import BridgeError
+from bridge.base.interrupts import hold_interrupts
 from bridge.config.fields import record_of
-from bridge.errors import BridgeError
-from bridge.experiment.program import BATSIM5, ENVIRONMENT, PREFIX, UNGUARDED, Child, Program, find, where
+from bridge.experiment.program import (
+    BATSIM5,
+    ENVIRONMENT,
+    PREFIX,
+    UNGUARDED,
+    Child,
+    PlatformProgram,
+    find,
+    where,
+)
 from bridge.experiment.spec import Detailed
-from bridge.interrupts import hold_interrupts
 from bridge.platform.model import Platform
+from bridge.worlds.batsim.endpoint import Endpoint, PeerGoneError
+from bridge.worlds.batsim.process import DecisionProcess, warm_up
+from bridge.worlds.batsim.result import ExitReason, ProcessResult
 
 #: In a frame, for every job that has finished, whichever Batsim says so.
 _FINISHED = re.compile(rb'"JOB_COMPLETED"|"JobCompletedEvent"')
@@ -87,26 +96,26 @@ class Simulation(Protocol):
     def write_inputs(self, folder: Path) -> None:
         """Write platform and workload to a folder."""
 
-    def again(self, socket: str) -> tuple[str, ...]:
+    def repeat_command(self, socket: str) -> tuple[str, ...]:
         """Return the command line that decides once more, where the inputs and a folder ``again`` are."""
 
 
 @dataclass(frozen=True)
-class Conducted:
+class DetailedRun:
     """A detailed run, complete or not.
 
     What the decision process saw and did, the simulation's files, the command that was started (or has to be,
     by hand), what it says of its version if asked, its exit status if that is known, and what went wrong.
     """
 
-    result: Result
+    result: ProcessResult
     folder: Path
     command: tuple[str, ...]
     version: str
     status: int | None
     fault: BridgeError | None
 
-    def told(self, task: Simulation) -> dict[str, Any]:
+    def record_fields(self, task: Simulation) -> dict[str, Any]:
         """Return what a run's record says of the simulation."""
         result, platform = self.result, task.platform
         return {
@@ -130,7 +139,7 @@ class Conducted:
         return 0 if self.fault is None else self.result.outcome.status or 1
 
 
-def conduct(
+def run_simulation(
     task: Simulation,
     folder: Path,
     *,
@@ -138,8 +147,8 @@ def conduct(
     start: bool = True,
     socket: str = "tcp://127.0.0.1:*",
     waiting: Callable[[str], None] = lambda _: None,
-) -> Conducted:
-    """Run a task's detailed world to its end, whatever that is, within `bridge.interrupts.interrupts_once`.
+) -> DetailedRun:
+    """Run a task's detailed world to its end, whatever that is, within `interrupts_once`.
 
     Illegal decisions, a dead or silent program, missing jobs and Ctrl-C are a `fault` in what is returned;
     nothing that was started here runs any more. `folder` takes the simulation's files, `progress` the number
@@ -148,7 +157,7 @@ def conduct(
     input cannot work: nothing was run.
     """
     detailed = task.detailed
-    program = find(task.on, detailed, folder) if start else Program((task.on,))
+    program = find(task.on, detailed, folder) if start else PlatformProgram((task.on,))
     version = program.version() if start else ""
     process = task.process()
     warm_up()
@@ -169,16 +178,16 @@ def conduct(
                 waiting(_by_hand(task, there))
             result = process.run(endpoint)
         except KeyboardInterrupt:  # between two messages
-            result = process.result(Outcome.INTERRUPTED)
+            result = process.result(ExitReason.INTERRUPTED)
         hold_interrupts()  # the simulation is over: a request to stop must not cost us its files
         status = _farewell(child, result, folder, task.on)
     result.write(folder / DECISIONS)
-    return Conducted(result, folder, command, version, status, _fault(task, result, child, status))
+    return DetailedRun(result, folder, command, version, status, _fault(task, result, child, status))
 
 
-def _farewell(child: Child | None, result: Result, folder: Path, on: str) -> int | None:
+def _farewell(child: Child | None, result: ProcessResult, folder: Path, on: str) -> int | None:
     """Wait until the platform program has written its files, or end it; return its exit status."""
-    over = result.dispatcher.ended or result.outcome is Outcome.GONE
+    over = result.dispatcher.ended or result.outcome is ExitReason.GONE
     if child is None:
         if result.dispatcher.ended:
             _await_summary(folder, on, time.time())
@@ -198,31 +207,33 @@ def _await_summary(folder: Path, on: str, since: float) -> None:
         time.sleep(_GLANCE)
 
 
-def _fault(task: Simulation, result: Result, child: Child | None, status: int | None) -> BridgeError | None:
+def _fault(
+    task: Simulation, result: ProcessResult, child: Child | None, status: int | None
+) -> BridgeError | None:
     """Say what went wrong, if something did."""
     name = "the platform model" if task.on == "simgrid" else "Batsim"
     its_own = "Look where it was started; its last words are there."
     if child is not None:
-        said = child.last_words()
-        its_own = f"It said: {said}" if said else f"It said nothing; its files are in {LOG} and beside it."
+        tail = child.read_tail()
+        its_own = f"It said: {tail}" if tail else f"It said nothing; its files are in {LOG} and beside it."
     outcome, explained = result.outcome, result.explain()
 
     def fault(what: str, remedy: str = its_own, where: str = "") -> BridgeError:
         return BridgeError(what, where=where or task.on, remedy=remedy)
 
-    if outcome is Outcome.GONE and status in (0, _DEADLOCK[task.on]):
+    if outcome is ExitReason.GONE and status in (0, _DEADLOCK[task.on]):
         waiting = any(job.state == "waiting" for job in result.jobs)
         why = "deadlock: " if waiting or result.missing else ""
         return fault(f"{why}{name} ended with status {status}, but SIMULATION_ENDS never came; {explained}")
-    if outcome is Outcome.GONE:
+    if outcome is ExitReason.GONE:
         how = "was gone" if status is None else f"ended with status {status}"
         if status and status < 0:
             how = f"was killed by {signal.Signals(-status).name}"
         when = "before its first message" if not result.messages else f"after {result.messages:,} messages"
         return fault(f"{name} {how} {when}; {explained}")
-    if outcome is Outcome.INTERRUPTED:
+    if outcome is ExitReason.INTERRUPTED:
         return fault(explained, "What had happened until then is kept.")
-    if outcome is not Outcome.ENDED:
+    if outcome is not ExitReason.ENDED:
         error = result.error
         return fault(f"{explained}: {error.what}", error.remedy, error.where) if error else fault(explained)
     submitted = result.dispatcher.submitted
@@ -255,12 +266,12 @@ def _by_hand(task: Simulation, endpoint: str, prefix: str = PREFIX) -> str:
 def write_again(task: Simulation, folder: Path) -> None:
     """Write a script that repeats the run by hand: the two processes, each with its exact command."""
     text = Template(Path(__file__).with_name("again.sh.j2").read_text("utf-8"), keep_trailing_newline=True)
-    told = {
+    record_fields = {
         "around": {} if task.on == "simgrid" else ENVIRONMENT,
         "python": sys.executable,
-        "decide": shlex.join(task.again(f"tcp://127.0.0.1:{_PORT}")),
+        "decide": shlex.join(task.repeat_command(f"tcp://127.0.0.1:{_PORT}")),
         "simulate": _by_hand(task, f"tcp://localhost:{_PORT}", f"again/{PREFIX}"),
     }
     path = folder / AGAIN
-    path.write_text(text.render(told), encoding="utf-8")
+    path.write_text(text.render(record_fields), encoding="utf-8")
     path.chmod(0o755)

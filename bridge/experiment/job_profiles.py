@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import pandas as pd
 
-from bridge.dialects.profile_names import Profile
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
+from bridge.wire.profile_names import ProfileFields
 from bridge.workload.batsim import ProfileBuilder, delay_profiles
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _REMEDY = "Write delay, compute, network:F, network:F:ROUNDS, io or io:F, with F
 
 
 @dataclass(frozen=True)
-class Kind:
+class ProfileKind:
     """A parsed profile kind: what jobs do, the share of the run time that is spent on the network or the file
     system, and how often a job computes and communicates in turn.
     """
@@ -63,31 +63,31 @@ class Kind:
         return f"{text}:{self.rounds}" if self.rounds > 1 else text
 
 
-def parse_kind(text: str) -> Kind:
+def parse_kind(text: str) -> ProfileKind:
     """Return the kind named: delay, compute, network:0.2, network:0.2:10, io, io:0.1; raises BridgeError."""
     words = text.strip().split(":") if _SYNTAX.fullmatch(text.strip()) else []
     kind = None
     with suppress(ValueError):
         match words:
             case ["delay"] | ["compute"]:
-                return Kind(cast(_Name, words[0]))
+                return ProfileKind(cast(_Name, words[0]))
             case ["io"]:
-                kind = Kind("io", _IO_SHARE)
+                kind = ProfileKind("io", _IO_SHARE)
             case ["io", share]:
-                kind = Kind("io", float(share))
+                kind = ProfileKind("io", float(share))
             case ["network", share, *rounds]:
-                kind = Kind("network", float(share), *map(int, rounds))
+                kind = ProfileKind("network", float(share), *map(int, rounds))
     if kind is None or not 0 < kind.share <= 1 or kind.rounds < 1:
         raise BridgeError("unknown profile kind", where=f"profile {text!r}", remedy=_REMEDY)
     return kind
 
 
-def default_walltime(kind: Kind, *, staged: bool = False) -> str:
+def default_walltime(kind: ProfileKind, *, staged: bool = False) -> str:
     """Return the walltime policy of a kind: requests must not kill jobs for contention or for staging."""
     return "none" if kind.contends or staged else "keep"
 
 
-def builder(kind: Kind, platform: "Platform | None") -> ProfileBuilder:
+def builder(kind: ProfileKind, platform: "Platform | None") -> ProfileBuilder:
     """Return what makes jobs' profiles, sized for the platform; only ``delay`` does without.
 
     A BridgeError says that there is none, or that its hosts, file system or network are not for this kind.
@@ -129,9 +129,9 @@ def cost(nodes: int) -> float:
 class _Sizing:
     """Sizes jobs of one kind for one platform."""
 
-    def __init__(self, kind: Kind, platform: "Platform") -> None:
+    def __init__(self, kind: ProfileKind, platform: "Platform") -> None:
         self.kind = kind
-        self._known: dict[tuple[str, int], tuple[float, float]] = {}
+        self._speeds: dict[tuple[str, int], tuple[float, float]] = {}
         compute, path = platform.compute, platform.path
         speeds = {host.speed for host in compute}
         if len(speeds) != 1 or not min(speeds) > 0:
@@ -152,19 +152,19 @@ class _Sizing:
             raise BridgeError(what, where=path, remedy=remedy)
         self.storage = file_system(platform).name if kind.name == "io" else ""
 
-    def profiles(self, jobs: pd.DataFrame) -> tuple[list[str], dict[str, Profile]]:
+    def profiles(self, jobs: pd.DataFrame) -> tuple[list[str], dict[str, ProfileFields]]:
         """Return each job's profile name, and the profiles (see `bridge.workload.batsim`)."""
         delay_profiles(jobs)  # refuses what no profile can do: a run time that is not positive
         res = jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"])
         self._refuse_large(jobs, res, len(self.hosts))
         if self.kind.name == "network":
             self._refuse_large(jobs, res, min(MOST_NODES, len(self.hosts)))
-        make: Callable[[str, float, int], dict[str, Profile]] = getattr(self, f"_{self.kind.name}")
-        asked = list(zip(jobs["run"].tolist(), res.tolist(), strict=True))
-        made: dict[str, Profile] = {}
-        for run, size in dict.fromkeys(asked):
-            made |= make(f"{self.kind.name}_{run}_{size}", float(run), size)
-        return [f"{self.kind.name}_{run}_{size}" for run, size in asked], made
+        make: Callable[[str, float, int], dict[str, ProfileFields]] = getattr(self, f"_{self.kind.name}")
+        pairs = list(zip(jobs["run"].tolist(), res.tolist(), strict=True))
+        profiles: dict[str, ProfileFields] = {}
+        for run, size in dict.fromkeys(pairs):
+            profiles |= make(f"{self.kind.name}_{run}_{size}", float(run), size)
+        return [f"{self.kind.name}_{run}_{size}" for run, size in pairs], profiles
 
     def _refuse_large(self, jobs: pd.DataFrame, res: "pd.Series[int]", most: int) -> None:
         """Refuse jobs of more nodes than the platform has, or, with `MOST_NODES`, that cost too much."""
@@ -185,13 +185,13 @@ class _Sizing:
 
     # What jobs do.
 
-    def _work(self, seconds: float) -> Profile:
+    def _work(self, seconds: float) -> ProfileFields:
         return {"type": "parallel_homogeneous", "cpu": seconds * self.speed, "com": 0}
 
-    def _compute(self, name: str, run: float, _size: int) -> dict[str, Profile]:
+    def _compute(self, name: str, run: float, _size: int) -> dict[str, ProfileFields]:
         return {name: self._work(run)}
 
-    def _network(self, name: str, run: float, size: int) -> dict[str, Profile]:
+    def _network(self, name: str, run: float, size: int) -> dict[str, ProfileFields]:
         once = run / self.kind.rounds
         volume = self._volume("exchange", size, once * self.kind.share) if size > 1 else 0.0
         if not volume:
@@ -199,8 +199,8 @@ class _Sizing:
         talk = {"type": "parallel_homogeneous", "cpu": 0, "com": volume}
         return self._composed(name, self._part(name, once) | {f"{name}_talk": talk})
 
-    def _io(self, name: str, run: float, size: int) -> dict[str, Profile]:
-        ends: list[dict[str, Profile]] = []
+    def _io(self, name: str, run: float, size: int) -> dict[str, ProfileFields]:
+        ends: list[dict[str, ProfileFields]] = []
         for what, key in (("read", "bytes_to_read"), ("write", "bytes_to_write")):
             volume = self._volume(what, size, run * self.kind.share / 2)
             if not volume:
@@ -209,12 +209,12 @@ class _Sizing:
             ends.append({f"{name}_{what}": profile})
         return self._composed(name, ends[0] | self._part(name, run) | ends[1])
 
-    def _part(self, name: str, run: float) -> dict[str, Profile]:
+    def _part(self, name: str, run: float) -> dict[str, ProfileFields]:
         """Return the share of a run that is work; nothing if there is none."""
         work = run * (1 - self.kind.share)
         return {f"{name}_work": self._work(work)} if work > 0 else {}
 
-    def _composed(self, name: str, parts: dict[str, Profile]) -> dict[str, Profile]:
+    def _composed(self, name: str, parts: dict[str, ProfileFields]) -> dict[str, ProfileFields]:
         return parts | {name: {"type": "composed", "repeat": self.kind.rounds, "seq": list(parts)}}
 
     def _volume(self, what: str, size: int, seconds: float) -> float:
@@ -224,8 +224,8 @@ class _Sizing:
 
     def _speed_of(self, what: str, size: int) -> tuple[float, float]:
         """Return latency (s) and seconds per byte of a transfer of a job on the first `size` hosts."""
-        known = self._known.get((what, size))
-        if known is None:
+        speed = self._speeds.get((what, size))
+        if speed is None:
             hosts = self.hosts[:size]
 
             def took(volume: float) -> float:
@@ -237,5 +237,5 @@ class _Sizing:
             per_byte = (took(2 * _PROBE) - took(_PROBE)) / _PROBE
             # a single byte takes no time but the latency
             latency = took(1.0) - per_byte
-            known = self._known[what, size] = max(0.0, latency), per_byte
-        return known
+            speed = self._speeds[what, size] = max(0.0, latency), per_byte
+        return speed

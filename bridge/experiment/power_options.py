@@ -2,18 +2,18 @@
 
 from dataclasses import replace
 
-from bridge.batsim.power_states import Dvfs, PowerPlan
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.experiment.spec import Detailed
 from bridge.platform.capacities import computing_pstates, power_summary, sleep_states, wattages
 from bridge.platform.model import Host, Platform
 from bridge.scheduler.state import SECOND
 from bridge.wire.wattages import Watts
-from bridge.workload.job_power import Levels, rounded
+from bridge.workload.job_power import PowerLevels, round_power_demands
 from bridge.workload.table import Workload, idle_power_of
+from bridge.worlds.batsim.power_states import Dvfs, PowerPlan
 
 
-def booked(records: Workload, platform: Platform, detailed: Detailed, nodes: int) -> Workload:
+def book_power(records: Workload, platform: Platform, detailed: Detailed, nodes: int) -> Workload:
     """Return the log as its power is booked: rounded up to the hosts' levels, within the platform's budget.
 
     What the budget counts is up to the log: all that the nodes of jobs draw, or, if its header has
@@ -27,7 +27,7 @@ def booked(records: Workload, platform: Platform, detailed: Detailed, nodes: int
         what = f"the log counts power above {idle} W per idle node, but idle hosts draw {levels[0]} W"
         remedy = f"Change the platform, or the log's power and its IdlePower: {levels[0]}."
         raise BridgeError(what, where=platform.path, remedy=remedy)
-    made = rounded(records, Levels(levels, idle))
+    rounded_workload = round_power_demands(records, PowerLevels(levels, idle))
     budget = system_budget(platform, detailed)
     limit = levels[-1] * nodes if budget is None else int(budget)
     left = limit - idle * nodes
@@ -39,7 +39,7 @@ def booked(records: Workload, platform: Platform, detailed: Detailed, nodes: int
         what = f"the log has {stated:,} W for its jobs, the platform {left:,} W"
         remedy = f"Say which with --power-budget: {stated + idle * nodes} or {limit} W."
         raise BridgeError(what, where=f"{records.where} on {platform.path}", remedy=remedy)
-    return replace(made, capacity={**made.capacity, "power": left})
+    return replace(rounded_workload, capacity={**rounded_workload.capacity, "power": left})
 
 
 def system_budget(platform: Platform, detailed: Detailed) -> float | None:
@@ -59,7 +59,7 @@ def job_levels(platform: Platform) -> tuple[int, ...]:
     return tuple(int(w) for w in watts)
 
 
-def plan(platform: Platform, detailed: Detailed, idle_power: int) -> PowerPlan | None:
+def build_power_plan(platform: Platform, detailed: Detailed, idle_power: int) -> PowerPlan | None:
     """Return what the decision process does with power states, if anything; jobs hold W above `idle_power`.
 
     A BridgeError says that the platform does not have the power states that an option needs.
@@ -68,11 +68,11 @@ def plan(platform: Platform, detailed: Detailed, idle_power: int) -> PowerPlan |
         return None
     host, watts = _alike(platform)
     full, computing = [w.full for w in watts], computing_pstates(host)
-    made = PowerPlan(tuple(full), initial=host.pstate, rest=host.pstate)
+    power_plan = PowerPlan(tuple(full), initial=host.pstate, rest=host.pstate)
     if detailed.power:
         ranked = sorted(computing, key=lambda p: full[p])
-        levels = Levels(job_levels(platform), idle_power)
-        made = replace(made, rest=ranked[0], levels=levels, states=tuple(ranked))
+        levels = PowerLevels(job_levels(platform), idle_power)
+        power_plan = replace(power_plan, rest=ranked[0], levels=levels, states=tuple(ranked))
     if detailed.dvfs:
         ranked = sorted(computing, key=lambda p: host.speeds[p])
         slow, fast = ranked[0], ranked[-1]
@@ -80,10 +80,10 @@ def plan(platform: Platform, detailed: Detailed, idle_power: int) -> PowerPlan |
             what = "its hosts have no pstate that is slower and draws less"
             remedy = 'Give nodes several speeds and states: speed = ["10Gf", "5Gf"] (docs/platforms.md).'
             raise BridgeError(what, where=platform.path, remedy=remedy)
-        made = replace(made, rest=slow, dvfs=Dvfs(slow, fast, detailed.dvfs))
+        power_plan = replace(power_plan, rest=slow, dvfs=Dvfs(slow, fast, detailed.dvfs))
     if detailed.shutdown_after:
-        made = _with_shutdown(made, platform, host, full, detailed)
-    return made
+        power_plan = _with_shutdown(power_plan, platform, host, full, detailed)
+    return power_plan
 
 
 def _alike(platform: Platform) -> tuple[Host, tuple[Watts, ...]]:
@@ -110,7 +110,7 @@ def _alike(platform: Platform) -> tuple[Host, tuple[Watts, ...]]:
 
 
 def _with_shutdown(
-    made: PowerPlan, platform: Platform, host: Host, full: list[float], detailed: Detailed
+    power_plan: PowerPlan, platform: Platform, host: Host, full: list[float], detailed: Detailed
 ) -> PowerPlan:
     states = sleep_states(host)
     if not states:
@@ -119,9 +119,11 @@ def _with_shutdown(
         raise BridgeError(what, where=platform.path, remedy=remedy)
     state = states[0]
     most = max(full[p] for p in state)
-    if detailed.power and most > full[made.rest]:
-        what = f"a host draws up to {most:g} W while it is switched, {full[made.rest]:g} W when idle: the "
+    if detailed.power and most > full[power_plan.rest]:
+        what = (
+            f"a host draws up to {most:g} W while it is switched, {full[power_plan.rest]:g} W when idle: the "
+        )
         what += "difference is nobody's, and would break the budget"
         remedy = "Leave out power or shutdown_after, or give transitions no more than an idle host."
         raise BridgeError(what, where=platform.path, remedy=remedy)
-    return replace(made, sleeping=state.sleep, idle_limit=round(detailed.shutdown_after * SECOND))
+    return replace(power_plan, sleeping=state.sleep, idle_limit=round(detailed.shutdown_after * SECOND))

@@ -6,34 +6,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bridge import files
-from bridge.errors import BridgeError
+from bridge.base import files
+from bridge.base.errors import BridgeError
 from bridge.experiment.job_profiles import builder
 from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD
 from bridge.experiment.spec import Detailed, Experiment, platform_file
-from bridge.fast.episode import Prepared
-from bridge.fast.setup import POLICY, Setup
 from bridge.judge.compare import trained_on_them
 from bridge.policy_name import is_own
-from bridge.scheduler.session import Lengths
+from bridge.scheduler.session import JobEstimates
 from bridge.scheduler.state import SECOND
 from bridge.workload.catalogue import read_log
-from bridge.workload.derive import keep
+from bridge.workload.derive import restrict_to
 from bridge.workload.formats import FORMATS
 from bridge.workload.table import UNSCHEDULED, Workload
+from bridge.worlds.batsim.estimates import WorkloadFacts
+from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.scheduler_config import POLICY, SchedulerConfig
 
 if TYPE_CHECKING:
-    from bridge.batsim.beliefs import Facts, Numbering, Recorded
-    from bridge.batsim.dispatcher import Setup as Deciding
-    from bridge.batsim.placement import Rule
-    from bridge.batsim.process import DecisionProcess
-    from bridge.learn.checkpoint import Checkpoint
+    from bridge.learn.checkpoint import LogAgent
     from bridge.platform.model import Platform
     from bridge.workload.select import Jobs
+    from bridge.worlds.batsim.dispatcher import DispatcherConfig as Deciding
+    from bridge.worlds.batsim.estimates import EstimateLookup, Numbering
+    from bridge.worlds.batsim.placement import PlacementFactory
+    from bridge.worlds.batsim.process import DecisionProcess
 
 
 @dataclass(frozen=True)
-class Task:
+class PreparedExperiment:
     """An experiment whose files are read; with a platform, what `bridge.experiment.detailed.conduct` takes.
 
     Attributes:
@@ -44,11 +45,11 @@ class Task:
     """
 
     experiment: Experiment
-    setup: Setup
+    setup: SchedulerConfig
     records: Workload | None
-    prepared: Prepared
+    prepared: Scenario
     platform: "Platform | None"
-    agent: "Checkpoint | None" = None
+    agent: "LogAgent | None" = None
     trained_on: int = 0
 
     @property
@@ -81,9 +82,9 @@ class Task:
 
     def process(self) -> "DecisionProcess":
         """Return the decision process that schedules this task's jobs as the fast world does."""
-        from bridge.batsim.dispatcher import Setup as Deciding
-        from bridge.batsim.process import DecisionProcess
-        from bridge.experiment.power_options import plan
+        from bridge.experiment.power_options import build_power_plan
+        from bridge.worlds.batsim.dispatcher import DispatcherConfig as Deciding
+        from bridge.worlds.batsim.process import DecisionProcess
 
         compiled, jobs, detailed = self.prepared.compiled, self.prepared.jobs, self.detailed
         estimator, facts = beliefs(self.prepared)
@@ -95,26 +96,26 @@ class Task:
             resources=dict(zip(jobs.resources[1:], jobs.capacity[1:].tolist(), strict=True)),
             estimator=estimator,
             facts=facts,
-            power=plan(self.platform, detailed, jobs.idle_power) if self.platform else None,
+            power=build_power_plan(self.platform, detailed, jobs.idle_power) if self.platform else None,
         )
-        return DecisionProcess(by_agent(setup, self.agent), energy=detailed.powered)
+        return DecisionProcess(with_agent(setup, self.agent), energy=detailed.powered)
 
     def write_inputs(self, folder: Path) -> None:
         """Write the platform and the workload of the detailed world to a folder, if it can bear it."""
-        from bridge.experiment.staging import staged
+        from bridge.experiment.staging import add_staging
 
         assert self.platform is not None
         assert self.records is not None
         with files.replacing(folder / PLATFORM) as out:
             out.write(Path(self.platform.path).read_bytes())
-        kept, detailed = keep(self.records, self.prepared.jobs), self.detailed
+        kept, detailed = restrict_to(self.records, self.prepared.jobs), self.detailed
         profiles = builder(detailed.kind, self.platform)
         if detailed.staging is not None:
-            profiles = staged(profiles, self.platform, **detailed.staging)
+            profiles = add_staging(profiles, self.platform, **detailed.staging)
         write = FORMATS["batsim5" if self.on == BATSIM5 else "batsim"].load("write")
         write(kept, folder / WORKLOAD, profiles, detailed.limit)
 
-    def again(self, socket: str) -> tuple[str, ...]:
+    def repeat_command(self, socket: str) -> tuple[str, ...]:
         """Return the command line that decides once more where the inputs are."""
         agent = self.experiment.agent
         here = dataclasses.replace(
@@ -128,7 +129,7 @@ class Task:
         return (*shlex.split(here.command()), *where)
 
 
-def load(experiment: Experiment) -> Task:
+def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
     """Read an experiment's log, and platform (the machine in both worlds) if it names one; select its jobs.
 
     Raises BridgeError: see the readers; or the platform lacks hosts, or burst buffer for the workload.
@@ -140,9 +141,11 @@ def load(experiment: Experiment) -> Task:
     logged = records = read_log(experiment.workload, experiment.malformed, leave=left)
     setup, platform = experiment.seeded(), None
     if simulated:
-        from bridge.experiment.power_options import booked
+        from bridge.experiment.power_options import book_power
 
-        platform = read_sound(platform_file(experiment.detailed.platform), energy=experiment.detailed.powered)
+        platform = read_valid_platform(
+            platform_file(experiment.detailed.platform), energy=experiment.detailed.powered
+        )
         hosts = len(platform.compute)
         if (setup.nodes or 0) > hosts:
             what = f"the platform has {hosts:,} compute hosts only"
@@ -150,7 +153,7 @@ def load(experiment: Experiment) -> Task:
             raise BridgeError(what, where=f"--nodes {setup.nodes}", remedy=remedy)
         nodes = setup.nodes or hosts
         setup = dataclasses.replace(setup, nodes=nodes)
-        records = _with_capacities(booked(records, platform, experiment.detailed, nodes), platform)
+        records = _with_capacities(book_power(records, platform, experiment.detailed, nodes), platform)
     agent = policy = None
     if experiment.agent:
         agent, setup = _with_agent(experiment, setup)
@@ -159,16 +162,16 @@ def load(experiment: Experiment) -> Task:
     kept = records if simulated else None
     n = 0 if agent is None else _count_trained_on(agent, experiment.workload, logged, jobs)
     del records, logged
-    return Task(experiment, setup, kept, setup.prepare(jobs, policy), platform, agent, n)
+    return PreparedExperiment(experiment, setup, kept, setup.build_scenario(jobs, policy), platform, agent, n)
 
 
-def _count_trained_on(agent: "Checkpoint", name: str, logged: Workload, jobs: "Jobs") -> int:
+def _count_trained_on(agent: "LogAgent", name: str, logged: Workload, jobs: "Jobs") -> int:
     from bridge.learn.agent import trained_on
 
     return int(trained_on(agent, name, logged, jobs).sum())
 
 
-def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setup]":
+def _with_agent(experiment: Experiment, setup: SchedulerConfig) -> "tuple[LogAgent, SchedulerConfig]":
     """Return the agent, and the setup with its order, backfilling and estimator, unless that has its own."""
     from bridge.learn.agent import require_protocol
     from bridge.learn.resolve import agent_of
@@ -176,21 +179,21 @@ def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setu
     name = experiment.agent
     agent = agent_of(name)
     require_protocol(agent, setup.protocol, experiment.cross_protocol)
-    usual, its = Setup(), agent.recipe.setup
+    usual, its = SchedulerConfig(), agent.recipe.setup
     for part in POLICY:
         if getattr(setup, part) not in (getattr(usual, part), getattr(its, part)):
             what = f"is decided by the agent {name}: {getattr(its, part) or 'none'}"
             raise BridgeError(what, where=f"{part} {getattr(setup, part)!r}", remedy="Leave it out.")
     estimator = setup.estimator or its.estimator
-    return agent, dataclasses.replace(setup.deciding_as(its), estimator=estimator)
+    return agent, dataclasses.replace(setup.with_policy_of(its), estimator=estimator)
 
 
-def read_sound(path: Path, *, energy: bool = False) -> "Platform":
+def read_valid_platform(path: Path, *, energy: bool = False) -> "Platform":
     """Read a platform that has no errors; `energy`: none for simulations of energy either."""
-    from bridge.platform.check import require_sound
+    from bridge.platform.check import require_valid
     from bridge.platform.read import read_platform
 
-    require_sound(path, energy=energy)
+    require_valid(path, energy=energy)
     return read_platform(path)
 
 
@@ -200,47 +203,47 @@ def _with_capacities(records: Workload, platform: "Platform") -> Workload:
     from bridge.platform.capacities import capacities
 
     require_room(records, platform)
-    asked = {name for name in records.jobs.columns if name not in records.capacity and name != "nodes"}
-    amounts = capacities(platform, power="power" in asked)
-    more = {name: amount for name, amount in amounts.items() if name in asked}
+    demanded = {name for name in records.jobs.columns if name not in records.capacity and name != "nodes"}
+    amounts = capacities(platform, power="power" in demanded)
+    more = {name: amount for name, amount in amounts.items() if name in demanded}
     return dataclasses.replace(records, capacity={**records.capacity, **more}) if more else records
 
 
-def beliefs(prepared: Prepared) -> tuple["Recorded", "Facts"]:
+def beliefs(prepared: Scenario) -> tuple["EstimateLookup", "WorkloadFacts"]:
     """Return what the fast world believes of its jobs, for a decision process of the same jobs."""
-    from bridge.batsim.beliefs import Facts, Recorded
+    from bridge.worlds.batsim.estimates import EstimateLookup, WorkloadFacts
 
     jobs, believed = prepared.jobs, prepared.estimate
     three = (believed.order.tolist(), believed.waiting.tolist(), believed.running.tolist())
     numbering = numbering_of(jobs)
-    lengths = dict(zip(jobs.number.tolist(), map(Lengths, *three), strict=True))
+    lengths = dict(zip(jobs.number.tolist(), map(JobEstimates, *three), strict=True))
     users = dict(zip(map(str, jobs.user.tolist()), prepared.users.tolist(), strict=True))
     queues = dict(zip(map(str, jobs.queue.tolist()), prepared.partition.tolist(), strict=True))
     longest = float(believed.order.max()) / SECOND
-    facts = Facts(longest, users, prepared.share.tolist(), queues, numbering)
-    return Recorded(lengths, numbering), facts
+    facts = WorkloadFacts(longest, users, prepared.share.tolist(), queues, numbering)
+    return EstimateLookup(lengths, numbering), facts
 
 
 def numbering_of(jobs: "Jobs") -> "Numbering":
     """Return what schedulers call the jobs, by their ids on the wire."""
-    from bridge.batsim.beliefs import Numbering
+    from bridge.worlds.batsim.estimates import Numbering
 
     texts = jobs.id is not jobs.number
     return Numbering(dict(zip(jobs.id.tolist(), jobs.number.tolist(), strict=True)) if texts else {})
 
 
-def by_agent(setup: "Deciding", agent: "Checkpoint | None") -> "Deciding":
+def with_agent(setup: "Deciding", agent: "LogAgent | None") -> "Deciding":
     """Return the setup of a decision process with what it needs of an agent, if one decides."""
     if agent is None:
         return setup
-    from bridge.learn.agent import Decider
+    from bridge.learn.agent import AgentDecider
 
-    return dataclasses.replace(setup, decider=Decider(agent), window=agent.recipe.encoder.window)
+    return dataclasses.replace(setup, decider=AgentDecider(agent), window=agent.recipe.encoder.window)
 
 
-def placement(name: str, platform: "Platform | None") -> "Rule":
+def placement(name: str, platform: "Platform | None") -> "PlacementFactory":
     """Return a placement rule; best-fit reads the groups of a platform, topology its graph."""
-    from bridge.batsim.placement import rule
+    from bridge.worlds.batsim.placement import rule
 
     if platform is None or name not in ("best-fit", "topology"):
         return rule(name)

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.experiment.spec import Detailed
 
 #: Its files, in the folder in which it runs.
@@ -48,7 +48,7 @@ _NEW = 60.0
 
 
 @dataclass(frozen=True)
-class Program:
+class PlatformProgram:
     """How the platform side is started, and what ends it, where ending the process does not (a container)."""
 
     command: tuple[str, ...]
@@ -66,23 +66,23 @@ class Program:
         return lines[-1].strip() if lines and done.returncode == 0 else ""
 
 
-def find(on: str, detailed: Detailed, folder: Path) -> Program:
+def find(on: str, detailed: Detailed, folder: Path) -> PlatformProgram:
     """Return the program of a world, for files in `folder`; a BridgeError says how to get it."""
     if detailed.image:
         return _container(detailed.image, folder)
     if detailed.program:
         words = shlex.split(detailed.program)
-        return Program((_on_path(words[0], "Check --program."), *words[1:]))
+        return PlatformProgram((_on_path(words[0], "Check --program."), *words[1:]))
     if on == "simgrid":
-        from bridge import simgrid
+        from bridge.worlds import simgrid
 
-        return Program(tuple(simgrid.command()))
+        return PlatformProgram(tuple(simgrid.command()))
     version = 5 if on == BATSIM5 else 4
     remedy = (
         f"Install Batsim {version} (https://batsim.org), give --program, or --image to take it "
         "from a container image, or use --on simgrid, the embedded platform model."
     )
-    return Program((_on_path("batsim", remedy),))
+    return PlatformProgram((_on_path("batsim", remedy),))
 
 
 def where(on: str, endpoint: str, prefix: str) -> list[str]:
@@ -94,21 +94,21 @@ def where(on: str, endpoint: str, prefix: str) -> list[str]:
 
 
 def _on_path(name: str, remedy: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         raise BridgeError("the program is not on this machine (not in PATH)", where=name, remedy=remedy)
-    return found
+    return path
 
 
-def _container(image: str, folder: Path) -> Program:
+def _container(image: str, folder: Path) -> PlatformProgram:
     """Return `docker run` with the caller's user and network, the folder mounted."""
     docker = _on_path("docker", "Install Docker, or start Batsim without --image.")
     name = f"bridge-{secrets.token_hex(6)}"
     user = f"{os.getuid()}:{os.getgid()}"
     mounted = ("--volume", f"{folder.resolve()}:{_MOUNT}", "--workdir", _MOUNT)
     command = (docker, "run", "--rm", "--name", name, "--network", "host", "--user", user, *mounted)
-    told = tuple(word for name, value in ENVIRONMENT.items() for word in ("--env", f"{name}={value}"))
-    return Program((*command, *told, image), stop=(docker, "rm", "--force", name))
+    environment = tuple(word for name, value in ENVIRONMENT.items() for word in ("--env", f"{name}={value}"))
+    return PlatformProgram((*command, *environment, image), stop=(docker, "rm", "--force", name))
 
 
 class Child:
@@ -177,7 +177,7 @@ class Child:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
-    def last_words(self, lines: int = 5) -> str:
+    def read_tail(self, lines: int = 5) -> str:
         """Return the last lines of its output, or of those in it that SimGrid calls critical, in order."""
         try:
             words = self._log.read_text(encoding="utf-8", errors="replace").splitlines()

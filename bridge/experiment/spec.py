@@ -7,30 +7,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from bridge.cache import shipped
+from bridge.base.cache import bundled_files
+from bridge.base.errors import BridgeError
+from bridge.base.files import is_there
 from bridge.config import (
+    Constraint,
     Count,
     Natural,
-    Of,
     Positive,
     Share,
     Unsigned,
-    build,
     command_line,
-    plain,
+    from_tables,
     read_toml,
+    to_arguments,
+    to_tables,
     verify,
-    words,
 )
 from bridge.config.fields import fields_of
-from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
-from bridge.files import is_there
 from bridge.policy_name import PolicyName
 from bridge.workload.rules import Walltime, walltime
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 if TYPE_CHECKING:
-    from bridge.experiment.job_profiles import Kind
+    from bridge.experiment.job_profiles import ProfileKind
 
 WORLDS = ("fast", "simgrid", "batsim", "batsim5")
 #: The worlds that simulate a platform.
@@ -72,28 +72,28 @@ class Detailed:
         idle_timeout: wall time to wait for each further one; 0 = for ever.
     """
 
-    platform: Annotated[str, Of(metavar="XML")] = ""
-    profile: Annotated[str, Of(metavar="KIND")] = "delay"
+    platform: Annotated[str, Constraint(metavar="XML")] = ""
+    profile: Annotated[str, Constraint(metavar="KIND")] = "delay"
     fidelity: Literal["alloc_only", "io_aware"] = "alloc_only"
-    stage_in: Annotated[Share, Of(metavar="F")] = 0.25
-    stage_out: Annotated[Share, Of(metavar="F")] = 0.25
-    checkpoints: Annotated[Natural, Of(metavar="N")] = 0
-    drain: Annotated[Share, Of(metavar="F")] = 0.25
-    walltime: Annotated[str, Of(metavar="POLICY")] = ""
-    placement: Annotated[str, Of(choices=PLACEMENTS)] = "first-fit"
+    stage_in: Annotated[Share, Constraint(metavar="F")] = 0.25
+    stage_out: Annotated[Share, Constraint(metavar="F")] = 0.25
+    checkpoints: Annotated[Natural, Constraint(metavar="N")] = 0
+    drain: Annotated[Share, Constraint(metavar="F")] = 0.25
+    walltime: Annotated[str, Constraint(metavar="POLICY")] = ""
+    placement: Annotated[str, Constraint(choices=PLACEMENTS)] = "first-fit"
     energy: bool = False
     power: Literal["", "per-job"] = ""
-    power_budget: Annotated[Unsigned, Of(metavar="W")] = 0.0
-    shutdown_after: Annotated[Unsigned, Of(metavar="S")] = 0.0
-    dvfs: Annotated[Share, Of(metavar="SHARE")] = 0.0
-    program: Annotated[str, Of(metavar="COMMAND", group=_PROGRAM)] = ""
-    image: Annotated[str, Of(metavar="NAME", group=_PROGRAM)] = ""
-    options: Annotated[tuple[str, ...], Of(metavar="TEXT", option="--option", group=_PROGRAM)] = ()
-    startup_timeout: Annotated[Unsigned, Of(metavar="S", group=_PROGRAM)] = 300.0
-    idle_timeout: Annotated[Unsigned, Of(metavar="S", group=_PROGRAM)] = 3600.0
+    power_budget: Annotated[Unsigned, Constraint(metavar="W")] = 0.0
+    shutdown_after: Annotated[Unsigned, Constraint(metavar="S")] = 0.0
+    dvfs: Annotated[Share, Constraint(metavar="SHARE")] = 0.0
+    program: Annotated[str, Constraint(metavar="COMMAND", group=_PROGRAM)] = ""
+    image: Annotated[str, Constraint(metavar="NAME", group=_PROGRAM)] = ""
+    options: Annotated[tuple[str, ...], Constraint(metavar="TEXT", option="--option", group=_PROGRAM)] = ()
+    startup_timeout: Annotated[Unsigned, Constraint(metavar="S", group=_PROGRAM)] = 300.0
+    idle_timeout: Annotated[Unsigned, Constraint(metavar="S", group=_PROGRAM)] = 3600.0
 
     @property
-    def kind(self) -> "Kind":
+    def kind(self) -> "ProfileKind":
         """What jobs do, parsed."""
         from bridge.experiment.job_profiles import parse_kind
 
@@ -102,14 +102,14 @@ class Detailed:
     @property
     def staging(self) -> dict[str, Any] | None:
         """How much of its burst-buffer request a job moves, by `STAGING`; None if it is booked only."""
-        given = {name: getattr(self, name) for name in STAGING}
+        options = {name: getattr(self, name) for name in STAGING}
         where = f"fidelity {self.fidelity}"
         if self.fidelity == "io_aware":
             if self.stage_in or self.stage_out or (self.checkpoints and self.drain):
-                return given
+                return options
             remedy = "Give stage_in, stage_out or checkpoints, or use the fidelity alloc_only."
             raise BridgeError("jobs move nothing: all shares are 0", where=where, remedy=remedy)
-        if any(getattr(Detailed, name) != value for name, value in given.items()):
+        if any(getattr(Detailed, name) != value for name, value in options.items()):
             what = f"{', '.join(STAGING[:-1])} and {STAGING[-1]} need jobs that stage"
             raise BridgeError(what, where=where, remedy="Add the fidelity io_aware, or leave them out.")
         return None
@@ -150,15 +150,15 @@ class Experiment:
         detailed: the rest.
     """
 
-    workload: Annotated[str, Of(metavar="LOG")]
-    on: Annotated[str, Of(choices=WORLDS)] = "fast"
+    workload: Annotated[str, Constraint(metavar="LOG")]
+    on: Annotated[str, Constraint(choices=WORLDS)] = "fast"
     seed: Natural = 0
-    threshold: Annotated[Positive, Of(metavar="SECONDS")] = 10.0
+    threshold: Annotated[Positive, Constraint(metavar="SECONDS")] = 10.0
     malformed: Literal["refuse", "drop"] = "refuse"
     dependencies: bool = False
-    agent: Annotated[str, Of(metavar="CHECKPOINT")] = ""
-    cross_protocol: Annotated[bool, Of(option="--cross-protocol")] = False
-    setup: Setup = field(default_factory=Setup)
+    agent: Annotated[str, Constraint(metavar="CHECKPOINT")] = ""
+    cross_protocol: Annotated[bool, Constraint(option="--cross-protocol")] = False
+    setup: SchedulerConfig = field(default_factory=SchedulerConfig)
     detailed: Detailed = field(default_factory=Detailed)
 
     def check(self) -> None:
@@ -189,7 +189,7 @@ class Experiment:
             if wrong:
                 raise BridgeError(what, where=where, remedy=remedy)
 
-    def seeded(self) -> Setup:
+    def seeded(self) -> SchedulerConfig:
         """Return the setup with the experiment's seed in ``noisy(P)``."""
         name = self.setup.estimator.replace(" ", "")
         if name.startswith("noisy(") and "," not in name and self.seed:
@@ -198,15 +198,15 @@ class Experiment:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the experiment as TOML has it: only what is not the default."""
-        return {name: value for name, value in plain(self, Experiment("")).items() if value != {}}
+        return {name: value for name, value in to_tables(self, Experiment("")).items() if value != {}}
 
     def command(self) -> str:
         """Return the `bridge run` command line of this experiment."""
         detailed = self.detailed
         if self.on == "fast":
             detailed = Detailed(**{name: getattr(detailed, name) for name in IN_BOTH})
-        told = dataclasses.replace(self, detailed=detailed)
-        return command_line("run", *words(told, Experiment("")))
+        experiment = dataclasses.replace(self, detailed=detailed)
+        return command_line("run", *to_arguments(experiment, Experiment("")))
 
 
 @dataclass(frozen=True)
@@ -222,11 +222,11 @@ class Sampling:
         metric: averaged over a sequence's jobs, unless it names a maximum.
     """
 
-    part: Annotated[float | None, Of(least=0, below=1, option="--from", metavar="FRACTION")] = None
+    part: Annotated[float | None, Constraint(ge=0, lt=1, option="--from", metavar="FRACTION")] = None
     sequences: Count | None = None
     length: Count | None = None
     seed: Natural | None = None
-    metric: Annotated[str, Of(choices=lambda: METRICS)] = "bsld"
+    metric: Annotated[str, Constraint(choices=lambda: METRICS)] = "bsld"
 
 
 #: What `bridge.judge.sequences.value_of` knows, without resources' utilisations.
@@ -236,7 +236,7 @@ METRICS = ("bsld", "slowdown", "wait", "turnaround", "bsld.max", "wait.max", "ut
 def _tables(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as a document: each in the table that has a field of its name."""
     document: dict[str, Any] = {}
-    inner: dict[str, Any] = {"setup": Setup, "detailed": Detailed}
+    inner: dict[str, Any] = {"setup": SchedulerConfig, "detailed": Detailed}
     for name, value in options.items():
         table = next((t for t, of in inner.items() if name in fields_of(of)), None)
         (document if table is None else document.setdefault(table, {}))[name] = value
@@ -249,22 +249,24 @@ def parse(document: Mapping[str, Any], where: str, options: Mapping[str, Any] | 
     Raises BridgeError: an unknown or missing field, or one of another type; `where` names the file. Or an
     option that its world would ignore; what a file says of the detailed world waits there for ``--on``.
     """
-    made = build(Experiment, {"workload": "", **document}, where)
+    experiment = from_tables(Experiment, {"workload": "", **document}, where)
     if options:
-        made = build(Experiment, _tables(options), "the options", made)
+        experiment = from_tables(Experiment, _tables(options), "the options", experiment)
     detailed = {*fields_of(Detailed)} - {*IN_BOTH}
-    given = {name: value for name, value in (options or {}).items() if name in detailed}
-    ignored = sorted(name for name, value in given.items() if value != getattr(Detailed, name))
-    if ignored and made.on == "fast":
+    detailed_options = {name: value for name, value in (options or {}).items() if name in detailed}
+    ignored = sorted(name for name, value in detailed_options.items() if value != getattr(Detailed, name))
+    if ignored and experiment.on == "fast":
         what = f"the fast world has no {', '.join(ignored)}"
         raise BridgeError(what, where="the options", remedy="Add --on simgrid (or batsim), or leave it out.")
     if (options or {}).get("fidelity") == "alloc_only":  # what the file says of staging has no meaning then
         usual = {name: getattr(Detailed, name) for name in STAGING if name not in (options or {})}
-        made = dataclasses.replace(made, detailed=dataclasses.replace(made.detailed, **usual))
-    if not made.workload:
+        experiment = dataclasses.replace(
+            experiment, detailed=dataclasses.replace(experiment.detailed, **usual)
+        )
+    if not experiment.workload:
         what = "no workload is named"
         raise BridgeError(what, where=where, remedy='Add workload = "…", a file or a name, or --workload.')
-    return made
+    return experiment
 
 
 def policy_fields(policy: PolicyName) -> dict[str, str]:
@@ -303,7 +305,8 @@ def refuse_programs(experiment: Experiment, typed: Mapping[str, Any], where: str
         if value and experiment.on != "fast" and name not in typed:
             own = dataclasses.replace(Detailed(), **{name: value})
             what = f"names a program to start, or its options: {name} = {value!r:.200}"
-            remedy = f"A file starts nothing. If you trust it, type it: {shlex.join(words(own, Detailed()))}"
+            command = shlex.join(to_arguments(own, Detailed()))
+            remedy = f"A file starts nothing. If you trust it, type it: {command}"
             raise BridgeError(what, where=where, remedy=remedy)
 
 
@@ -312,9 +315,9 @@ def platform_file(name: str) -> Path:
     path = Path(name)
     if is_there(path, Path.is_file):
         return path
-    known = shipped("platforms", ".xml")
-    if name in known:
-        return known[name]
+    shipped_files = bundled_files("platforms", ".xml")
+    if name in shipped_files:
+        return shipped_files[name]
     what = "is neither a platform file nor the name of one that comes with bridge"
-    remedy = f"There are: {', '.join(known)}." if known else "Check the path."
+    remedy = f"There are: {', '.join(shipped_files)}." if shipped_files else "Check the path."
     raise BridgeError(what, where=f"platform {name!r}", remedy=remedy)

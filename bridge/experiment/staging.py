@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bridge.dialects.profile_names import Profile
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.experiment.job_profiles import file_system
 from bridge.platform.capacities import burst_buffers
 from bridge.platform.model import Platform
+from bridge.wire.profile_names import ProfileFields
 from bridge.workload.batsim import ProfileBuilder
 from bridge.workload.table import Workload
 
@@ -43,37 +43,37 @@ def requests(jobs: pd.DataFrame) -> npt.NDArray[np.int64]:
 
 def hosts(platform: Platform) -> dict[str, int]:
     """Return the burst-buffer hosts in the order of their names, and their equal capacities in bytes."""
-    found = burst_buffers(platform)
-    if not found:
+    buffers = burst_buffers(platform)
+    if not buffers:
         remedy = 'Give a storage host the properties storage_kind = "burst_buffer" and capacity, or take '
         remedy += f"the column {RESOURCE} out of the workload."
         raise BridgeError("the platform has no burst-buffer host", where=platform.path, remedy=remedy)
-    if len(set(found.values())) > 1:
-        sizes = ", ".join(f"{name} {size:,}" for name, size in found.items())
+    if len(set(buffers.values())) > 1:
+        sizes = ", ".join(f"{name} {size:,}" for name, size in buffers.items())
         what = f"its burst-buffer hosts are not equally large ({sizes} bytes)"
         remedy = "Give them the same capacity: requests are striped equally over them."
         raise BridgeError(what, where=platform.path, remedy=remedy)
-    return found
+    return buffers
 
 
 def require_room(records: Workload, platform: Platform) -> None:
     """Refuse a workload whose burst buffer the platform does not have; fine if no job asks for any."""
-    asked = requests(records.jobs)
-    if not asked.any():
+    requested = requests(records.jobs)
+    if not requested.any():
         return
     there, where = sum(hosts(platform).values()), records.where
     stated, name = records.capacity.get(RESOURCE), platform.root.name
     remedy = "Name a platform with a larger burst buffer, or "
-    if stated is None and asked.max() > there:
-        where += f", job {records.jobs['job_id'].iloc[int(asked.argmax())]}"
-        what = f"it asks for {asked.max():,} bytes of burst buffer, the platform {name} has {there:,}"
+    if stated is None and requested.max() > there:
+        where += f", job {records.jobs['job_id'].iloc[int(requested.argmax())]}"
+        what = f"it asks for {requested.max():,} bytes of burst buffer, the platform {name} has {there:,}"
         raise BridgeError(what, where=where, remedy=f"{remedy}leave such jobs out.")
     if stated is not None and stated > there:
         what = f"its machine has {stated:,} bytes of burst buffer, the platform {name} {there:,}"
         raise BridgeError(what, where=where, remedy=f"{remedy}state a smaller capacity in the workload.")
 
 
-def staged(
+def add_staging(
     work: ProfileBuilder,
     platform: Platform,
     *,
@@ -93,26 +93,26 @@ def staged(
         remedy = 'Add a storage host of storage_kind = "pfs", or use the fidelity alloc_only.'
         raise BridgeError(what, where=platform.path, remedy=remedy)
 
-    def moved(name: str, total: float, *, inwards: bool) -> dict[str, Profile]:
+    def moved(name: str, total: float, *, inwards: bool) -> dict[str, ProfileFields]:
         """Return the stripes of so many bytes between file system and burst buffer, one after the other."""
-        found: dict[str, Profile] = {}
+        profiles: dict[str, ProfileFields] = {}
         for buffer in buffers if total > 0 else ():
             source, target = (pfs, buffer) if inwards else (buffer, pfs)
             profile = {"type": "data_staging", "nb_bytes": total / len(buffers), "from": source, "to": target}
-            found[f"{name}_{buffer}"] = profile
-        return found
+            profiles[f"{name}_{buffer}"] = profile
+        return profiles
 
-    def written(name: str, total: float, nodes: int) -> dict[str, Profile]:
+    def written(name: str, total: float, nodes: int) -> dict[str, ProfileFields]:
         """Return the stripes of so many bytes that all nodes write to the burst buffer."""
         size = {"bytes_to_read": 0, "bytes_to_write": total / len(buffers) / nodes}
         profile = {"type": "parallel_homogeneous_pfs", **size}
         return {f"{name}_{buffer}": {**profile, "storage": buffer} for buffer in buffers if total > 0}
 
-    def whole(name: str, segment: str, size: int, request: int) -> dict[str, Profile]:
+    def whole(name: str, segment: str, size: int, request: int) -> dict[str, ProfileFields]:
         """Return the profile of a job on `size` nodes that asks for so many bytes, and its transfers'."""
         first = moved(f"in_{request}", stage_in * request, inwards=True)
         last = moved(f"out_{request}", stage_out * request, inwards=False)
-        saved: dict[str, Profile] = {}
+        saved: dict[str, ProfileFields] = {}
         if checkpoints:
             saved |= written(f"write_{size}_{request}", drain * request, size)
             saved |= moved(f"drain_{request}", drain * request, inwards=False)
@@ -120,25 +120,25 @@ def staged(
         composed = {"type": "composed", "repeat": 1, "seq": [*first, *again, segment, *last]}
         return first | saved | last | {name: composed}
 
-    def profiles(jobs: pd.DataFrame) -> tuple[list[str], dict[str, Profile]]:
+    def profiles(jobs: pd.DataFrame) -> tuple[list[str], dict[str, ProfileFields]]:
         """Return each job's profile name, and the profiles (see `bridge.workload.batsim`)."""
         if RESOURCE not in jobs.columns:
             what = f"the workload has no column {RESOURCE}: no job stages anything"
             remedy = "Take a workload with requests (see `bridge workload generate mrsch --help`), or the "
             remedy += "fidelity alloc_only."
             raise BridgeError(what, where="fidelity io_aware", remedy=remedy)
-        asked = requests(jobs)
+        requested = requests(jobs)
         if checkpoints:
-            jobs = jobs.assign(run=jobs["run"] / np.where(asked, checkpoints + 1, 1))
+            jobs = jobs.assign(run=jobs["run"] / np.where(requested, checkpoints + 1, 1))
         names, plain = work(jobs)
-        made = dict(plain)
+        profiles = dict(plain)
         res = jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"])
         chosen = []
-        for segment, size, request in zip(names, res.tolist(), asked.tolist(), strict=True):
+        for segment, size, request in zip(names, res.tolist(), requested.tolist(), strict=True):
             name = f"{segment}_{size}_staged_{request}" if request else segment
-            if name not in made:
-                made |= whole(name, segment, size, request)
+            if name not in profiles:
+                profiles |= whole(name, segment, size, request)
             chosen.append(name)
-        return chosen, made
+        return chosen, profiles
 
     return profiles

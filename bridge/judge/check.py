@@ -7,10 +7,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bridge.arrays import Flags, Floats
-from bridge.errors import BridgeError
-from bridge.judge.energy import Audit
-from bridge.judge.jobs import FINAL_STATES, OUTCOME_COLUMNS, attempts, demand_column, jobs_of, plain_ids
+from bridge.base.arrays import Flags, Floats
+from bridge.base.errors import BridgeError
+from bridge.judge.energy import PowerAudit
+from bridge.judge.jobs import (
+    FINAL_STATES,
+    OUTCOME_COLUMNS,
+    demand_column,
+    is_killed_attempt,
+    jobs_of,
+    plain_ids,
+)
 from bridge.workload.table import Workload
 
 #: Every kind of violation; ``capacity`` and ``larger-than-machine`` are followed by ``:resource``.
@@ -38,7 +45,7 @@ class Violation:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckReport:
     """What a check found.
 
     Attributes:
@@ -72,8 +79,8 @@ def check_schedule(
     tolerance: float = 1e-6,
     ignore: Collection[str] = (),
     workload: Workload | None = None,
-    power: Audit | None = None,
-) -> Verdict:
+    power: PowerAudit | None = None,
+) -> CheckReport:
     """Check ``jobs`` against every rule of docs/metrics.md, section "What a valid schedule is".
 
     Demands for resources of `capacity` other than ``nodes`` are columns of the resource's name. `tolerance`:
@@ -83,21 +90,21 @@ def check_schedule(
     such tolerance.
     """
     _refuse_nonsense(jobs, capacity, tolerance, ignore)
-    found = _Schedule(jobs, tolerance, ignore)
-    _check_rows(found)
-    peak = {resource: _check_capacity(found, resource, amount) for resource, amount in capacity.items()}
+    schedule = _Schedule(jobs, tolerance, ignore)
+    _check_rows(schedule)
+    peak = {resource: _check_capacity(schedule, resource, amount) for resource, amount in capacity.items()}
     if (jobs["allocated_resources"].fillna("") != "").any():
-        _check_hosts(found, capacity["nodes"])
-    notes = _check_log(found, workload) if workload is not None else ()
+        _check_hosts(schedule, capacity["nodes"])
+    notes = _check_log(schedule, workload) if workload is not None else ()
     if power is not None and power.first_over is not None:
-        found.add("power-budget", np.array([power.first_over]), lambda _: ([], power.finding))
-    killed = attempts(jobs)
-    return Verdict(
+        schedule.add("power-budget", np.array([power.first_over]), lambda _: ([], power.finding))
+    killed = is_killed_attempt(jobs)
+    return CheckReport(
         jobs=int((~killed).sum()),
-        started=int((found.timed & ~killed).sum()),
-        rejected=int(found.rejected.sum()),
-        kinds=found.kinds,
-        first=found.first,
+        started=int((schedule.timed & ~killed).sum()),
+        rejected=int(schedule.rejected.sum()),
+        kinds=schedule.kinds,
+        first=schedule.first,
         peak=peak,
         capacity=dict(capacity),
         notes=notes,
@@ -123,9 +130,9 @@ class _Schedule:
         #: How far differences of a row's times may be off, in s: times of thousands of years are no exact
         #: microseconds.
         self.inexact: Floats = 2 * np.spacing(np.where(np.isfinite(latest), latest, 0.0).max(axis=0))
-        shown = np.where(np.isfinite(self.start), self.start, self.submit)
+        shown_at = np.where(np.isfinite(self.start), self.start, self.submit)
         #: When a row's violation happens, in s: at its start, else its submit, else 0.
-        self.when: Floats = np.where(np.isfinite(shown), shown, 0.0)
+        self.when: Floats = np.where(np.isfinite(shown_at), shown_at, 0.0)
 
     def column(self, name: str) -> Floats:
         return self.frame[name].to_numpy(np.float64)
@@ -140,8 +147,8 @@ class _Schedule:
             jobs, text = describe(k)
             self.first = Violation(kind, float(when[k]), tuple(jobs), text)
 
-    def rule(self, kind: str, broken: Flags, said: str, **columns: Any) -> None:
-        """Count every row where ``broken`` [rows]; ``said`` completes the sentence "job X …".
+    def rule(self, kind: str, broken: Flags, text: str, **columns: Any) -> None:
+        """Count every row where ``broken`` [rows]; ``text`` completes the sentence "job X …".
 
         In braces it has the row's ``submit``, ``start``, ``end`` and values of ``columns``: [rows], or one.
         """
@@ -151,7 +158,7 @@ class _Schedule:
             row = int(rows[k])
             own = {"submit": self.submit, "start": self.start, "end": self.end} | columns
             values = {name: v[row] if np.ndim(v) else v for name, v in own.items()}
-            return [self.ids[row]], f"job {self.ids[row]} {said.format(row=row, **values)}"
+            return [self.ids[row]], f"job {self.ids[row]} {text.format(row=row, **values)}"
 
         self.add(kind, self.when[rows], describe)
 
@@ -174,31 +181,31 @@ def _refuse_nonsense(
             raise BridgeError(what, remedy=remedy)
     for kind in ignore:
         if kind.split(":")[0] not in KINDS:
-            known = f"The kinds are {', '.join(KINDS)}."
-            raise BridgeError(f"unknown kind of violation {kind!r}", remedy=known)
+            kinds_text = f"The kinds are {', '.join(KINDS)}."
+            raise BridgeError(f"unknown kind of violation {kind!r}", remedy=kinds_text)
 
 
-def _check_rows(found: _Schedule) -> None:
+def _check_rows(schedule: _Schedule) -> None:
     """Check everything that concerns one row at a time, and duplicates."""
-    states, submit, start, end = found.states, found.submit, found.start, found.end
-    rule, inexact, tolerance = found.rule, found.inexact, found.tolerance
-    twice = found.frame.duplicated(["workload_name", "job_id"]).to_numpy()
+    states, submit, start, end = schedule.states, schedule.submit, schedule.start, schedule.end
+    rule, inexact, tolerance = schedule.rule, schedule.inexact, schedule.tolerance
+    twice = schedule.frame.duplicated(["workload_name", "job_id"]).to_numpy()
     rule("duplicate-job", twice, "stands in the table more than once (again in row {row})")
     unknown = ~np.isin(states.astype(str), FINAL_STATES)
     rule("unknown-state", unknown, "has the unknown final_state {states!r}", states=states)
-    undue = found.rejected & ~np.isnan(start)
+    undue = schedule.rejected & ~np.isnan(start)
     rule("rejected-but-started", undue, "is REJECTED but starts at {start:.6f}")
 
-    needed = {name: found.column(name) for name in OUTCOME_COLUMNS if name != "stretch"}
-    run, requested = needed["execution_time"], found.column("requested_time")
-    blank = {name: ~np.isfinite(column) & ~found.rejected for name, column in needed.items()}
+    needed = {name: schedule.column(name) for name in OUTCOME_COLUMNS if name != "stretch"}
+    run, requested = needed["execution_time"], schedule.column("requested_time")
+    blank = {name: ~np.isfinite(column) & ~schedule.rejected for name, column in needed.items()}
     blank["submission_time"] = ~np.isfinite(submit)
     missing = np.full(len(submit), "", object)
     for name, rows in blank.items():
         missing[rows] += f", {name}"
     some, named = np.any(list(blank.values()), axis=0), [text[2:] for text in missing]
     rule("missing-value", some, "({states}) has no number in {named}", states=states, named=named)
-    demand = found.column("requested_number_of_resources")
+    demand = schedule.column("requested_number_of_resources")
     rule("no-demand", ~(demand > 0), "requests {demand:g} nodes", demand=demand)
     rule("negative", submit < -tolerance, "has the submission_time {submit:.6f}")
     rule("negative", run < -tolerance, "has the execution_time {run:.6f}", run=run)
@@ -211,29 +218,29 @@ def _check_rows(found: _Schedule) -> None:
         ("turnaround-time", end - submit, "finish − submit"),
     ):
         name = kind.replace("-", "_")
-        said = f"has the {name} {{given:.6f}}, but {formula} = {{expected:.6f}}"
+        rule_text = f"has the {name} {{given:.6f}}, but {formula} = {{expected:.6f}}"
         off = np.abs(needed[name] - expected) > tolerance + ROUNDING + inexact
-        rule(kind, off, said, given=needed[name], expected=expected)
-    said = "runs {run:.6f} s, longer than its requested time of {requested:.6f} s"
+        rule(kind, off, rule_text, given=needed[name], expected=expected)
+    rule_text = "runs {run:.6f} s, longer than its requested time of {requested:.6f} s"
     long = (requested > 0) & (run > requested + tolerance)
-    rule("walltime", long, said, run=run, requested=requested)
+    rule("walltime", long, rule_text, run=run, requested=requested)
 
 
-def _check_capacity(found: _Schedule, resource: str, amount: int) -> float:
+def _check_capacity(schedule: _Schedule, resource: str, amount: int) -> float:
     """Sweep starts and releases (releases first); return the peak use of ``resource``."""
-    column = found.frame[demand_column(resource)]
+    column = schedule.frame[demand_column(resource)]
     demand = column.to_numpy(np.int64 if column.dtype.kind in "iu" else np.float64)
     limit = amount if demand.dtype.kind == "i" else amount * (1 + 1e-12)
     unit = UNITS.get(resource, resource)
-    said = f"uses {{demand:.15g}} {unit}, the machine has {amount}"
-    found.rule(f"larger-than-machine:{resource}", found.timed & (demand > limit), said, demand=demand)
+    text = f"uses {{demand:.15g}} {unit}, the machine has {amount}"
+    schedule.rule(f"larger-than-machine:{resource}", schedule.timed & (demand > limit), text, demand=demand)
     # A start may be early by the tolerance. A job without length uses nothing.
-    release = found.end - found.tolerance - found.inexact
-    rows = np.flatnonzero(found.timed & (release > found.start) & (demand > 0))
+    release = schedule.end - schedule.tolerance - schedule.inexact
+    rows = np.flatnonzero(schedule.timed & (release > schedule.start) & (demand > 0))
     count = len(rows)
     if count == 0:
         return 0.0
-    times = np.concatenate((found.start[rows], release[rows]))
+    times = np.concatenate((schedule.start[rows], release[rows]))
     order = np.lexsort((np.repeat([1, 0], count), times))
     used = np.cumsum(np.concatenate((demand[rows], -demand[rows]))[order])
     over = np.flatnonzero((used > limit) & (order < count))
@@ -241,33 +248,35 @@ def _check_capacity(found: _Schedule, resource: str, amount: int) -> float:
     def describe(k: int) -> tuple[list[str], str]:
         before = order[: over[k]]
         row, now = rows[order[over[k]]], times[order[over[k]]]
-        begun = rows[before[before < count]]
-        others = begun[release[begun] > now]
+        running_rows = rows[before[before < count]]
+        others = running_rows[release[running_rows] > now]
         others = others[np.argsort(-demand[others], kind="stable")]
-        named = ", ".join(f"{found.ids[r]} ({demand[r]:.15g})" for r in others[:NAMED])
+        named = ", ".join(f"{schedule.ids[r]} ({demand[r]:.15g})" for r in others[:NAMED])
         more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
         text = f"{used[over[k]]:.15g} of {amount} {unit} in use"
-        text += f" when job {found.ids[row]} ({demand[row]:.15g}) starts"
-        return [found.ids[r] for r in (row, *others)], text + (f"; running: {named}{more}" if named else "")
+        text += f" when job {schedule.ids[row]} ({demand[row]:.15g}) starts"
+        return [schedule.ids[r] for r in (row, *others)], text + (
+            f"; running: {named}{more}" if named else ""
+        )
 
-    found.add(f"capacity:{resource}", times[order[over]], describe)
+    schedule.add(f"capacity:{resource}", times[order[over]], describe)
     return float(used.max())
 
 
-def _check_hosts(found: _Schedule, nodes: int) -> None:
+def _check_hosts(schedule: _Schedule, nodes: int) -> None:
     """Check ``allocated_resources`` wherever it is given, on a machine with hosts 0 … nodes − 1."""
-    from bridge.judge.hosts import Allocation, overlaps, parse  # compiles kernels
+    from bridge.judge.hosts import HostAllocation, overlaps, parse  # compiles kernels
 
-    texts = found.frame["allocated_resources"].fillna("")
+    texts = schedule.frame["allocated_resources"].fillna("")
     allocation, unreadable = parse(texts)
     counts = np.diff(allocation.offsets)
     owner = np.repeat(np.arange(len(texts)), counts)
     hosts = np.bincount(owner, allocation.last - allocation.first + 1, minlength=len(texts)).astype(np.int64)
-    demand = found.column("requested_number_of_resources")
+    demand = schedule.column("requested_number_of_resources")
 
-    said = "has allocated_resources {given}: "
-    given = [repr(text if len(text) <= 40 else text[:39] + "…") for text in map(str, texts)]
-    wrong = (counts > 0) & found.timed & (hosts != demand)
+    rule_text = "has allocated_resources {given}: "
+    texts_given = [repr(text if len(text) <= 40 else text[:39] + "…") for text in map(str, texts)]
+    wrong = (counts > 0) & schedule.timed & (hosts != demand)
     beyond = np.zeros(len(texts), np.bool_)
     beyond[owner[allocation.last >= nodes]] = True
     for kind, broken, what in (
@@ -275,23 +284,23 @@ def _check_hosts(found: _Schedule, nodes: int) -> None:
         ("allocation-size", wrong, "{hosts} hosts, requested {demand:g}"),
         ("host-range", beyond, f"the hosts are 0 … {nodes - 1}"),
     ):
-        found.rule(kind, broken, said + what, given=given, hosts=hosts, demand=demand)
+        schedule.rule(kind, broken, rule_text + what, given=texts_given, hosts=hosts, demand=demand)
     if beyond.any():  # hosts that do not exist are not held
         keep = ~beyond[owner]
         offsets = np.concatenate(([0], np.cumsum(np.where(beyond, 0, counts))))
-        allocation = Allocation(allocation.first[keep], allocation.last[keep], offsets)
-    end = np.where(found.timed, found.end, np.nan)
-    rows, holders, clash = overlaps(allocation, found.start, end - found.inexact, found.tolerance)
+        allocation = HostAllocation(allocation.first[keep], allocation.last[keep], offsets)
+    end = np.where(schedule.timed, schedule.end, np.nan)
+    rows, holders, clash = overlaps(allocation, schedule.start, end - schedule.inexact, schedule.tolerance)
 
     def describe(k: int) -> tuple[list[str], str]:
-        job, holder = found.ids[rows[k]], found.ids[holders[k]]
+        job, holder = schedule.ids[rows[k]], schedule.ids[holders[k]]
         text = f"job {job} starts on host {clash[k]}, which job {holder} holds until {end[holders[k]]:.6f}"
         return [job, holder], text
 
-    found.add("host-overlap", found.start[rows], describe)
+    schedule.add("host-overlap", schedule.start[rows], describe)
 
 
-def _check_log(found: _Schedule, workload: Workload) -> tuple[str, ...]:
+def _check_log(schedule: _Schedule, workload: Workload) -> tuple[str, ...]:
     """Compare with ``workload``; return remarks that are no violations.
 
     The demand must be the requested or the allocated one; submits may differ by one common shift; a run
@@ -299,35 +308,41 @@ def _check_log(found: _Schedule, workload: Workload) -> tuple[str, ...]:
     scheduler may run for any time. Fields that the log does not know (−1) are not compared.
     """
     log = workload.jobs
-    index, ids = plain_ids(log["job_id"].astype(str), jobs_of(found.frame))
+    index, ids = plain_ids(log["job_id"].astype(str), jobs_of(schedule.frame))
     unique = np.flatnonzero(~index.duplicated())  # of records with one id the first counts
     at = index[unique].get_indexer(ids)
     matched, rows = at >= 0, unique[at]
     where = f"the workload {workload.name}"
-    found.rule("not-in-workload", ~matched, "is not in {where}", where=where)
+    schedule.rule("not-in-workload", ~matched, "is not in {where}", where=where)
     if not matched.any():
         return ()
 
     def logged(name: str) -> Floats:
         return np.where(matched, log[name].to_numpy(np.float64)[rows], np.nan)
 
-    slack = found.tolerance + ROUNDING
-    demand, asked, given = found.column("requested_number_of_resources"), logged("req_procs"), logged("procs")
-    said = "requests {demand:g} nodes; {where} says {asked:g}, allocated {given:g}"
-    wrong = matched & (demand != asked) & (demand != given)
-    found.rule("workload-demand", wrong, said, where=where, demand=demand, asked=asked, given=given)
+    slack = schedule.tolerance + ROUNDING
+    demand, requested, allocated = (
+        schedule.column("requested_number_of_resources"),
+        logged("req_procs"),
+        logged("procs"),
+    )
+    text = "requests {demand:g} nodes; {where} says {asked:g}, allocated {given:g}"
+    wrong = matched & (demand != requested) & (demand != allocated)
+    schedule.rule(
+        "workload-demand", wrong, text, where=where, demand=demand, asked=requested, given=allocated
+    )
     # The schedule counts from its first job, the log from wherever it likes.
-    first = int(np.argmin(np.where(matched, found.submit, np.inf)))
-    due = logged("submit") - (logged("submit")[first] - found.submit[first])
-    inexact = found.inexact + 2 * np.spacing(np.nan_to_num(np.abs(logged("submit"))))
-    wrong = matched & (np.abs(due - found.submit) > slack + inexact)
-    said = "is submitted at {submit:.6f}; {where} says {due:.6f} after the shift"
-    found.rule("workload-submit", wrong, said, where=where, due=due)
-    run, limit, lasted = logged("run"), logged("req_time"), found.column("execution_time")
+    first = int(np.argmin(np.where(matched, schedule.submit, np.inf)))
+    due = logged("submit") - (logged("submit")[first] - schedule.submit[first])
+    inexact = schedule.inexact + 2 * np.spacing(np.nan_to_num(np.abs(logged("submit"))))
+    wrong = matched & (np.abs(due - schedule.submit) > slack + inexact)
+    text = "is submitted at {submit:.6f}; {where} says {due:.6f} after the shift"
+    schedule.rule("workload-submit", wrong, text, where=where, due=due)
+    run, limit, lasted = logged("run"), logged("req_time"), schedule.column("execution_time")
     cut = np.where(limit > 0, np.minimum(run, limit), run)
-    whole = matched & np.isin(found.states.astype(str), FINAL_STATES[:2]) & (run >= 0)
+    whole = matched & np.isin(schedule.states.astype(str), FINAL_STATES[:2]) & (run >= 0)
     wrong = whole & (np.abs(lasted - run) > slack) & (np.abs(lasted - cut) > slack)
-    said = "runs {lasted:.6f} s; {where} says {run:g} s, requested {limit:g} s"
-    found.rule("workload-run", wrong, said, where=where, lasted=lasted, run=run, limit=limit)
+    text = "runs {lasted:.6f} s; {where} says {run:g} s, requested {limit:g} s"
+    schedule.rule("workload-run", wrong, text, where=where, lasted=lasted, run=run, limit=limit)
     absent = len(log) - len(np.unique(rows[matched]))
     return (f"{absent} of {len(log)} records of {where} are not in the schedule",) if absent else ()

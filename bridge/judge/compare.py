@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bridge.errors import BridgeError
-from bridge.judge.jobs import once, plain_ids
+from bridge.base.errors import BridgeError
+from bridge.judge.jobs import drop_killed_attempts, plain_ids
 from bridge.judge.run import Run
 
 #: Quantiles of the wait differences.
@@ -50,7 +50,7 @@ class JobDifference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """Several runs against the first.
 
     Attributes:
@@ -70,7 +70,7 @@ class Comparison:
     warnings: tuple[str, ...]
 
 
-def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> Comparison:
+def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> RunComparison:
     """Compare every run with the first, under these names or their own.
 
     Jobs are matched by ``job_id``, zero-padded numbers by their value; where one id stands in several
@@ -86,10 +86,10 @@ def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> Com
         key: tuple(None if v is None or row[0] is None else v - row[0] for v in row)
         for key, row in metrics.items()
     }
-    base, *others = keyed(runs, called)
+    base, *others = index_by_job(runs, called)
     jobs = tuple(_jobs(base, table) for table in others)
     oracle, warnings = tuple(run.oracle for run in runs), tuple(_warnings(runs, called, jobs))
-    return Comparison(called, oracle, metrics, differences, jobs, warnings)
+    return RunComparison(called, oracle, metrics, differences, jobs, warnings)
 
 
 def trained_on_them(agent: str, jobs: int, of: int, unit: str = "jobs") -> str:
@@ -99,25 +99,26 @@ def trained_on_them(agent: str, jobs: int, of: int, unit: str = "jobs") -> str:
 
 
 def _warnings(runs: Sequence[Run], names: Sequence[str], jobs: Sequence[JobDifference]) -> list[str]:
-    base, said = names[0], []
+    base, warnings = names[0], []
     for name, run in zip(names, runs, strict=True):
         if learnt := run.config.get("trained_on"):
-            said.append(trained_on_them(name, learnt, len(run.jobs)))
-    for name, found in zip(names[1:], jobs, strict=True):
-        if found.only_base or found.only_here:
-            said.append(
+            warnings.append(trained_on_them(name, learnt, len(run.jobs)))
+    for name, difference in zip(names[1:], jobs, strict=True):
+        if difference.only_base or difference.only_here:
+            warnings.append(
                 f"{base} and {name} do not hold the same jobs, so their metrics are over different jobs: "
-                f"{found.common} in both, {found.only_base} only in {base}, {found.only_here} only in "
-                f"{name} (such as {', '.join(found.examples)})"
+                f"{difference.common} in both, {difference.only_base} only in {base}, "
+                f"{difference.only_here} only in "
+                f"{name} (such as {', '.join(difference.examples)})"
             )
     for name, run in zip(names[1:], runs[1:], strict=True):
         here, there = runs[0].capacity, run.capacity
         if here != there:
-            said.append(f"{base} and {name} ran on different machines: {here} and {there}")
+            warnings.append(f"{base} and {name} ran on different machines: {here} and {there}")
         one, other = runs[0].metrics.get("bsld.threshold"), run.metrics.get("bsld.threshold")
         if one is not None and other is not None and one != other:
-            said.append(f"{base} and {name} bound the slowdown differently: {one:g} s and {other:g} s")
-    return said
+            warnings.append(f"{base} and {name} bound the slowdown differently: {one:g} s and {other:g} s")
+    return warnings
 
 
 def names_of(paths: Sequence[Path]) -> list[str]:
@@ -130,9 +131,9 @@ def names_of(paths: Sequence[Path]) -> list[str]:
     return [f"{path} ({k})" for k, path in enumerate(paths, 1)]
 
 
-def keyed(runs: Sequence[Run], names: Sequence[str]) -> list[pd.DataFrame]:
+def index_by_job(runs: Sequence[Run], names: Sequence[str]) -> list[pd.DataFrame]:
     """Return starts and waits by the key that jobs are matched by; BridgeError: a run holds a job twice."""
-    tables = [once(run.jobs) for run in runs]
+    tables = [drop_killed_attempts(run.jobs) for run in runs]
     keys = plain_ids(*map(_keys, tables))
     for ids, name in zip(keys, names, strict=True):
         if ids.has_duplicates:

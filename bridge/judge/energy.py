@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bridge.arrays import Floats
+from bridge.base.arrays import Floats
+from bridge.base.errors import BridgeError
 from bridge.config.fields import record_of
-from bridge.errors import BridgeError
 from bridge.judge.jobs import started
 from bridge.judge.run import AGAIN
 
@@ -26,7 +26,7 @@ _POWER_ERROR, _ENERGY_ERROR = 1e-9, 2.0**-48
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PowerTrace:
     """The power of all machines together over time, in intervals.
 
     Attributes:
@@ -48,27 +48,27 @@ class Drawn:
         return float(self.end[-1]) if len(self.end) else 0.0
 
 
-def read_drawn(path: Path | str) -> Drawn:
+def read_power_trace(path: Path | str) -> PowerTrace:
     """Read ``_consumed_energy.csv`` of Batsim or the embedded platform model; BridgeError: it is none."""
     try:
         table = pd.read_csv(path, usecols=["time", "energy", "epower"], dtype=np.float64, na_values=["NA"])
     except OSError as error:
-        said, remedy = f"cannot be read ({error.strerror})", "Simulate with energy (-E)."
-        raise BridgeError(said, where=str(path), remedy=remedy) from error
+        message, remedy = f"cannot be read ({error.strerror})", "Simulate with energy (-E)."
+        raise BridgeError(message, where=str(path), remedy=remedy) from error
     except ValueError as error:
-        said = f"is no table of consumed energy: {str(error).splitlines()[0]}"
-        raise BridgeError(said, where=str(path)) from error
+        message = f"is no table of consumed energy: {str(error).splitlines()[0]}"
+        raise BridgeError(message, where=str(path)) from error
     time, energy, power = (table[name].to_numpy(np.float64) for name in ("time", "energy", "epower"))
     before = np.append(0.0, time[:-1])[: len(time)]
     length = time - before
-    shown = np.flatnonzero((length > _SHORTEST) & np.isfinite(power))
+    is_visible = np.flatnonzero((length > _SHORTEST) & np.isfinite(power))
     noise = power * _POWER_ERROR + energy * _ENERGY_ERROR / np.maximum(length, _SHORTEST)
     total = float(energy[-1]) if len(energy) else 0.0
-    return Drawn(before[shown], time[shown], power[shown], noise[shown], total)
+    return PowerTrace(before[is_visible], time[is_visible], power[is_visible], noise[is_visible], total)
 
 
 @dataclass(frozen=True)
-class Audit:
+class PowerAudit:
     """What was drawn against the budget. Powers are of the hosts and hours that the budget counts.
 
     Attributes:
@@ -101,59 +101,59 @@ class Audit:
 
 
 def audit(
-    drawn: Drawn,
+    trace: PowerTrace,
     budget: float | None,
     *,
     storage: float = 0.0,
     uncounted: float = 0.0,
     nodes: int = 0,
     jobs: pd.DataFrame | None = None,
-) -> Audit:
+) -> PowerAudit:
     """Compare what a machine (all but the master) drew with the budget of its compute hosts, W.
 
     `storage`: what storage hosts draw all the time, W, which the budget does not count. `uncounted`: what
     each of the `nodes` without a job of `jobs` draws, W, where the budget counts the nodes of jobs only.
     """
-    power = drawn.power - storage
-    energy = drawn.energy - storage * drawn.span
+    power = trace.power - storage
+    energy = trace.energy - storage * trace.span
     if not len(power):
-        return Audit(budget, None, 0.0, None, max(energy, 0.0))
+        return PowerAudit(budget, None, 0.0, None, max(energy, 0.0))
     if uncounted and jobs is not None:
-        power = power - uncounted * (nodes - _busy(jobs, (drawn.start + drawn.end) / 2))
-    lengths = drawn.end - drawn.start
+        power = power - uncounted * (nodes - _busy(jobs, (trace.start + trace.end) / 2))
+    lengths = trace.end - trace.start
     top = int(power.argmax())
     mean = float(power @ lengths / lengths.sum())
-    over = np.flatnonzero(power > (np.inf if budget is None else budget) + drawn.error)
-    first = float(drawn.start[over[0]]) if len(over) else None
-    peak, since = float(power[top]), float(drawn.start[top])
-    return Audit(budget, peak, since, mean, energy, float(lengths[over].sum()), first)
+    over = np.flatnonzero(power > (np.inf if budget is None else budget) + trace.error)
+    first = float(trace.start[over[0]]) if len(over) else None
+    peak, since = float(power[top]), float(trace.start[top])
+    return PowerAudit(budget, peak, since, mean, energy, float(lengths[over].sum()), first)
 
 
 def _busy(jobs: pd.DataFrame, times: Floats) -> Floats:
     """Return how many nodes have a job at each time: [n]."""
     done = started(jobs)
-    found = np.zeros(len(times))
+    busy_time = np.zeros(len(times))
     for at, sign in ((done.start, 1.0), (done.end, -1.0)):
         order = np.argsort(at, kind="stable")
         total = np.concatenate(([0.0], np.cumsum(done.nodes[order])))
-        found += sign * total[np.searchsorted(at[order], times, side="right")]
-    return found
+        busy_time += sign * total[np.searchsorted(at[order], times, side="right")]
+    return busy_time
 
 
 #: What `run.toml` says of an audit, in the table of the detailed world; `recheck` reads it.
 RECORD = "power"
 
 
-def record(found: Audit, table: str, *, storage: float, uncounted: float) -> dict[str, Any]:
+def record(power_audit: PowerAudit, table: str, *, storage: float, uncounted: float) -> dict[str, Any]:
     """Return what a run keeps: the result, and what is needed to audit again (`audit`).
 
     The table of consumed energy is named by its path in the run's folder.
     """
-    kept = {name: value for name, value in record_of(found).items() if name != "first_over"}
+    kept = {name: value for name, value in record_of(power_audit).items() if name != "first_over"}
     return {"table": table, "storage": storage, "uncounted": uncounted} | kept
 
 
-def recheck(folder: Path, config: dict[str, Any], jobs: pd.DataFrame, nodes: int) -> Audit | None:
+def recheck(folder: Path, config: dict[str, Any], jobs: pd.DataFrame, nodes: int) -> PowerAudit | None:
     """Audit a run's folder again from its table of consumed energy; None if it simulated no power."""
     detailed = config.get("detailed", {})
     kept = detailed.get(RECORD) if isinstance(detailed, dict) else None
@@ -168,5 +168,5 @@ def recheck(folder: Path, config: dict[str, Any], jobs: pd.DataFrame, nodes: int
     if not (folder / table).resolve().is_relative_to(folder.resolve()):
         raise BridgeError("names a table outside its folder", where=str(folder / "run.toml"))
     return audit(
-        read_drawn(folder / table), budget, storage=storage, uncounted=uncounted, nodes=nodes, jobs=jobs
+        read_power_trace(folder / table), budget, storage=storage, uncounted=uncounted, nodes=nodes, jobs=jobs
     )

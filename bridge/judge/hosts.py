@@ -13,9 +13,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.arrays import Flags, Floats, Ints, text_column
-from bridge.errors import BridgeError
-from bridge.jit import inline, kernel
+from bridge.base.arrays import Flags, Floats, Ints, text_column
+from bridge.base.errors import BridgeError
+from bridge.base.jit import inline, kernel
 from bridge.wire.hosts import intervals
 
 #: What the kernel returns instead of a row: all placed, or out of room for intervals.
@@ -25,7 +25,7 @@ _CHUNK = 1 << 15
 
 
 @dataclass(frozen=True)
-class Allocation:
+class HostAllocation:
     """Host ids of every job: job ``i`` has the closed intervals ``first[k] … last[k]``.
 
     ``k`` runs from ``offsets[i]`` up to, not including, ``offsets[i + 1]``. Shapes: first, last
@@ -51,7 +51,7 @@ class Allocation:
         return text_column(pa.chunked_array(chunks, pa.string()))
 
 
-def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocation:
+def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> HostAllocation:
     """Place every job on the lowest free host ids, of 0 … hosts − 1.
 
     At equal times releases come before starts; starts of one time follow the order of the rows. A job without
@@ -86,10 +86,10 @@ def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocat
     # The kernel writes intervals in start order; bring them into row order.
     offsets = np.concatenate(([0], np.cumsum(counts)))
     taken = np.repeat(begins - offsets[:-1], counts) + np.arange(offsets[-1])
-    return Allocation(first[taken], last[taken], offsets)
+    return HostAllocation(first[taken], last[taken], offsets)
 
 
-def place(jobs: pd.DataFrame, hosts: int) -> Allocation:
+def place_first_fit(jobs: pd.DataFrame, hosts: int) -> HostAllocation:
     """Place the jobs of a jobs table first-fit on ``hosts`` hosts, see `first_fit`."""
     starts, ends = (jobs[name].to_numpy(np.float64) for name in ("starting_time", "finish_time"))
     demand = jobs["requested_number_of_resources"].to_numpy(np.int64)
@@ -181,7 +181,7 @@ def _give_back(lows: Ints, highs: Ints, head: int, tail: int, low: int, high: in
     return head, tail + 1
 
 
-def parse(texts: "pd.Series[Any]") -> tuple[Allocation, Flags]:
+def parse(texts: "pd.Series[Any]") -> tuple[HostAllocation, Flags]:
     """Return the intervals of each job as written, and which texts cannot be read.
 
     Empty and unreadable texts (a reversed interval is one) have no interval.
@@ -192,21 +192,21 @@ def parse(texts: "pd.Series[Any]") -> tuple[Allocation, Flags]:
     for row, text in enumerate(texts):
         if isinstance(text, str):
             try:
-                found = intervals(text)
+                ranges = intervals(text)
             except ValueError:
                 unreadable[row] = True
             else:
-                counts[row] = len(found)
-                ends.extend(chain.from_iterable(found))
+                counts[row] = len(ranges)
+                ends.extend(chain.from_iterable(ranges))
     first, last = np.frombuffer(ends, np.int64).reshape(-1, 2).T.copy()
-    return Allocation(first, last, np.concatenate(([0], np.cumsum(counts)))), unreadable
+    return HostAllocation(first, last, np.concatenate(([0], np.cumsum(counts)))), unreadable
 
 
-def hosts_of(jobs: pd.DataFrame, nodes: int, where: str) -> tuple[Allocation, bool]:
+def hosts_of(jobs: pd.DataFrame, nodes: int, where: str) -> tuple[HostAllocation, bool]:
     """Return every started job's hosts, and whether the table tells them; else each is placed first-fit."""
-    told = bool((jobs["allocated_resources"].fillna("") != "").all())
-    if not told:
-        return place(jobs, nodes), False
+    have_hosts = bool((jobs["allocated_resources"].fillna("") != "").all())
+    if not have_hosts:
+        return place_first_fit(jobs, nodes), False
     allocation, unreadable = parse(jobs["allocated_resources"])
     if unreadable.any():
         what = f"the host ids of job {jobs['job_id'].iloc[int(unreadable.argmax())]} cannot be read"
@@ -215,7 +215,7 @@ def hosts_of(jobs: pd.DataFrame, nodes: int, where: str) -> tuple[Allocation, bo
 
 
 def overlaps(
-    allocation: Allocation, starts: Floats, ends: Floats, tolerance: float
+    allocation: HostAllocation, starts: Floats, ends: Floats, tolerance: float
 ) -> tuple[Ints, Ints, Ints]:
     """Find every job that starts on a host which another job holds for at least ``tolerance`` s longer.
 
@@ -232,8 +232,8 @@ def overlaps(
     first = np.searchsorted(edges, allocation.first)
     last = np.searchsorted(edges, allocation.last + 1) - 1
     lists = (first, last, allocation.offsets)
-    found = _overlaps(order, *lists, starts, ends, tolerance, until, holder, jobs, holders, hosts)
-    return jobs[:found], holders[:found], edges[hosts[:found]]
+    n_overlaps = _overlaps(order, *lists, starts, ends, tolerance, until, holder, jobs, holders, hosts)
+    return jobs[:n_overlaps], holders[:n_overlaps], edges[hosts[:n_overlaps]]
 
 
 @kernel
@@ -245,7 +245,7 @@ def _overlaps(
 
     A place is a host, or several that are always held together: `overlaps` numbers them.
     """
-    found = 0
+    n_overlaps = 0
     for job in order:
         clash = -1
         for k in range(offsets[job], offsets[job + 1]):
@@ -253,10 +253,10 @@ def _overlaps(
                 if until[host] > starts[job] + tolerance and (clash < 0 or host < clash):
                     clash = host
         if clash >= 0:
-            jobs[found], holders[found], hosts[found] = job, holder[clash], clash
-            found += 1
+            jobs[n_overlaps], holders[n_overlaps], hosts[n_overlaps] = job, holder[clash], clash
+            n_overlaps += 1
         for k in range(offsets[job], offsets[job + 1]):
             for host in range(first[k], last[k] + 1):
                 if ends[job] > until[host]:
                     until[host], holder[host] = ends[job], job
-    return found
+    return n_overlaps

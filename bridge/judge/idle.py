@@ -4,7 +4,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from bridge.arrays import Ints
+from bridge.base.arrays import Ints
 
 
 def idle_fitting(

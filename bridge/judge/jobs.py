@@ -15,9 +15,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge import files
-from bridge.arrays import Flags, Floats
-from bridge.errors import BridgeError
+from bridge.base import files
+from bridge.base.arrays import Flags, Floats
+from bridge.base.errors import BridgeError
 
 #: Batsim's columns in its order (Batsim 4, ``_jobs.csv``), and what they hold. Times in s, energy in J.
 COLUMNS: dict[str, type] = {
@@ -47,23 +47,23 @@ def demand_column(resource: str) -> str:
     return "requested_number_of_resources" if resource == "nodes" else resource
 
 
-def attempts(jobs: pd.DataFrame) -> Flags:
+def is_killed_attempt(jobs: pd.DataFrame) -> Flags:
     """Tell which rows are attempts that were killed so that the job could run again: [n].
 
     Such a row is COMPLETED_KILLED, its id is ``J#1``, ``J#2``, …, and job J stands in the table, too: it is
     that job's time on its hosts, but no job. Whoever counts or averages jobs leaves it out (`once`).
     """
-    found = (jobs["final_state"] == "COMPLETED_KILLED").to_numpy(np.bool_, copy=True)
-    if found.any():
+    is_killed = (jobs["final_state"] == "COMPLETED_KILLED").to_numpy(np.bool_, copy=True)
+    if is_killed.any():
         ids = jobs["job_id"].astype("str")
-        parts = ids[found].str.extract(r"^(.+)#[1-9][0-9]*$")[0]
-        found[found] = (parts.notna() & parts.isin(ids)).to_numpy()
-    return found
+        parts = ids[is_killed].str.extract(r"^(.+)#[1-9][0-9]*$")[0]
+        is_killed[is_killed] = (parts.notna() & parts.isin(ids)).to_numpy()
+    return is_killed
 
 
-def once(jobs: pd.DataFrame) -> pd.DataFrame:
+def drop_killed_attempts(jobs: pd.DataFrame) -> pd.DataFrame:
     """Return the table with every job once, without killed attempts."""
-    killed = attempts(jobs)
+    killed = is_killed_attempt(jobs)
     return jobs[~killed] if killed.any() else jobs
 
 
@@ -85,9 +85,9 @@ class Started:
 
 def started(jobs: pd.DataFrame, *, killed: bool = True) -> Started:
     """Return the rows that have a start; unless ``killed``, every job once, without its killed attempts."""
-    begun = jobs["starting_time"].notna().to_numpy()
-    rows = jobs if begun.all() else jobs[begun]  # no copy of all of them
-    rows = rows if killed else once(rows)
+    has_started = jobs["starting_time"].notna().to_numpy()
+    rows = jobs if has_started.all() else jobs[has_started]  # no copy of all of them
+    rows = rows if killed else drop_killed_attempts(rows)
     times = (f"{kind}_time" for kind in ("submission", "starting", "finish", "waiting", "execution"))
     columns = (rows[name].to_numpy(np.float64) for name in (*times, "requested_number_of_resources"))
     return Started(rows, *columns)
@@ -107,7 +107,7 @@ def plain_ids(*tables: "pd.Series[str]") -> "list[pd.Index[str]]":
 def jobs_of(jobs: pd.DataFrame) -> "pd.Series[str]":
     """Return each row's job: its id, without what makes it that of a killed attempt."""
     ids = jobs["job_id"].astype("str")
-    killed = attempts(jobs)
+    killed = is_killed_attempt(jobs)
     return ids.mask(killed, ids.str.rpartition("#")[0]) if killed.any() else ids
 
 
@@ -150,10 +150,10 @@ def _csv(jobs: pd.DataFrame) -> bytes:
 def fixed_six(values: Floats, hidden: Flags | None = None) -> Any:
     """Return an Arrow text array of ``values`` as ``%.6f``; NaN and ``hidden`` values become null."""
     null = np.isnan(values) if hidden is None else np.isnan(values) | hidden
-    known = np.where(null, 0.0, values)
-    if not np.all(np.abs(known) < 9e12):  # beyond int64 microseconds, or infinite
+    numbers = np.where(null, 0.0, values)
+    if not np.all(np.abs(numbers) < 9e12):  # beyond int64 microseconds, or infinite
         return pa.array([None if n else f"{v:.6f}" for n, v in zip(null, values, strict=True)], pa.string())
-    micros = pa.array(np.rint(known * 1e6).astype(np.int64), mask=null)
+    micros = pa.array(np.rint(numbers * 1e6).astype(np.int64), mask=null)
     exact = pc.multiply(pc.cast(micros, pa.decimal128(19)), pa.scalar(Decimal("0.000001")))
     return pc.cast(exact, pa.string())
 
@@ -241,8 +241,8 @@ def require_columns(jobs: pd.DataFrame, needed: tuple[str, ...], where: str) -> 
     missing = [name for name in needed if name not in jobs.columns]
     if missing:
         what = f"not a jobs table: missing column{'s' * (len(missing) > 1)} {', '.join(missing)}"
-        known = f"A jobs table has Batsim's columns: {', '.join(JOBS_COLUMNS)}."
-        raise BridgeError(what, where=where, remedy=known)
+        columns_text = f"A jobs table has Batsim's columns: {', '.join(JOBS_COLUMNS)}."
+        raise BridgeError(what, where=where, remedy=columns_text)
     if not jobs.columns.is_unique:
         twice = jobs.columns[jobs.columns.duplicated()][0]
         raise BridgeError(f"two columns are named {twice!r}", where=where, remedy="Rename one of them.")
@@ -271,10 +271,10 @@ def _read_csv(path: Path) -> pd.DataFrame:
     return _finite(jobs[[*JOBS_COLUMNS, *jobs.columns.difference([*JOBS_COLUMNS], sort=False)]], path)
 
 
-def _refuse_csv(path: Path, said: str) -> NoReturn:
+def _refuse_csv(path: Path, reason: str) -> NoReturn:
     """Raise BridgeError for the first line that a strict reader refuses, and say why."""
     rows = csv.reader(io.StringIO(files.read_text(path), newline=""))
-    what, where = f"cannot be read as CSV: {said.splitlines()[0]}", str(path)
+    what, where = f"cannot be read as CSV: {reason.splitlines()[0]}", str(path)
     try:
         header = next(rows)
         for row in rows:
@@ -317,11 +317,11 @@ def _read_rst(path: Path) -> pd.DataFrame:
     killed = (requested > 0) & (run >= requested)
     with np.errstate(divide="ignore", invalid="ignore"):
         stretch = (end - submit) / run
-    known = {
+    columns = {
         "job_id": ids, "submission_time": submit, "requested_number_of_resources": procs.astype(np.int64),
         "requested_time": requested, "success": (~killed).astype(np.int64),
         "final_state": np.where(killed, FINAL_STATES[1], FINAL_STATES[0]), "starting_time": start,
         "execution_time": run, "finish_time": end, "waiting_time": wait, "turnaround_time": end - submit,
         "stretch": stretch,
     }  # fmt: skip
-    return pd.DataFrame(known | DEFAULTS)[list(JOBS_COLUMNS)]
+    return pd.DataFrame(columns | DEFAULTS)[list(JOBS_COLUMNS)]

@@ -6,15 +6,23 @@ Attempts that were killed so that a job could run again use the machine, but are
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bridge.arrays import Floats, Ints
-from bridge.errors import BridgeError
-from bridge.judge.jobs import FINAL_STATES, Started, attempts, demand_column, once, started
+from bridge.base import renamed
+from bridge.base.arrays import Floats, Ints
+from bridge.base.errors import BridgeError
+from bridge.judge.jobs import (
+    FINAL_STATES,
+    Started,
+    demand_column,
+    drop_killed_attempts,
+    is_killed_attempt,
+    started,
+)
 
 #: A piece holds the submissions, starts and ends of about so many jobs; fewer jobs are one piece.
 PIECE = 1 << 19
@@ -97,7 +105,7 @@ def jain(values: ArrayLike) -> float | None:
     return float(np.sum(x)) ** 2 / (len(x) * squares) if squares > 0 else 1.0
 
 
-def level(times: ArrayLike, changes: ArrayLike) -> tuple[Floats, Floats]:
+def step_function(times: ArrayLike, changes: ArrayLike) -> tuple[Floats, Floats]:
     """Return the steps of a quantity that changes by ``changes`` at ``times``.
 
     Changes of one instant count together, so what comes and goes within an instant never shows. Returns
@@ -122,7 +130,7 @@ def job_energy(jobs: pd.DataFrame, idle_power: float) -> Floats:
     return joules
 
 
-def compute(
+def compute_metrics(
     jobs: pd.DataFrame,
     capacity: dict[str, int],
     *,
@@ -135,7 +143,7 @@ def compute(
     ``nodes`` whose demand column is missing gives None. `bsld_threshold`: s. `idle_power`: W that a node
     draws with or without a job, which no demand for ``power`` holds.
     """
-    jobs_once, held = once(jobs), started(jobs)
+    jobs_once, held = drop_killed_attempts(jobs), started(jobs)
     done = held if jobs_once is jobs else started(jobs, killed=False)
     states = jobs_once["final_state"].value_counts()
     values: dict[str, Value] = {"jobs.total": len(jobs_once), "jobs.started": len(done)}
@@ -179,7 +187,7 @@ def _machine(held: Started, capacity: dict[str, int], idle_power: float) -> dict
     if len(held) == 0:
         return values
     submit, start, end, nodes = held.submit, held.start, held.end, held.nodes
-    whole = ~attempts(held.jobs)
+    whole = ~is_killed_attempt(held.jobs)
     first, final = float(submit.min()), float(end.max())
     values["makespan"] = span = final - first
     if span <= 0:
@@ -194,12 +202,14 @@ def _machine(held: Started, capacity: dict[str, int], idle_power: float) -> dict
                 values[f"utilisation.{resource}.trimmed"] = float(share @ inside) / float(high - low)
 
     # One sweep over submits, starts and ends for everything that is a function of time.
-    asked = nodes if whole.all() else nodes * whole
-    drawn = [held.jobs["power"].to_numpy(np.float64)] if "power" in capacity and "power" in held.jobs else []
+    demanded = nodes if whole.all() else nodes * whole
+    power = [held.jobs["power"].to_numpy(np.float64)] if "power" in capacity and "power" in held.jobs else []
     there = capacity.get("nodes", 0)
     total: dict[str, float] = defaultdict(float)
     most: dict[str, float] = defaultdict(float)
-    for lengths, (jobs, wanted, used, *watts) in sweep(submit, start, end, (whole, asked), (nodes, *drawn)):
+    for lengths, (jobs, wanted, used, *watts) in sweep(
+        submit, start, end, (whole, demanded), (nodes, *power)
+    ):
         idle = np.maximum(there - used, 0.0)
         total["lost"] += float((idle * (jobs > 0)) @ lengths)
         total["lost.demand"] += float(np.minimum(idle, wanted) @ lengths)
@@ -215,7 +225,7 @@ def _machine(held: Started, capacity: dict[str, int], idle_power: float) -> dict
     if there > 0:
         values["loss_of_capacity"] = total["lost"] / (there * span)
         values["loss_of_capacity.demand"] = total["lost.demand"] / (there * span)
-    if drawn:
+    if power:
         values["energy.machine.joules"] = total["power"]
         values["power.mean"], values["power.max"] = total["power"] / span, most["power"]
     return values
@@ -273,3 +283,7 @@ def breakdown(jobs: pd.DataFrame, by: str, *, bsld_threshold: float = BSLD_THRES
         table.index = pd.Index([size_label(int(k)) for k in table.index], name="size")
         return table
     return table.sort_values("node_seconds", ascending=False, kind="stable")
+
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed.getter(__name__)

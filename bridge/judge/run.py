@@ -12,10 +12,10 @@ from typing import Any
 
 import pandas as pd
 
-from bridge import files
+from bridge.base import files
+from bridge.base.errors import BridgeError
+from bridge.base.files import cannot_write
 from bridge.config import read_toml
-from bridge.errors import BridgeError
-from bridge.files import cannot_write
 from bridge.judge.jobs import JOBS_COLUMNS as JOBS_COLUMNS
 from bridge.judge.jobs import read_jobs, read_parquet, require_columns, write_jobs_csv, write_rst
 
@@ -160,8 +160,8 @@ def read_run(folder: Path | str) -> Run:
             raise BridgeError(f"not a run folder: {name} is missing", where=str(folder))
     document = _read_toml(folder / "run.toml")
     metrics = files.read_json(folder / "metrics.json")
-    known = (int, float, type(None))
-    if not isinstance(metrics, dict) or not all(type(value) in known for value in metrics.values()):
+    number_types = (int, float, type(None))
+    if not isinstance(metrics, dict) or not all(type(value) in number_types for value in metrics.values()):
         raise BridgeError("not a JSON object of metrics", where=str(folder / "metrics.json"))
     jobs = read_parquet(folder / "jobs.parquet")
     config, capacity, oracle = (document[key] for key in ("config", "capacity", "oracle"))
@@ -171,8 +171,8 @@ def read_run(folder: Path | str) -> Run:
 def _read_toml(path: Path) -> dict[str, Any]:
     document = read_toml(path)
     if document.get("format") != FORMAT:
-        said = f"format {document.get('format')!r} is unknown, this version of bridge reads {FORMAT}"
-        raise BridgeError(said, where=str(path), remedy=AGAIN)
+        message = f"format {document.get('format')!r} is unknown, this version of bridge reads {FORMAT}"
+        raise BridgeError(message, where=str(path), remedy=AGAIN)
     for key, kind in {"oracle": bool, "capacity": dict, "config": dict}.items():
         if not isinstance(document.get(key), kind):
             raise BridgeError(f"{key} is missing or not a {kind.__name__}", where=str(path))
@@ -184,6 +184,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
     return document
 
 
-def place_of(out: Path, policy: str) -> Path:
+def run_folder(out: Path, policy: str) -> Path:
     """Return the folder of a policy's runs among those of all."""
     return out / re.sub(r"[^\w.+-]+", "_", policy)

@@ -7,33 +7,33 @@ from typing import Literal
 
 import numpy as np
 
-from bridge.arrays import Floats, Ints
-from bridge.errors import BridgeError
-from bridge.fast.episode import Prepared
-from bridge.fast.replay import Schedule, replay_sequences
+from bridge.base.arrays import Floats, Ints
+from bridge.base.errors import BridgeError
+from bridge.base.progress import ProgressCallback, ignore_progress
 from bridge.judge.idle import idle_share
 from bridge.judge.metrics import bounded_slowdown, slowdown
-from bridge.judge.stats import Estimate, verdict, window_bootstrap
-from bridge.watch import Told, unseen
+from bridge.judge.stats import ConfidenceInterval, verdict, window_bootstrap
+from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.replay import Schedule, replay_sequences
 
 #: Plays sequences: (prepared, starts, length, progress) → schedules.
-Play = Callable[["Prepared", Ints, int, Told], "list[Schedule]"]
+Play = Callable[["Scenario", Ints, int, ProgressCallback], "list[Schedule]"]
 
 
 @dataclass(frozen=True)
-class Judged:
+class PairedResult:
     """A policy's mean, and its difference to the base (policy − base; None for the base itself).
 
     Attributes:
         verdict: on the difference; empty for the base.
     """
 
-    mean: Estimate
-    difference: Estimate | None
+    mean: ConfidenceInterval
+    difference: ConfidenceInterval | None
     verdict: str
 
 
-def value_of(prepared: Prepared, schedule: Schedule, first: int, metric: str) -> float:
+def compute_sequence_metric(prepared: Scenario, schedule: Schedule, first: int, metric: str) -> float:
     """Return the metric of a sequence, by its outcome and its first job in the workload.
 
     ``bsld``, ``slowdown``, ``wait``, ``turnaround`` (means, s), ``bsld.max``, ``wait.max``, ``idle.fitting``
@@ -60,8 +60,10 @@ def value_of(prepared: Prepared, schedule: Schedule, first: int, metric: str) ->
             return idle_share(submit, schedule.start, schedule.end, jobs.demand[part], jobs.capacity)
         case "utilisation" if run.any():
             if resource not in prepared.jobs.resources:
-                known = f"Resources: {', '.join(prepared.jobs.resources)}."
-                raise BridgeError(f"there is no {resource!r}", where=prepared.jobs.name, remedy=known)
+                resources_text = f"Resources: {', '.join(prepared.jobs.resources)}."
+                raise BridgeError(
+                    f"there is no {resource!r}", where=prepared.jobs.name, remedy=resources_text
+                )
             r = prepared.jobs.resources.index(resource)
             span = (schedule.end.max() - submit.min()) / 1e6
             return float((prepared.jobs.demand[part, r] * run).sum() / (prepared.jobs.capacity[r] * span))
@@ -75,11 +77,11 @@ def value_of(prepared: Prepared, schedule: Schedule, first: int, metric: str) ->
 
 
 def values_of(
-    prepared: Prepared,
+    prepared: Scenario,
     starts: Ints,
     length: int,
     metric: str,
-    progress: Told = unseen,
+    progress: ProgressCallback = ignore_progress,
     play: Play | None = None,
 ) -> Floats:
     """Replay every sequence and return its metric, [sequences]; see `value_of`.
@@ -88,10 +90,14 @@ def values_of(
     finished ones. `play` replays them where an agent decides; else the built-in rules do.
     """
     schedules = (play or replay_sequences)(prepared, starts, length, progress)
-    return np.array([value_of(prepared, s, int(f), metric) for f, s in zip(starts, schedules, strict=True)])
+    return np.array(
+        [compute_sequence_metric(prepared, s, int(f), metric) for f, s in zip(starts, schedules, strict=True)]
+    )
 
 
-def judge(values: Floats, base: Floats | None, starts: Ints, length: int, *, higher: bool = False) -> Judged:
+def compare_to_base(
+    values: Floats, base: Floats | None, starts: Ints, length: int, *, higher: bool = False
+) -> PairedResult:
     """Return a policy's mean and its paired difference to a base, each with a 95 % interval.
 
     Sequences that overlap are not independent: intervals are over blocks of them in the order of the log, and
@@ -100,9 +106,9 @@ def judge(values: Floats, base: Floats | None, starts: Ints, length: int, *, hig
     """
     mean = window_bootstrap(values, starts, length)
     if base is None:
-        return Judged(mean, None, "")
+        return PairedResult(mean, None, "")
     difference = window_bootstrap(values, starts, length, base=base)
-    return Judged(mean, difference, verdict(-difference if higher else difference))
+    return PairedResult(mean, difference, verdict(-difference if higher else difference))
 
 
 # Which sequences are drawn.

@@ -7,8 +7,8 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridge.arrays import Floats, Ints
-from bridge.errors import BridgeError
+from bridge.base.arrays import Floats, Ints
+from bridge.base.errors import BridgeError
 
 #: Of every interval.
 CONFIDENCE = 0.95
@@ -29,7 +29,7 @@ Judgement = Literal["better", "not distinguishable", "worse", "too few separate 
 
 
 @dataclass(frozen=True)
-class Estimate:
+class ConfidenceInterval:
     """A mean with its confidence interval; the bounds are NaN where too few values give none.
 
     Attributes:
@@ -48,18 +48,18 @@ class Estimate:
     def __str__(self) -> str:
         return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
-    def __neg__(self) -> "Estimate":
-        return Estimate(-self.mean, -self.high, -self.low, self.n, self.b, self.kind)
+    def __neg__(self) -> "ConfidenceInterval":
+        return ConfidenceInterval(-self.mean, -self.high, -self.low, self.n, self.b, self.kind)
 
     @property
     def mark(self) -> str:
         """What stands behind the interval in a table."""
         return mark_of(self.kind)
 
-    def percent_of(self, base: float) -> "Estimate":
+    def percent_of(self, base: float) -> "ConfidenceInterval":
         """Return it in percent of a positive number."""
         low, mean, high = (100 * one / base for one in (self.low, self.mean, self.high))
-        return Estimate(mean, low, high, self.n, self.b, self.kind)
+        return ConfidenceInterval(mean, low, high, self.n, self.b, self.kind)
 
     def as_dict(self) -> dict[str, float | str | None]:
         """Return JSON values; bounds that there are not are None."""
@@ -72,17 +72,17 @@ def mark_of(kind: str | None) -> str:
     return MARK if kind == "t" else ""
 
 
-def mean_ci(values: ArrayLike) -> Estimate:
+def mean_ci(values: ArrayLike) -> ConfidenceInterval:
     """Return the mean of independent values (n,) with Student's t interval, mean ± t · s / √n."""
     x = _sample(values)
     mean, n = float(x.mean()), len(x)
     if n == 1:
-        return Estimate(mean, float("nan"), float("nan"), 1, 1)
+        return ConfidenceInterval(mean, float("nan"), float("nan"), 1, 1)
     half = _quantile(n - 1) * float(x.std(ddof=1)) / n**0.5
-    return Estimate(mean, mean - half, mean + half, n, n, "t")
+    return ConfidenceInterval(mean, mean - half, mean + half, n, n, "t")
 
 
-def paired_difference(values: ArrayLike, base: ArrayLike) -> Estimate:
+def paired_difference(values: ArrayLike, base: ArrayLike) -> ConfidenceInterval:
     """Return the mean of ``values − base``, pair by pair, with Student's t interval."""
     return mean_ci(_differences(values, base))
 
@@ -137,8 +137,8 @@ def parts(rows: Sequence[Floats], block: int, resamples: int = RESAMPLES, seed: 
     disjoint = np.arange(b) * n // b
     sums = np.add.reduceat(deviation, disjoint)
     small = b / (b - 1)
-    drawn = _circular(deviation, block, resamples, generator) * small**0.5
-    found = [Part(small * float(sums @ sums) / n**2, b - 1, drawn)]
+    samples = _circular(deviation, block, resamples, generator) * small**0.5
+    parts_of_variance = [Part(small * float(sums @ sums) / n**2, b - 1, samples)]
     for row in (row for row in rows if len(row) > 1):
         seeds, means = len(row), row.mean(axis=1)
         means -= means.mean()
@@ -147,13 +147,13 @@ def parts(rows: Sequence[Floats], block: int, resamples: int = RESAMPLES, seed: 
         interaction = small * float((sums**2).sum()) / (seeds * (seeds - 1) * n**2)
         alone = float(means @ means) / (seeds * (seeds - 1))
         variance = max(alone - interaction, 0.0)
-        drawn = means[generator.integers(0, seeds, size=(resamples, seeds))].mean(axis=1)
-        drawn *= (seeds / (seeds - 1) * variance / alone) ** 0.5 if variance else 0.0
-        found.append(Part(variance, seeds - 1, drawn))
-    return found
+        samples = means[generator.integers(0, seeds, size=(resamples, seeds))].mean(axis=1)
+        samples *= (seeds / (seeds - 1) * variance / alone) ** 0.5 if variance else 0.0
+        parts_of_variance.append(Part(variance, seeds - 1, samples))
+    return parts_of_variance
 
 
-def interval_of(mean: float, parts: Sequence[Part], n: int, b: int) -> Estimate:
+def interval_of(mean: float, parts: Sequence[Part], n: int, b: int) -> ConfidenceInterval:
     """Return a mean with the interval that its independent parts give, over b blocks of n values.
 
     From `MANY` blocks on it is that of the percentiles of the resamples, which with few blocks or seeds is
@@ -166,15 +166,15 @@ def interval_of(mean: float, parts: Sequence[Part], n: int, b: int) -> Estimate:
     t = _quantile(1 / sum(share**2 / freedom for share, freedom in shares))
     if b < MANY:
         half = t * float(variance**0.5)
-        return Estimate(mean, mean - half, mean + half, n, b, "t")
+        return ConfidenceInterval(mean, mean - half, mean + half, n, b, "t")
     deviations = np.sum([part.deviations for part in parts], axis=0) * (t / _quantile(np.inf))
     low, high = np.quantile(deviations, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2])
-    return Estimate(mean, mean + float(low), mean + float(high), n, b, "bootstrap")
+    return ConfidenceInterval(mean, mean + float(low), mean + float(high), n, b, "bootstrap")
 
 
 def series_interval(
     rows: Sequence[Floats], block: int, *, resamples: int = RESAMPLES, seed: int = SEED
-) -> Estimate:
+) -> ConfidenceInterval:
     """Return the mean of a sum of rows, [seeds, n] each, with its interval; see `parts`, `interval_of`.
 
     Raises BridgeError: no values, one that is not finite, or a block that does not fit.
@@ -184,20 +184,20 @@ def series_interval(
         raise BridgeError(f"a block of {block} values does not fit in a series of {n}")
     mean, b = float(np.sum([row.mean() for row in rows])), n // block
     if b < FEWEST:
-        return Estimate(mean, float("nan"), float("nan"), n, b)
+        return ConfidenceInterval(mean, float("nan"), float("nan"), n, b)
     return interval_of(mean, parts(rows, block, resamples if b >= MANY else 0, seed), n, b)
 
 
 def block_bootstrap(
     values: ArrayLike, block: int, *, seed: int = SEED, resamples: int = RESAMPLES
-) -> Estimate:
+) -> ConfidenceInterval:
     """Return the mean of a dependent series (n,) with its interval over blocks of neighbours, 1 … n long."""
     return series_interval([_sample(values)[None]], block, resamples=resamples, seed=seed)
 
 
 def window_bootstrap(
     values: ArrayLike, starts: ArrayLike, length: float, *, base: ArrayLike | None = None
-) -> Estimate:
+) -> ConfidenceInterval:
     """Return the mean over windows of one log (or of the paired differences to ``base``), which may overlap.
 
     Windows are put in the order of their starts; blocks are as long as ``block_length`` says. Raises
@@ -210,7 +210,7 @@ def window_bootstrap(
     return block_bootstrap(x[np.argsort(where, kind="stable")], block_length(where, length))
 
 
-def verdict(difference: Estimate) -> Judgement:
+def verdict(difference: ConfidenceInterval) -> Judgement:
     """Judge a policy by its paired difference, policy − base, in a metric where lower is better."""
     if np.isnan(difference.low):
         return TOO_FEW
@@ -230,8 +230,8 @@ def rank_agreement(values: ArrayLike, others: ArrayLike) -> tuple[float, float]:
 
     a, b = np.asarray(values, np.float64), np.asarray(others, np.float64)
     if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
-        said = "rank agreement needs two rankings of the same policies"
-        raise BridgeError(f"{said}, got {a.size} and {b.size}")
+        message = "rank agreement needs two rankings of the same policies"
+        raise BridgeError(f"{message}, got {a.size} and {b.size}")
     result = stats.kendalltau(a, b)
     return float(result.statistic), float(result.pvalue)
 

@@ -1,11 +1,13 @@
 """Why a job started when it did, read off a finished schedule."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from bridge.errors import BridgeError
-from bridge.judge.jobs import attempts, jobs_of, started
+from bridge.base.errors import BridgeError
+from bridge.config.fields import Constraint
+from bridge.judge.jobs import is_killed_attempt, jobs_of, started
 from bridge.judge.run import Run
 
 #: Times closer than this are one instant, seconds.
@@ -13,7 +15,7 @@ SAME = 1e-6
 
 
 @dataclass(frozen=True)
-class Reason:
+class StartExplanation:
     """The facts behind one job's start. Times in seconds, jobs as ids.
 
     Attributes:
@@ -22,7 +24,7 @@ class Reason:
         ahead: jobs that waited when it was submitted.
         kind: ``head`` or ``backfilled``, empty if the run does not say.
         overtook: the blocked job that it was backfilled past.
-        promised: the first start time it was given as blocked head, None if never.
+        first_shadow_time: the first start time it was given as blocked head, None if never.
         freed_by: jobs that ended at the instant of its start, and their nodes.
         free_before: nodes free just before that instant.
         blocked_by: jobs that held most node-time while it waited: id, nodes, until.
@@ -40,7 +42,7 @@ class Reason:
     ahead: int
     kind: str
     overtook: str
-    promised: float | None
+    first_shadow_time: Annotated[float | None, Constraint(key="promised")]
     freed_by: tuple[tuple[str, int], ...]
     free_before: int
     blocked_by: tuple[tuple[str, int, float], ...]
@@ -49,10 +51,10 @@ class Reason:
     also_asked: dict[str, int]
 
 
-def explain(run: Run, job: str, *, most: int = 5) -> Reason:
+def explain(run: Run, job: str, *, most: int = 5) -> StartExplanation:
     """Explain one job's start, naming at ``most`` so many blocking jobs; BridgeError: it never started."""
-    found = started(run.jobs)
-    table, submit, start, end = found.jobs, found.submit, found.start, found.end
+    executed = started(run.jobs)
+    table, submit, start, end = executed.jobs, executed.submit, executed.start, executed.end
     ids = table["job_id"].astype("str").to_numpy(str)
     where = np.flatnonzero(ids == job)
     if len(where) == 0 and job.isdecimal():
@@ -82,17 +84,17 @@ def explain(run: Run, job: str, *, most: int = 5) -> Reason:
     overtaking = foreign & (submit > came + SAME) & earlier
     overtook = table["overtook"].to_numpy(str) if "overtook" in table else np.full(len(nodes), "")
     reserved = float(table["reserved_time"].to_numpy(np.float64)[me]) if "reserved_time" in table else np.nan
-    return Reason(
+    return StartExplanation(
         job=str(ids[me]),
         nodes=int(nodes[me]),
         submitted=float(came),
         started=float(began),
         ended=float(end[me]),
         free_at_submit=int(capacity - nodes[at_submit].sum()),
-        ahead=int((foreign & ~attempts(table) & queued).sum()),
+        ahead=int((foreign & ~is_killed_attempt(table) & queued).sum()),
         kind=str(table["start_kind"].to_numpy(str)[me]) if "start_kind" in table else "",
         overtook=str(overtook[me]),
-        promised=None if np.isnan(reserved) else reserved,
+        first_shadow_time=None if np.isnan(reserved) else reserved,
         freed_by=tuple((str(ids[k]), int(nodes[k])) for k in np.flatnonzero(released)),
         free_before=int(capacity - nodes[before_start].sum()),
         blocked_by=tuple((str(ids[k]), int(nodes[k]), float(end[k])) for k in heaviest),
@@ -110,42 +112,45 @@ def _some(ids: tuple[str, ...], most: int = 5) -> str:
     return ", ".join(ids[:most]) + (f" and {len(ids) - most:,} more" if len(ids) > most else "")
 
 
-def sentences(reason: Reason, capacity: int) -> list[str]:
+def describe_reason(reason: StartExplanation, capacity: int) -> list[str]:
     """Tell a reason in plain sentences."""
     wait = reason.started - reason.submitted
-    asked = "".join(f" and {amount:,} {name}" for name, amount in reason.also_asked.items())
+    other_demands = "".join(f" and {amount:,} {name}" for name, amount in reason.also_asked.items())
     free, ahead = _count(reason.free_at_submit, "node"), _count(reason.ahead, "job")
-    said = [
-        f"Job {reason.job} asked for {reason.nodes:,} of {capacity:,} nodes{asked} "
+    lines = [
+        f"Job {reason.job} asked for {reason.nodes:,} of {capacity:,} nodes{other_demands} "
         f"at {reason.submitted:,.0f} s and started at {reason.started:,.0f} s, after {wait:,.0f} s."
     ]
     if wait <= SAME:
-        said.append(f"It started at once: {free} free, {ahead} waiting.")
+        lines.append(f"It started at once: {free} free, {ahead} waiting.")
     else:
         enough = reason.free_at_submit >= reason.nodes
         short = "enough, but other jobs stood before it" if enough else "too few"
-        said.append(f"When it came: {free} free ({short}), {ahead} waiting.")
+        lines.append(f"When it came: {free} free ({short}), {ahead} waiting.")
     if reason.blocked_by:
         holders = ", ".join(f"{i} ({_count(n, 'node')}, until {t:,.0f} s)" for i, n, t in reason.blocked_by)
-        said.append(f"Most node-time while it waited was held by {holders}.")
-    if reason.promised is not None:
-        late = reason.started - reason.promised
+        lines.append(f"Most node-time while it waited was held by {holders}.")
+    if reason.first_shadow_time is not None:
+        late = reason.started - reason.first_shadow_time
         kept = f"started {abs(late):,.0f} s {'later' if late > 0 else 'earlier'}"
         kept = "started then" if abs(late) <= SAME else kept
-        said.append(
-            f"As blocked head of the queue it was first reserved for {reason.promised:,.0f} s, and {kept}."
+        lines.append(
+            "As blocked head of the queue it was first reserved for "
+            f"{reason.first_shadow_time:,.0f} s, and {kept}."
         )
     if reason.freed_by:
         enders = _some(tuple(f"{i} ({_count(n, 'node')})" for i, n in reason.freed_by))
-        said.append(f"Just before its start: {_count(reason.free_before, 'node')} free; then ended {enders}.")
+        lines.append(
+            f"Just before its start: {_count(reason.free_before, 'node')} free; then ended {enders}."
+        )
     if reason.kind == "backfilled":
         past = f" past job {reason.overtook}, the blocked head" if reason.overtook else ""
-        said.append(f"It was backfilled{past}.")
+        lines.append(f"It was backfilled{past}.")
     elif reason.kind == "head":
-        said.append("It started as head of the queue.")
+        lines.append("It started as head of the queue.")
     if reason.overtaken_by:
         later = _count(len(reason.overtaken_by), "later job")
-        said.append(f"{later} started before it: {_some(reason.overtaken_by)}.")
+        lines.append(f"{later} started before it: {_some(reason.overtaken_by)}.")
     if reason.backfilled_past:
-        said.append(f"Backfilled past it while it was the blocked head: {_some(reason.backfilled_past)}.")
-    return said
+        lines.append(f"Backfilled past it while it was the blocked head: {_some(reason.backfilled_past)}.")
+    return lines

@@ -4,36 +4,40 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bridge.arrays import Flags, Ints, behind
-from bridge.encode.encoder import Compiled
-from bridge.encode.rows import choice_of, encode, key_rows, list_rows, write_context
-from bridge.env.batch import Batch, View
-from bridge.errors import BridgeError
-from bridge.fast.episode import Prepared
-from bridge.fast.replay import Schedule, read_schedule
-from bridge.learn.checkpoint import Checkpoint
-from bridge.learn.folder import sha256_of
-from bridge.learn.own import OwnAgent
-from bridge.learn.rollout import Answer, decided, deciding, play
+from bridge.base.arrays import Flags, Ints, behind
+from bridge.base.errors import BridgeError
+from bridge.base.progress import ProgressCallback, ignore_progress
+from bridge.env.batch import Batch, PackedObservations
+from bridge.env.encoder import CompiledEncoder
+from bridge.env.rows import choice_from_action, encode, key_rows, list_rows, write_context
+from bridge.learn.checkpoint import LogAgent
+from bridge.learn.checkpoint_files import sha256_of
+from bridge.learn.rollout import ActionFunction, copy_for_inference, make_action_function, play
+from bridge.learn.user_policy import OwnAgent
 from bridge.scheduler.session import Session
-from bridge.watch import Told, unseen
 from bridge.workload.catalogue import resolve
 from bridge.workload.select import Jobs
 from bridge.workload.table import Workload
+from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.replay import Schedule, read_schedule
 
 #: Sequences that are played side by side.
 _TOGETHER = 100
 
 
-def answers(agent: Checkpoint) -> Answer:
+def action_function_of(agent: LogAgent) -> ActionFunction:
     """Return how the agent answers, alike in every world."""
     if isinstance(agent, OwnAgent):
         return agent.answer
-    return deciding(decided(agent.actor), agent.mode, agent.origin.seed)
+    return make_action_function(copy_for_inference(agent.actor), agent.mode, agent.origin.seed)
 
 
-def schedules(
-    agent: Checkpoint, prepared: Prepared, starts: Ints, length: int, progress: Told = unseen
+def play_sequences(
+    agent: LogAgent,
+    prepared: Scenario,
+    starts: Ints,
+    length: int,
+    progress: ProgressCallback = ignore_progress,
 ) -> list[Schedule]:
     """Play sequences of `length` jobs from `starts` [k] on, each on an idle machine, under an agent.
 
@@ -41,43 +45,48 @@ def schedules(
     BridgeError: a sequence reaches past the end, or the agent brings everything to a halt.
     """
     require_resources(agent, prepared.jobs.resources)
-    return schedules_by(agent.encoder(), answers(agent), prepared, starts, length, progress)
+    return schedules_by(agent.encoder(), action_function_of(agent), prepared, starts, length, progress)
 
 
 def schedules_by(
-    encoder: Compiled, answer: Answer, prepared: Prepared, starts: Ints, length: int, progress: Told = unseen
+    encoder: CompiledEncoder,
+    answer: ActionFunction,
+    prepared: Scenario,
+    starts: Ints,
+    length: int,
+    progress: ProgressCallback = ignore_progress,
 ) -> list[Schedule]:
     """Return `schedules` of whatever answers, for example a fixed rule, by what it sees."""
     batch = Batch(prepared, encoder, min(_TOGETHER, max(len(starts), 1)), length)
-    found: list[Schedule] = []
+    schedules: list[Schedule] = []
     for k in range(0, len(starts), _TOGETHER):
         part = starts[k : k + _TOGETHER]
         play(batch, answer, part)
-        found += [read_schedule(batch.state, b, length) for b in range(len(part))]
-        progress(len(found))
-    return found
+        schedules += [read_schedule(batch.state, b, length) for b in range(len(part))]
+        progress(len(schedules))
+    return schedules
 
 
-def replay(agent: Checkpoint, prepared: Prepared, progress: Told = unseen) -> Schedule:
+def replay(agent: LogAgent, prepared: Scenario, progress: ProgressCallback = ignore_progress) -> Schedule:
     """Replay all jobs under the agent's policy. Raises BridgeError: the agent brings everything to a halt."""
     require_resources(agent, prepared.jobs.resources)
     n = len(prepared.jobs)
-    batch, answer = Batch(prepared, agent.encoder(), 1, n), answers(agent)
+    batch, answer = Batch(prepared, agent.encoder(), 1, n), action_function_of(agent)
 
-    def told(view: View) -> Ints:
-        progress(int(batch.memory.clock.arrived[0] - batch.state.env.n_waiting[0]))
+    def record_actions(view: PackedObservations) -> Ints:
+        progress(int(batch.memory.clock.arrived[0] - batch.state.scalars.n_waiting[0]))
         return answer(view)
 
-    play(batch, told, np.zeros(1, np.int64))
+    play(batch, record_actions, np.zeros(1, np.int64))
     return read_schedule(batch.state, 0, n)
 
 
-class Decider:
+class AgentDecider:
     """Answers the decisions of a scheduler that another world drives, exactly as in the fast world."""
 
-    def __init__(self, agent: Checkpoint) -> None:
+    def __init__(self, agent: LogAgent) -> None:
         self._agent, self._compared = agent, False
-        self._encoder, self._answer = agent.encoder(), answers(agent)
+        self._encoder, self._answer = agent.encoder(), action_function_of(agent)
         shape = agent.recipe.encoder
         self._rows = np.zeros((shape.rows, shape.width), np.float32)
         self._context = np.zeros((1, shape.context), np.float32)
@@ -93,11 +102,13 @@ class Decider:
         key_rows(state, 0, n, self._keys)
         if self._context.size:
             write_context(state, 0, programs, self._context[0])
-        if state.env.bad_score[0] >= 0:
-            what = f"a feature of job {state.jobs.id[0, int(state.env.bad_score[0])]} is not a finite number"
+        if state.scalars.bad_score[0] >= 0:
+            what = (
+                f"a feature of job {state.jobs.id[0, int(state.scalars.bad_score[0])]} is not a finite number"
+            )
             raise BridgeError(what, where=f"features {', '.join(shape.names)}")
-        view = View(self._rows[:n], np.array([0, n], np.int64), self._keys[:n], self._context)
-        return int(choice_of(state, 0, kind, int(self._answer(view)[0])))
+        view = PackedObservations(self._rows[:n], np.array([0, n], np.int64), self._keys[:n], self._context)
+        return int(choice_from_action(state, 0, kind, int(self._answer(view)[0])))
 
     def _compare(self, session: Session) -> None:
         """Refuse a machine with other resources than the agent sees: the kernels would read beyond it."""
@@ -111,21 +122,21 @@ class Decider:
         self._compared = True
 
 
-def refused(agent: Checkpoint, what: str, remedy: str) -> BridgeError:
+def refused(agent: LogAgent, what: str, remedy: str) -> BridgeError:
     """Return the error of an agent that does not fit."""
     return BridgeError(what, where=str(agent.folder), remedy=remedy)
 
 
-def require_resources(agent: Checkpoint, names: Sequence[str]) -> None:
+def require_resources(agent: LogAgent, names: Sequence[str]) -> None:
     """Refuse an agent where its resources are others than those it learnt with, or stand in another order."""
-    seen = agent.origin.resources[: agent.recipe.encoder.resources]
-    here = tuple(names)[: len(seen)]
-    if seen and len(here) == len(seen) and here != seen:
-        what = f"has learnt with {', '.join(seen)}, and here are {', '.join(here)}"
+    trained_resources = agent.origin.resources[: agent.recipe.encoder.resources]
+    here = tuple(names)[: len(trained_resources)]
+    if trained_resources and len(here) == len(trained_resources) and here != trained_resources:
+        what = f"has learnt with {', '.join(trained_resources)}, and here are {', '.join(here)}"
         raise refused(agent, what, "Use a workload whose resources are the same, in the same order.")
 
 
-def require_protocol(agent: Checkpoint, protocol: str, cross: bool) -> None:
+def require_protocol(agent: LogAgent, protocol: str, cross: bool) -> None:
     """Refuse an agent under a protocol that it did not learn under, unless that is what is wanted."""
     learnt = agent.recipe.setup.protocol
     if learnt != protocol and not cross:
@@ -133,34 +144,34 @@ def require_protocol(agent: Checkpoint, protocol: str, cross: bool) -> None:
         raise refused(agent, what, "Add --cross-protocol if that is what you want to know.")
 
 
-def digest_of(workload: Workload, name: str, known: str = "") -> str:
-    """Return the digest of a log's contents; or that of its file, if this is the `known` one.
+def digest_of(workload: Workload, name: str, known_name: str = "") -> str:
+    """Return the digest of a log's contents; or that of its file, if this is the `known_name` one.
 
     Older checkpoints know their log by the digest of its file.
     """
-    return known if known and known == sha256_of(resolve(name)) else workload.digest()
+    return known_name if known_name and known_name == sha256_of(resolve(name)) else workload.digest()
 
 
-def knows(agent: Checkpoint, name: str, workload: Workload) -> bool:
+def was_trained_on(agent: LogAgent, name: str, workload: Workload) -> bool:
     """Tell whether a log is one that the agent learnt on; arguments are those of `digest_of`."""
     own = agent.origin
-    return digest_of(workload, name, own.sha256) in (own.sha256, *own.others.values())
+    return digest_of(workload, name, own.sha256) in (own.sha256, *own.extra_log_digests.values())
 
 
-def require_same(agent: Checkpoint, name: str, workload: Workload, remedy: str) -> None:
+def require_same(agent: LogAgent, name: str, workload: Workload, remedy: str) -> None:
     """Refuse a log that is no longer the one that the agent learnt on; `remedy` says how to name another."""
-    if not knows(agent, name, workload):
+    if not was_trained_on(agent, name, workload):
         raise refused(agent, f"the log {name} has changed since the agent was trained on it", remedy)
 
 
-def trained_on(agent: Checkpoint, name: str, workload: Workload, jobs: Jobs) -> Flags:
+def trained_on(agent: LogAgent, name: str, workload: Workload, jobs: Jobs) -> Flags:
     """Tell which jobs of a log the agent may have learnt on, training and validation; none of another log."""
-    if not knows(agent, name, workload):
+    if not was_trained_on(agent, name, workload):
         return np.zeros(len(jobs), np.bool_)
     own = agent.recipe.setup.select(workload)
     return np.isin(jobs.id, own.id[: round(len(own) * agent.recipe.test_from)])
 
 
-def first_unseen(agent: Checkpoint, name: str, workload: Workload, jobs: Jobs) -> int:
+def first_unseen_job(agent: LogAgent, name: str, workload: Workload, jobs: Jobs) -> int:
     """Return the place among jobs of a log behind which the agent has seen none; 0 on another log."""
     return behind(trained_on(agent, name, workload, jobs))

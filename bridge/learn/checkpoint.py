@@ -17,17 +17,17 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from bridge.cache import AGENT
-from bridge.config import build, plain
-from bridge.encode.encoder import Compiled
-from bridge.errors import BridgeError
-from bridge.files import replacing
-from bridge.learn.folder import FORMAT, SCHEDULERS, WEIGHTS, read_document, scheduler_of
-from bridge.learn.folder import Origin as Origin
+from bridge.base import renamed
+from bridge.base.cache import AGENT
+from bridge.base.errors import BridgeError
+from bridge.base.files import replacing
+from bridge.config import from_tables, to_tables
+from bridge.env.encoder import CompiledEncoder
+from bridge.learn.checkpoint_files import FORMAT, SCHEDULERS, WEIGHTS, read_document, scheduler_of
+from bridge.learn.checkpoint_files import Provenance as Provenance
 from bridge.learn.kinds import kind_of
 from bridge.learn.learner import Mode
 from bridge.learn.recipe import AnyRecipe, R, Recipe, from_dict
-from bridge.plugins import moved
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Agent(Generic[R]):
 
     folder: Path
     recipe: R
-    origin: Origin
+    origin: Provenance
     epoch: int
     actor: nn.Module
     mode: Mode = "greedy"
@@ -51,16 +51,16 @@ class Agent(Generic[R]):
         """What tables call it."""
         return self.folder.resolve().name
 
-    def encoder(self: "Agent[Recipe]") -> Compiled:
+    def encoder(self: "Agent[Recipe]") -> CompiledEncoder:
         """Return its encoder with the constants of its training workload."""
         return self.recipe.encoder.compile(self.origin.constants)
 
 
 #: Agents of the event-driven scheduler.
-Checkpoint = Agent[Recipe]
+LogAgent = Agent[Recipe]
 
 
-def write_agent(folder: Path, recipe: AnyRecipe, origin: Origin) -> None:
+def write_agent(folder: Path, recipe: AnyRecipe, origin: Provenance) -> None:
     """Write agent.json, whole or not at all."""
     head: dict[str, Any] = {"format": FORMAT}
     if recipe.scheduler != Recipe.scheduler:
@@ -68,13 +68,13 @@ def write_agent(folder: Path, recipe: AnyRecipe, origin: Origin) -> None:
     head |= {"name": recipe.name, "setting": recipe.setting, "decision": recipe.decision}
     if isinstance(recipe, Recipe):
         head["protocol"] = recipe.setup.protocol
-    own = {k: v for k, v in plain(origin).items() if v or k not in ("resources", "others")}
+    own = {k: v for k, v in to_tables(origin).items() if v or k not in ("resources", "others")}
     document = {**head, **own, "recipe": recipe.as_dict()}
     with replacing(folder / AGENT) as out:
         out.write(json.dumps(document, indent=2).encode())
 
 
-def read_agent(folder: Path, kind: type[AnyRecipe] | None = None) -> tuple[Any, Origin]:
+def read_agent(folder: Path, kind: type[AnyRecipe] | None = None) -> tuple[Any, Provenance]:
     """Read agent.json, of a recipe of this kind if one is given; BridgeError: it is missing or none."""
     path, document = folder / AGENT, read_document(folder)
     scheduler, wanted = scheduler_of(folder), kind.scheduler if kind else ""
@@ -82,12 +82,12 @@ def read_agent(folder: Path, kind: type[AnyRecipe] | None = None) -> tuple[Any, 
         whose = SCHEDULERS.get(scheduler, f"another scheduler, {_short(scheduler)}")
         what = f"is an agent of {whose}, not of {SCHEDULERS.get(wanted, 'one that is known')}"
         raise BridgeError(what, where=str(folder), remedy="Name it among agents of its own scheduler.")
-    made: Any = kind or kind_of(scheduler).recipe
-    own = {one.name: document[one.name] for one in fields(Origin) if one.name in document}
-    origin = build(Origin, own, str(path))
+    recipe_type: Any = kind or kind_of(scheduler).recipe
+    own = {one.name: document[one.name] for one in fields(Provenance) if one.name in document}
+    origin = from_tables(Provenance, own, str(path))
     if not isinstance(document.get("recipe"), dict):
         raise BridgeError("recipe is no table", where=str(path))
-    return from_dict(document["recipe"], str(path), made), origin
+    return from_dict(document["recipe"], str(path), recipe_type), origin
 
 
 def _short(value: object) -> str:
@@ -95,12 +95,12 @@ def _short(value: object) -> str:
     return text if len(text) <= 100 else f"{text[:100]}…"
 
 
-def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def add_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return tensors with a prefix before their names."""
     return {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
 
 
-def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def strip_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors whose names begin with a prefix, without it."""
     return {name.removeprefix(prefix): v for name, v in tensors.items() if name.startswith(prefix)}
 
@@ -156,7 +156,7 @@ def _renamed(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {renamed(name): tensor for name, tensor in tensors.items()}
 
 
-def fill(network: nn.Module, tensors: Mapping[str, Tensor], prefix: str, where: Path) -> None:
+def load_weights_into(network: nn.Module, tensors: Mapping[str, Tensor], prefix: str, where: Path) -> None:
     """Give a network the weights of a prefix; refuses those of another network, and what is not finite."""
     own = _fitting(network, tensors, prefix, where)
     if not all(bool(torch.isfinite(v).all()) for v in own.values()):
@@ -168,7 +168,7 @@ def _fitting(
     network: nn.Module, tensors: Mapping[str, Tensor], prefix: str, where: Path
 ) -> dict[str, Tensor]:
     """Return the tensors whose names begin with a prefix, without it."""
-    own = below(prefix, tensors)
+    own = strip_prefix(prefix, tensors)
     if {k: v.shape for k, v in own.items()} != {k: v.shape for k, v in network.state_dict().items()}:
         what = "the weights are not of the network that the recipe describes"
         raise BridgeError(what, where=str(where), remedy="Do not mix files of several checkpoints.")
@@ -188,7 +188,7 @@ def load(folder: str | Path, kind: Any = Recipe) -> Agent[Any]:
     with torch.device("meta"):  # what is in the file decides about memory, not what a recipe asks for
         _fitting(network_of(recipe), tensors, "actor.", path)
     actor = network_of(recipe)
-    fill(actor, tensors, "actor.", path)
+    load_weights_into(actor, tensors, "actor.", path)
     try:
         epoch = int(meta.get("epoch", ""))
     except ValueError:
@@ -212,4 +212,4 @@ def network_of(recipe: AnyRecipe) -> nn.Module:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = moved(__name__, {"PoolCheckpoint": "bridge.learn.pool_network"})
+    __getattr__ = renamed.getter(__name__)

@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 from scipy.stats import ks_2samp
 
-from bridge.arrays import Floats, Ints
-from bridge.errors import BridgeError
-from bridge.fast.episode import Prepared
-from bridge.files import replacing
-from bridge.learn.agent import answers, schedules_by
-from bridge.learn.checkpoint import Checkpoint
-from bridge.learn.rollout import Recorded
-from bridge.watch import Told, unseen
+from bridge.base.arrays import Floats, Ints
+from bridge.base.errors import BridgeError
+from bridge.base.files import replacing
+from bridge.base.progress import ProgressCallback, ignore_progress
+from bridge.learn.agent import action_function_of, schedules_by
+from bridge.learn.checkpoint import LogAgent
+from bridge.learn.rollout import DecisionRecorder
 from bridge.workload.select import Jobs
+from bridge.worlds.fast.episode import Scenario
 
 FILE = "explanation.parquet"
 #: Most points of a stored curve.
@@ -77,7 +77,7 @@ class Explanation:
         return {**counts, "quantiles": list(QUANTILES), "features": features}
 
 
-def curve(values: Floats) -> tuple[Floats, Floats]:
+def empirical_cdf(values: Floats) -> tuple[Floats, Floats]:
     """Return up to `POINTS` values of a sorted sample and the share of the sample at or below each."""
     places = np.unique(np.linspace(0, len(values) - 1, POINTS).round().astype(np.int64))
     points = np.unique(values[places])
@@ -87,11 +87,11 @@ def curve(values: Floats) -> tuple[Floats, Floats]:
 def compare(name: str, chosen: Floats, everything: Floats) -> Feature:
     """Return a feature from the values of its chosen and of all rows."""
     chosen, everything = np.sort(chosen), np.sort(everything)
-    found = ks_2samp(chosen, everything, method="asymp")
-    return Feature(name, chosen, everything, float(found.statistic), bool(found.statistic_sign < 0))
+    test = ks_2samp(chosen, everything, method="asymp")
+    return Feature(name, chosen, everything, float(test.statistic), bool(test.statistic_sign < 0))
 
 
-def spread(jobs: Jobs, first: int, length: int, sequences: int) -> Ints:
+def spaced_starts(jobs: Jobs, first: int, length: int, sequences: int) -> Ints:
     """Return the first jobs of sequences spread evenly over a log from `first` on; BridgeError: too few."""
     last = len(jobs) - length
     if last < first:
@@ -101,31 +101,35 @@ def spread(jobs: Jobs, first: int, length: int, sequences: int) -> Ints:
 
 
 def explain(
-    agent: Checkpoint, prepared: Prepared, starts: Ints, length: int, progress: Told = unseen
+    agent: LogAgent,
+    prepared: Scenario,
+    starts: Ints,
+    length: int,
+    progress: ProgressCallback = ignore_progress,
 ) -> Explanation:
     """Play sequences and compare what was chosen with all that was shown.
 
     Arguments are those of `bridge.learn.agent.schedules`. Raises BridgeError: no decision had to be taken,
     nothing was ever chosen (INSPECT: rejected), or a sequence does not fit.
     """
-    watched = Recorded(answers(agent))
+    watched = DecisionRecorder(action_function_of(agent))
     schedules_by(agent.encoder(), watched, prepared, starts, length, progress)
     if not watched.kept:
         remedy = "Use another log or more sequences."
         raise BridgeError("no decision had to be taken", where=prepared.jobs.name, remedy=remedy)
-    shown, offsets, _, actions = watched.packed()
+    rows, offsets, _, actions = watched.packed()
     inspects, decisions = agent.recipe.decision == "inspect", len(actions)
-    chosen = shown[offsets[:-1][actions == 1] if inspects else offsets[:-1] + actions]
+    chosen = rows[offsets[:-1][actions == 1] if inspects else offsets[:-1] + actions]
     if len(chosen) == 0:
         what = f"none of {decisions:,} picks was rejected, so there is nothing to compare"
         remedy = "The agent has learnt to accept everything; train it longer, or try more sequences."
         raise BridgeError(what, where=str(agent.folder), remedy=remedy)
     features = [
-        compare(name, chosen[:, k].astype(np.float64), shown[:, k].astype(np.float64))
+        compare(name, chosen[:, k].astype(np.float64), rows[:, k].astype(np.float64))
         for k, name in enumerate(agent.recipe.encoder.columns)
     ]
     features.sort(key=lambda feature: -feature.distance)
-    return Explanation(features, decisions, len(chosen), len(shown))
+    return Explanation(features, decisions, len(chosen), len(rows))
 
 
 def write(path: Path, explanation: Explanation) -> None:
@@ -133,7 +137,7 @@ def write(path: Path, explanation: Explanation) -> None:
     parts = []
     for feature in explanation.features:
         for kind, sample in (("chosen", feature.chosen), ("all", feature.all)):
-            at, share = curve(sample)
+            at, share = empirical_cdf(sample)
             parts.append(pd.DataFrame({"feature": feature.name, "kind": kind, "value": at, "cdf": share}))
     with replacing(path) as out:
         pd.concat(parts).to_parquet(out, index=False)

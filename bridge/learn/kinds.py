@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 #: Scheduler -> the module with its `Kind`, loaded when an agent of it is.
-KINDS = {"event": "bridge.schedulers.described", "pool": "bridge.pool.describe"}
+KINDS = {"event": "bridge.learn.describe", "pool": "bridge.pool.describe"}
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Kind:
     Attributes:
         recipe: their class.
         network: makes the network that answers, with fresh weights.
-        facts, lines: of `bridge policies show`, see `bridge.schedulers.described`.
+        facts, lines: of `bridge policies show`, see `bridge.learn.describe`.
     """
 
     recipe: type[AnyRecipe]

@@ -8,14 +8,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn, optim
 
-from bridge.learn.folder import Origin
+from bridge.base import renamed
+from bridge.learn.checkpoint_files import Provenance
 
 R = TypeVar("R")
 #: How a trained actor answers: its best answer, or drawn from its probabilities.
@@ -41,7 +42,7 @@ class Losses:
 
 
 @dataclass(frozen=True)
-class Learnt:
+class EpochResult:
     """What an epoch brought: means over its episodes of the metric (agent, base) and the sum of rewards.
 
     Attributes:
@@ -59,7 +60,7 @@ class Learnt:
 
 
 @dataclass(frozen=True)
-class Assignment(Generic[R]):
+class TrainingContext(Generic[R]):
     """What a learner is given.
 
     Attributes:
@@ -71,7 +72,7 @@ class Assignment(Generic[R]):
 
     recipe: R
     jobs: Any
-    origin: Origin
+    origin: Provenance
     folder: Path
     device: str = "cpu"
     teacher: Path | None = None
@@ -95,7 +96,7 @@ class Learner(ABC):
         """Give the actor a start, before the first epoch."""
 
     @abstractmethod
-    def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
+    def learn(self, epoch: int, rng: np.random.Generator) -> EpochResult:
         """Collect an epoch's episodes and learn from them."""
 
     @abstractmethod
@@ -132,7 +133,7 @@ def tensors(like: nn.Module, *arrays: npt.NDArray[Any]) -> tuple[Tensor, ...]:
     return tuple(torch.from_numpy(array).to(device) for array in arrays)
 
 
-def descend(loss: Tensor, adam: optim.Optimizer, bounded: nn.Module | None = None) -> float:
+def optimizer_step(loss: Tensor, adam: optim.Optimizer, bounded: nn.Module | None = None) -> float:
     """Take a step down a loss, and return it; the gradient of `bounded` is cut to a length of 1."""
     adam.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
@@ -143,4 +144,8 @@ def descend(loss: Tensor, adam: optim.Optimizer, bounded: nn.Module | None = Non
 
 
 #: A subclass of `Learner`, or whatever else makes one.
-Algorithm = Callable[[Assignment[Any]], Learner]
+Algorithm = Callable[[TrainingContext[Any]], Learner]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed.getter(__name__)

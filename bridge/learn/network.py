@@ -13,11 +13,11 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from bridge.encode.encoder import Encoder
-from bridge.errors import BridgeError
-from bridge.learn.recipe import Network, Prediction, Recipe
+from bridge.base.errors import BridgeError
+from bridge.base.plugins import load_named
+from bridge.env.encoder import Encoder
+from bridge.learn.recipe import FuturePredictionConfig, NetworkConfig, Recipe
 from bridge.learn.segments import pool
-from bridge.plugins import load_named
 
 M = TypeVar("M", bound=nn.Module)
 #: The factor of a rule's key to begin with: how much likelier a key larger by 1 is, as a logarithm.
@@ -32,8 +32,8 @@ class Stack(nn.Sequential):
     """Layers one behind the other."""
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        found: Tensor = super().__call__(inputs)
-        return found
+        output: Tensor = super().__call__(inputs)
+        return output
 
 
 def perceptron(
@@ -57,10 +57,10 @@ def places(offsets: Tensor) -> tuple[Tensor, Tensor]:
     return owner, torch.arange(len(owner), device=offsets.device) - offsets[owner]
 
 
-class Kernel(nn.Module):
+class RowNetwork(nn.Module):
     """One small network applied to every row (RLScheduler §3.2): scores [N, outputs]."""
 
-    def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
+    def __init__(self, encoder: Encoder, shape: NetworkConfig, outputs: int) -> None:
         super().__init__()
         self.layers = perceptron((encoder.width, *shape.hidden, outputs))
 
@@ -68,13 +68,13 @@ class Kernel(nn.Module):
         return self.layers(rows)
 
 
-class Prior(Kernel):
+class Prior(RowNetwork):
     """A rule's key, the first feature, times a learnt factor, and a kernel network's correction: [N, 1].
 
     It begins as the rule: the network's last layer is 0. Residual policy learning (Silver et al. 2018).
     """
 
-    def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
+    def __init__(self, encoder: Encoder, shape: NetworkConfig, outputs: int) -> None:
         super().__init__(encoder, shape, outputs)
         self.factor = nn.Parameter(torch.tensor(SHARPNESS))
         for parameter in self.layers[-1].parameters():
@@ -105,7 +105,7 @@ class Padded(nn.Module):
 class Flat(Padded):
     """All rows of a decision and its context side by side, absent ones padded: values [D, outputs]."""
 
-    def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
+    def __init__(self, encoder: Encoder, shape: NetworkConfig, outputs: int) -> None:
         super().__init__(encoder)
         size = self.places * self.features + encoder.context
         self.layers = perceptron((size, *shape.hidden, outputs))
@@ -122,7 +122,7 @@ class Flat(Padded):
 class Places(Flat):
     """Rows and context side by side, outputs for each row (RLScheduler's MLPs): scores [N, outputs]."""
 
-    def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
+    def __init__(self, encoder: Encoder, shape: NetworkConfig, outputs: int) -> None:
         super().__init__(encoder, shape, encoder.rows * outputs)
         self.outputs = outputs
 
@@ -134,7 +134,7 @@ class Places(Flat):
 class Scalars(Padded):
     """A number per row, absent rows padded, then a network over them (RLScheduler's critic): [D, outputs]."""
 
-    def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
+    def __init__(self, encoder: Encoder, shape: NetworkConfig, outputs: int) -> None:
         super().__init__(encoder)
         self.rows = perceptron((encoder.width, *shape.hidden, 1))
         self.head = perceptron((encoder.rows, *shape.head, outputs))
@@ -149,7 +149,7 @@ class Scalars(Padded):
 class Pooled(nn.Module):
     """A network per row, then mean and maximum over a decision's rows, then another: values [D, outputs]."""
 
-    def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
+    def __init__(self, encoder: Encoder, shape: NetworkConfig, outputs: int) -> None:
         super().__init__()
         self.rows = Stack(perceptron((encoder.width, *shape.hidden)), RELU())
         self.head = perceptron((2 * shape.hidden[-1], *shape.head, outputs))
@@ -165,7 +165,7 @@ class Pairs(Padded):
     Driven Scheduling", 2022. The dense layers but the last have no bias.
     """
 
-    def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
+    def __init__(self, encoder: Encoder, shape: NetworkConfig, outputs: int) -> None:
         super().__init__(encoder)
         size = self.places * self.features + encoder.context
         if outputs != 1 or size % 2:
@@ -177,8 +177,8 @@ class Pairs(Padded):
         self.last = nn.Linear(widths[-1], self.places)
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
-        seen = torch.cat((self.dense(rows, offsets).flatten(1), context), 1)
-        inner = self.pair(seen.reshape(len(seen), -1, 2))[..., 0]
+        inputs = torch.cat((self.dense(rows, offsets).flatten(1), context), 1)
+        inner = self.pair(inputs.reshape(len(inputs), -1, 2))[..., 0]
         for layer in self.hidden:
             inner = torch.relu(layer(inner))
         scores: Tensor = self.last(inner)
@@ -201,23 +201,23 @@ class Future(Padded):
 
     weights: Tensor
 
-    def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
+    def __init__(self, encoder: Encoder, shape: NetworkConfig, outputs: int) -> None:
         super().__init__(encoder)
         self.measured, numbers = encoder.resources, len(encoder.machine_columns)
         if outputs != 1 or numbers != 2 * self.measured or not shape.aside or not shape.hidden:
             what = "future prediction needs a measurement and a goal per resource, `hidden` and `aside`"
             raise BridgeError(what, where=f"{numbers} numbers of the machine for {self.measured} resources")
-        self.around = encoder.context - numbers
+        self.context_size = encoder.context - numbers
         self.state = self._state(encoder, shape)
         self.measurement = leaky((self.measured, *shape.aside))
         self.goal = leaky((self.measured, *shape.aside))
         # how many offsets there are, `prepare` knows
         self._joint = (shape.hidden[-1] + 2 * shape.aside[-1], *shape.head)
 
-    def _state(self, encoder: Encoder, shape: Network) -> Stack:
+    def _state(self, encoder: Encoder, shape: NetworkConfig) -> Stack:
         return leaky((self.places * self.features + encoder.context - 2 * self.measured, *shape.hidden))
 
-    def prepare(self, prediction: Prediction) -> "Future":
+    def prepare(self, prediction: FuturePredictionConfig) -> "Future":
         """Add the streams for these offsets; returns the network."""
         self.offsets = len(prediction.offsets)
         each = self.measured * self.offsets
@@ -228,19 +228,19 @@ class Future(Padded):
 
     def predict(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
         """Return predicted changes of the measurements, [D, W, R, offsets]."""
-        measured = context[:, self.around : self.around + self.measured]
-        goal = context[:, self.around + self.measured :]
-        state = self._seen(self.dense(rows, offsets), context[:, : self.around])
+        measured = context[:, self.context_size : self.context_size + self.measured]
+        goal = context[:, self.context_size + self.measured :]
+        state = self._state_inputs(self.dense(rows, offsets), context[:, : self.context_size])
         joint = torch.cat((state, self.measurement(measured), self.goal(goal)), 1)
         action = self.action(joint).reshape(-1, self.places, self.measured, self.offsets)
         expected = self.expectation(joint).reshape(-1, 1, self.measured, self.offsets)
         return expected + action - action.mean(1, keepdim=True)
 
-    def _seen(self, dense: Tensor, running: Tensor) -> Tensor:
+    def _state_inputs(self, dense: Tensor, running: Tensor) -> Tensor:
         return self.state(torch.cat((dense.flatten(1), running), 1))
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
-        goal = context[:, self.around + self.measured :]
+        goal = context[:, self.context_size + self.measured :]
         predicted = self.predict(rows, offsets, context)
         scores = torch.einsum("dwrt,dr,t->dw", predicted, goal, self.weights.to(goal.dtype))
         return scores[places(offsets)][:, None]
@@ -250,11 +250,11 @@ class FutureCnn(Future):
     """The same with convolutions over the candidates' and the running jobs' rows (MRSch, Figure 3)."""
 
     #: Channels, and rows that a filter sees.
-    CHANNELS, SEEN = (16, 32), 3
+    CHANNELS, KERNEL_SIZE = (16, 32), 3
 
-    def _state(self, encoder: Encoder, shape: Network) -> Stack:
+    def _state(self, encoder: Encoder, shape: NetworkConfig) -> Stack:
         width = len(encoder.running_columns)
-        self.shape = (sum(encoder.places), width)
+        self.shape = (sum(encoder.running_rows), width)
         self.waiting = self._convolution(self.features)
         self.running = self._convolution(width) if width else nn.Identity()
         size = self.CHANNELS[-1] * (self.places + (self.shape[0] if width else 0))
@@ -263,10 +263,10 @@ class FutureCnn(Future):
     def _convolution(self, features: int) -> Stack:
         layers: list[nn.Module] = []
         for wide, narrow in itertools.pairwise((features, *self.CHANNELS)):
-            layers += [nn.Conv1d(wide, narrow, self.SEEN, padding="same"), nn.LeakyReLU()]
+            layers += [nn.Conv1d(wide, narrow, self.KERNEL_SIZE, padding="same"), nn.LeakyReLU()]
         return Stack(*layers, nn.Flatten())
 
-    def _seen(self, dense: Tensor, running: Tensor) -> Tensor:
+    def _state_inputs(self, dense: Tensor, running: Tensor) -> Tensor:
         parts = [self.waiting(dense.transpose(1, 2))]
         if self.shape[1]:
             parts.append(self.running(running.reshape(-1, *self.shape).transpose(1, 2)))
@@ -274,7 +274,7 @@ class FutureCnn(Future):
 
 
 NETWORKS: dict[str, type[nn.Module]] = {
-    "kernel": Kernel,
+    "kernel": RowNetwork,
     "prior": Prior,
     "flat": Flat,
     "places": Places,
@@ -296,7 +296,7 @@ def bounded(make: Callable[[], M], where: str) -> M:
     return make()
 
 
-def build(shape: Network, encoder: Encoder, outputs: int) -> nn.Module:
+def build(shape: NetworkConfig, encoder: Encoder, outputs: int) -> nn.Module:
     """Return a fresh network; kinds that are not ours are the entry points ``bridge.networks``."""
     kind = NETWORKS.get(shape.kind) or load_named("bridge.networks", shape.kind, "network", NETWORKS)
     network: nn.Module = bounded(lambda: kind(encoder, shape, outputs), f"{shape.kind} of {shape.hidden}")
@@ -314,7 +314,9 @@ def critic_of(recipe: Recipe) -> nn.Module:
     return build(recipe.critic, recipe.encoder, 1)
 
 
-def asked_again(network: nn.Module, rows: Tensor, offsets: Tensor, context: Tensor) -> Callable[[], Tensor]:
+def cached_forward(
+    network: nn.Module, rows: Tensor, offsets: Tensor, context: Tensor
+) -> Callable[[], Tensor]:
     """Return a call of the network on always the same decisions; what no weight changes is computed once."""
     if type(network) is not Flat:
         return lambda: network(rows, offsets, context)
@@ -322,7 +324,7 @@ def asked_again(network: nn.Module, rows: Tensor, offsets: Tensor, context: Tens
     return lambda: network.layers(inputs)
 
 
-def lean(actor: nn.Module, rejecting: float) -> None:
+def set_initial_reject_rate(actor: nn.Module, rejecting: float) -> None:
     """Let an inspector's actor begin with about this probability of rejecting, by its last bias."""
     last = [layer for layer in actor.modules() if isinstance(layer, nn.Linear)][-1]
     with torch.no_grad():
@@ -334,7 +336,7 @@ def parameters(network: nn.Module) -> int:
     return sum(p.numel() for p in network.parameters())
 
 
-def sizes(recipe: Recipe) -> dict[str, int]:
+def parameter_counts(recipe: Recipe) -> dict[str, int]:
     """Return how many numbers each of a recipe's networks learns; none of them is filled with any."""
     with torch.device("meta"):
         networks = {"actor": actor_of(recipe)}
@@ -343,7 +345,7 @@ def sizes(recipe: Recipe) -> dict[str, int]:
     return {name: parameters(network) for name, network in networks.items()}
 
 
-def choices(scores: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+def action_scores(scores: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
     """Return the scores of all answers one after the other [M], and where each decision's begin [D + 1].
 
     A row is an answer, but for INSPECT, whose one row has two.

@@ -8,24 +8,35 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, overload
 
-from bridge.config import Count, Natural, Of, Positive, Share, Unsigned, build, plain, verify
-from bridge.encode.encoder import EACH, Decision, Encoder
+from bridge.base import renamed
+from bridge.base.errors import BridgeError
+from bridge.config import (
+    Constraint,
+    Count,
+    Natural,
+    Positive,
+    Share,
+    Unsigned,
+    from_tables,
+    to_tables,
+    verify,
+)
+from bridge.config.fields import fields_of
+from bridge.env.encoder import EACH, DecisionKind, Encoder
+from bridge.env.env_config import DecisionConfig, Guard
 from bridge.env.reward import OwnReward
 from bridge.env.reward import Reward as Reward
-from bridge.env.task import Decided, Guard
-from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
-from bridge.plugins import moved
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 #: How an agent decides once it has learnt: ``greedy`` takes the best answer; ``sample`` draws from its
 #: probabilities as SchedInspector's public code does, but reproducibly (`bridge.learn.rollout.deciding`);
 #: ``validated`` takes whichever of the two does better on the validation sequences.
 Deploy = Literal["greedy", "sample", "validated"]
 #: Widths of layers; wider ones than these are a mistake.
-Layers = tuple[Annotated[int, Of(least=1, most=1_000_000)], ...]
+Layers = tuple[Annotated[int, Constraint(ge=1, le=1_000_000)], ...]
 #: A network of more layers is one, too.
 _DEEPEST = 64
-Below1 = Annotated[float, Of(least=0, below=1)]
+Below1 = Annotated[float, Constraint(ge=0, lt=1)]
 #: A training whose best epoch lies behind this share of its epochs may not have ended.
 LATE = 0.8
 #: A training's teacher that is another agent, not a heuristic.
@@ -41,13 +52,13 @@ def too_deep(name: str, *layers: Layers) -> Rule:
 
 
 @dataclass(frozen=True)
-class Epochs:
+class TrainingBase:
     """What every training of ours knows.
 
     Attributes:
         epochs: rounds of collecting episodes and updating.
-        longest: epochs at most, where the best one lies in the last fifth of those so far: then it trains on
-            until it does not. 0 = `epochs`, wherever the best one lies.
+        max_epochs: epochs at most, where the best one lies in the last fifth of those so far: then it trains
+            on until it does not. 0 = `epochs`, wherever the best one lies.
         validate_every: epochs between validations; the best validated weights are kept.
         learning_rate: Adam's.
         critic_rate: the same of the critic; of the pool's own critic (``outlook``) as a multiple.
@@ -63,7 +74,7 @@ class Epochs:
     """
 
     epochs: Count = 60
-    longest: Natural = 0
+    max_epochs: Annotated[Natural, Constraint(key="longest")] = 0
     validate_every: Count = 2
     learning_rate: Positive = 1e-3
     critic_rate: Positive = 1e-3
@@ -77,7 +88,7 @@ class Epochs:
     target_kl: Positive = 0.01
     average: Below1 = 0.0
 
-    def left(self, epoch: int) -> float:
+    def rate_fraction(self, epoch: int) -> float:
         """Return the part of the learning rates that is left in an epoch."""
         last = self.epochs - 1
         return 1.0 - 0.9 * min(epoch, last) / max(last, 1) if self.anneal else 1.0
@@ -88,22 +99,22 @@ class Epochs:
         return True
 
     @property
-    def most(self) -> int:
+    def epoch_limit(self) -> int:
         """Epochs that it may take."""
-        return max(self.epochs, self.longest if self.validates else 0)
+        return max(self.epochs, self.max_epochs if self.validates else 0)
 
     def ended(self, epoch: int, best: int) -> bool:
         """Tell whether so many epochs are enough, the best one being `best`."""
-        return epoch >= (self.most if is_late(best, epoch) else self.epochs)
+        return epoch >= (self.epoch_limit if may_still_improve(best, epoch) else self.epochs)
 
 
-def is_late(best: int, epochs: int) -> bool:
+def may_still_improve(best: int, epochs: int) -> bool:
     """Tell whether a training of so many epochs may not have ended, by its best one."""
     return best > LATE * epochs
 
 
 @dataclass(frozen=True)
-class Named:
+class RecipeBase:
     """What every recipe has.
 
     Attributes:
@@ -124,7 +135,7 @@ class Named:
     if TYPE_CHECKING:  # fields here, constants there
 
         @property
-        def training(self) -> Epochs:
+        def training(self) -> TrainingBase:
             """How it is trained."""
 
         @property
@@ -148,31 +159,35 @@ class Named:
             """What progress and validation measure."""
 
     def variant(self, setting: str, summary: str, **changes: Any) -> Self:
-        """Return another setting; a dictionary replaces single values of a field, such as ``training``."""
+        """Return another setting; a dictionary replaces single values of a field, such as ``training``.
+
+        They may have their stored names.
+        """
         for name, values in changes.items():
             if isinstance(values, dict) and is_dataclass(type(own := getattr(self, name))):
-                changes[name] = replace(own, **values)
+                names = {key: field.name for key, field in fields_of(type(own)).items()}
+                changes[name] = replace(own, **{names.get(key, key): value for key, value in values.items()})
         return replace(self, setting=setting, summary=summary, **changes)
 
-    def rules(self) -> Iterator[Rule]:
+    def constraints(self) -> Iterator[Rule]:
         """Yield what it may not be, one after the other, where each field is in its range."""
         yield from ()
 
     def check(self) -> None:
         """Refuse what cannot be trained: a value out of its range, or two that contradict each other."""
         verify(self, "recipe")
-        for broken, name, value, remedy in self.rules():
+        for broken, name, value, remedy in self.constraints():
             if broken:
                 raise BridgeError(f"{name} cannot be {value}", where="recipe", remedy=remedy)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON or TOML has it; unset values are left out."""
-        document: dict[str, Any] = plain(self)
+        document: dict[str, Any] = to_tables(self)
         return document
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkConfig:
     """A network's shape.
 
     Attributes:
@@ -204,14 +219,15 @@ def _phase(text: str) -> None:
 
 
 @dataclass(frozen=True)
-class Training(Epochs):
+class TrainingConfig(TrainingBase):
     """How it is trained, over batches of whole episodes; by PPO unless told otherwise.
 
     Attributes:
         trajectories: episodes an epoch, each on an idle machine.
         length: jobs an episode.
-        busy: episodes are drawn among those in which the base's metric is at least this, as far as four times
-            as many draws give them: an idle machine teaches nothing (RLScheduler §3.4's trajectory filter).
+        min_base_metric: episodes are drawn among those in which the base's metric is at least this, as far
+            as four times as many draws give them: an idle machine teaches nothing (RLScheduler §3.4's
+            trajectory filter).
         part: fractions of the workload, in submission order, from which training episodes are drawn.
         validation: fractions from which the validation sequences are taken, evenly spaced; none if both are
             equal. They may be the training part's own: what is validated is the policy as it is deployed.
@@ -220,25 +236,26 @@ class Training(Epochs):
             alone.
         critic_iterations: the critic's passes over an epoch's data.
         teacher: a rule that the actor imitates first, see `bridge.learn.algorithms.ppo`; empty = none.
-        rejecting: INSPECT: the probability of rejecting, roughly, with which a random actor begins; 0 = its
-            own. Rejecting pays off only where it is done again and again: timid actors never find out.
+        initial_reject_rate: INSPECT: the probability of rejecting, roughly, with which a random actor
+            begins; 0 = its own. Rejecting pays off only where it is done again and again: timid actors never
+            find out.
         warmup: epochs at the beginning in which only the critic learns.
         curriculum: what the episodes of so many epochs are made of (``sampled:10``), see
-            `bridge.learn.algorithms.event`; empty = the log as it is.
+            `bridge.learn.algorithms.log_learner`; empty = the log as it is.
         logs: further logs, which share the trajectories in turn; for ``ppo`` and ``evolution``.
     """
 
     trajectories: Count = 100
     length: Count = 256
-    busy: Unsigned = 0.0
+    min_base_metric: Annotated[Unsigned, Constraint(key="busy")] = 0.0
     part: tuple[Share, Share] = (0.0, 0.6)
     validation: tuple[Share, Share] = (0.0, 0.6)
     horizon: Unsigned = 0.0
     critic_iterations: Natural = 80
     teacher: tuple[str, ...] = ()
-    rejecting: Below1 = 0.0
+    initial_reject_rate: Annotated[Below1, Constraint(key="rejecting")] = 0.0
     warmup: Natural = 0
-    curriculum: tuple[Annotated[str, Of(parse=_phase, remedy=_PHASES)], ...] = ()
+    curriculum: tuple[Annotated[str, Constraint(parse=_phase, remedy=_PHASES)], ...] = ()
     logs: tuple[str, ...] = ()
 
     @property
@@ -248,7 +265,7 @@ class Training(Epochs):
 
 
 @dataclass(frozen=True)
-class Gradient:
+class PolicyGradientConfig:
     """Policy gradient as DRAS has it: a few scheduling instances, one step of Adam, on with the same episode.
 
     Source: Y. Fan et al., "DRAS: Deep Reinforcement Learning for Cluster Scheduling in HPC", IPDPS 2021.
@@ -263,7 +280,7 @@ class Gradient:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class FuturePredictionConfig:
     """Direct future prediction: learns by how much each answer will change the measurements.
 
     Source: A. Dosovitskiy, V. Koltun, "Learning to Act by Predicting the Future", ICLR 2017, with the
@@ -284,12 +301,12 @@ class Prediction:
     replay: Count = 20_000
     batch: Count = 64
     every: Count = 8
-    decay: Annotated[float, Of(above=0, most=1)] = 0.995
+    decay: Annotated[float, Constraint(gt=0, le=1)] = 0.995
     least: Share = 0.0
 
 
 @dataclass(frozen=True)
-class Evolution:
+class EvolutionConfig:
     """Evolution strategies (Salimans et al. 2017).
 
     Attributes:
@@ -308,7 +325,7 @@ _NOT_OF = dict.fromkeys(
 
 
 @dataclass(frozen=True)
-class Recipe(Named, Decided):
+class Recipe(RecipeBase, DecisionConfig):
     """An agent of the event-driven scheduler before it has learnt anything.
 
     Attributes:
@@ -317,33 +334,33 @@ class Recipe(Named, Decided):
         algorithm: ``ppo``, ``gradient`` (see `Gradient`), ``prediction`` (see `Prediction`), ``evolution``
             (see `Evolution`), or one that a package or the user brings (`bridge.learn.algorithms`).
         options: what such an algorithm wants to know.
-        guard, max_rejects, retry_after: see `bridge.env.task.Task`.
+        guard, max_rejects, retry_after: see `bridge.env.env_config.Task`.
         deploy: see `Deploy`.
         test_from: fraction of the workload from which on held-out sequences are drawn.
     """
 
-    setup: Setup
+    setup: SchedulerConfig
     encoder: Encoder
-    actor: Network
-    critic: Network = field(default_factory=lambda: Network("none", ()))
+    actor: NetworkConfig
+    critic: NetworkConfig = field(default_factory=lambda: NetworkConfig("none", ()))
     reward: Reward = field(default_factory=Reward)
-    training: Training = field(default_factory=Training)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
     guard: Guard = "none"
     max_rejects: Natural = 72
     retry_after: Positive = 600.0
     deploy: Deploy = "greedy"
     test_from: Below1 = 0.6
     algorithm: str = "ppo"
-    gradient: Gradient = field(default_factory=Gradient)
-    prediction: Prediction = field(default_factory=Prediction)
-    evolution: Evolution = field(default_factory=Evolution)
+    gradient: PolicyGradientConfig = field(default_factory=PolicyGradientConfig)
+    prediction: FuturePredictionConfig = field(default_factory=FuturePredictionConfig)
+    evolution: EvolutionConfig = field(default_factory=EvolutionConfig)
     options: Mapping[str, bool | int | float | str] = field(default_factory=dict)
 
     scheduler: ClassVar[str] = "event"
     part: ClassVar[str] = "setup"
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> DecisionKind:
         """What the agent decides."""
         return self.encoder.decision
 
@@ -364,7 +381,7 @@ class Recipe(Named, Decided):
             raise BridgeError("reward cannot be a function", where="recipe", remedy=remedy)
         super().check()
 
-    def rules(self) -> Iterator[Rule]:
+    def constraints(self) -> Iterator[Rule]:
         decision, training = self.decision, self.training
         behind = "backfill" not in decision or self.setup.backfill == "easy"
         yield not behind, "setup.backfill", self.setup.backfill, "A backfilling agent decides behind `easy`."
@@ -378,8 +395,8 @@ class Recipe(Named, Decided):
             beyond = high > self.test_from and low < high
             yield beyond, f"training.{name}", (low, high), f"It ends at test_from, {self.test_from:g}."
         inspects, teacher = decision == "inspect", training.teacher
-        undue = bool(training.rejecting) and not inspects
-        yield undue, "training.rejecting", training.rejecting, "It is for INSPECT only."
+        undue = bool(training.initial_reject_rate) and not inspects
+        yield undue, "training.rejecting", training.initial_reject_rate, "It is for INSPECT only."
         several = len(teacher) > 1 and not inspects
         yield several, "training.teacher", teacher, "One expression, whose largest row wins."
         for name, network in (("actor", self.actor), ("critic", self.critic)):
@@ -398,7 +415,7 @@ class Recipe(Named, Decided):
             inspects = self.decision == "inspect"
             yield inspects, "algorithm", self.algorithm, "An inspector learns by `ppo`."
         for name in _NOT_OF.get(self.algorithm, ()):
-            value = getattr(training, name)
+            value = getattr(training, fields_of(type(training))[name].name)
             yield bool(value), f"training.{name}", value, "It belongs to `ppo`."
         if self.algorithm == "gradient":
             yield not reward, "gradient.reward", "empty", "An expression of the chosen job."
@@ -417,7 +434,7 @@ class Recipe(Named, Decided):
 
 
 #: A recipe of whatever scheduler.
-AnyRecipe = Named
+AnyRecipe = RecipeBase
 R = TypeVar("R", bound=AnyRecipe)
 
 
@@ -431,7 +448,7 @@ def from_dict(document: object, where: str, like: Any = Recipe) -> Any:
     `encoder.features` replaces all features, any other field itself only; BridgeError names `where`.
     """
     kind, base = (like, None) if isinstance(like, type) else (type(like), like)
-    recipe = build(kind, document, where, base)
+    recipe = from_tables(kind, document, where, base)
     recipe.check()
     return recipe
 
@@ -442,11 +459,11 @@ def settings(*recipes: R) -> dict[str, R]:
 
 
 def with_training(recipe: R, changes: Mapping[str, Any]) -> R:
-    """Return the recipe with other training values."""
-    own: dict[str, Any] = {"training": replace(recipe.training, **changes)}
+    """Return the recipe with other training values, by their stored names."""
+    names = {key: field.name for key, field in fields_of(type(recipe.training)).items()}
+    own: dict[str, Any] = {"training": replace(recipe.training, **{names[k]: v for k, v in changes.items()})}
     return replace(recipe, **own)
 
 
 if not TYPE_CHECKING:
-    _POOL = ("PictureNetwork", "PoolTraining", "PoolRecipe")
-    __getattr__ = moved(__name__, dict.fromkeys(_POOL, "bridge.pool.recipe"))
+    __getattr__ = renamed.getter(__name__)

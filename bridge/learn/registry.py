@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any, overload
 
-from bridge.errors import BridgeError
-from bridge.learn.folder import SCHEDULERS
+from bridge.base.errors import BridgeError
+from bridge.base.plugins import Typed, did_you_mean, installed, is_reference, load_reference, package_of
+from bridge.learn.checkpoint_files import SCHEDULERS
 from bridge.learn.recipe import AnyRecipe, R, Recipe
-from bridge.plugins import Typed, installed, is_reference, load_reference, near, package_of
 
 GROUP = "bridge.policies"
 
@@ -87,10 +87,18 @@ def find_policy(name: str) -> Installed:
     if is_reference(name) and isinstance(name, Typed):
         return Installed(name, "your own module", _settings(load_reference(name)))
     points = installed(GROUP)
-    found = dict.fromkeys(point.name for point in points)
-    if name not in found:
-        listed = f"Installed: {', '.join(found)}." if found else "None is installed: reinstall bridge."
-        hint = "Code is loaded only where it is typed. " if is_reference(name) else near(name, found)
+    policies_by_name = dict.fromkeys(point.name for point in points)
+    if name not in policies_by_name:
+        listed = (
+            f"Installed: {', '.join(policies_by_name)}."
+            if policies_by_name
+            else "None is installed: reinstall bridge."
+        )
+        hint = (
+            "Code is loaded only where it is typed. "
+            if is_reference(name)
+            else did_you_mean(name, policies_by_name)
+        )
         raise BridgeError("unknown policy", where=repr(name), remedy=hint + listed)
     policy = _provided(name, points)
     if policy.error:
@@ -109,7 +117,7 @@ def recipe_in(policy: Installed, setting: str = "") -> AnyRecipe:
     settings = policy.settings
     chosen = setting or next(iter(settings))
     if chosen not in settings:
-        remedy = f"{near(setting, settings)}Settings: {', '.join(settings)}."
+        remedy = f"{did_you_mean(setting, settings)}Settings: {', '.join(settings)}."
         raise BridgeError(f"{policy.name} has no such setting", where=repr(setting), remedy=remedy)
     return settings[chosen]
 

@@ -4,26 +4,26 @@ import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from bridge.errors import BridgeError
-from bridge.learn.folder import is_of_pool
+from bridge.base.errors import BridgeError
+from bridge.learn.checkpoint_files import is_of_pool
 from bridge.policy_name import is_own
 
 if TYPE_CHECKING:
-    from bridge.learn.checkpoint import Checkpoint
+    from bridge.learn.checkpoint import LogAgent
 
 
-def agent_of(name: str) -> "Checkpoint":
+def agent_of(name: str) -> "LogAgent":
     """Return the agent of the event-driven scheduler; BridgeError: there is none, or it is another's."""
     if is_own(name):
-        from bridge.learn.own import load_own
+        from bridge.learn.user_policy import load_user_policy
 
-        return load_own(name)
+        return load_user_policy(name)
     from bridge.learn.checkpoint import load
 
     return load(name)
 
 
-def agents_of(names: Iterable[str]) -> "list[Checkpoint]":
+def agents_of(names: Iterable[str]) -> "list[LogAgent]":
     """Return the agents, each once; BridgeError: no checkpoint, or one of the time-stepped pool."""
     names = list(dict.fromkeys(names))
     for name in names:

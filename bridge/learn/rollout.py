@@ -10,19 +10,19 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from bridge.arrays import Flags, Floats, Floats32, Ints
-from bridge.env.batch import Batch, View
-from bridge.env.reward import Episode, episode_of
+from bridge.base.arrays import Flags, Floats, Floats32, Ints
+from bridge.env.batch import Batch, PackedObservations
+from bridge.env.reward import EpisodeOutcome, episode_of
 from bridge.learn.learner import Mode, tensors
 
 #: Answers the decisions of a step, none of which is empty: actions [D].
-Answer = Callable[[View], Ints]
+ActionFunction = Callable[[PackedObservations], Ints]
 #: Scores nearer than this are equal, and the first answer wins: a sum in another order must not decide.
 TIE = 1e-9
 
 
 @dataclass(frozen=True)
-class Trajectories:
+class Rollout:
     """Decisions of E episodes, D in all, in the order of (episode, time).
 
     Attributes:
@@ -30,7 +30,7 @@ class Trajectories:
         offsets: int64 [D + 1] where each decision's rows begin.
         context: float32 [D, C].
         actions: [D] the row taken; INSPECT: 0 accepted, 1 rejected.
-        logp: float64 [D] its log probability.
+        log_prob: float64 [D] its log probability.
         episode: [D] whose decision it is, ascending.
         times: [D] microseconds.
         late: [D] whether it started a job that EASY would not have.
@@ -41,11 +41,11 @@ class Trajectories:
     offsets: Ints
     context: Floats32
     actions: Ints
-    logp: Floats
+    log_prob: Floats
     episode: Ints
     times: Ints
     late: Flags
-    episodes: list[Episode]
+    episodes: list[EpisodeOutcome]
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -59,7 +59,7 @@ def pick_rows(offsets: Ints, decisions: Ints) -> tuple[Ints, Ints]:
     return rows, fresh
 
 
-def scores_of(actor: nn.Module, view: View) -> tuple[Floats, Ints]:
+def scores_of(actor: nn.Module, view: PackedObservations) -> tuple[Floats, Ints]:
     """Return the scores of all answers of non-empty decisions, and how many each has."""
     rows, offsets, context = tensors(actor, view.rows, view.offsets, view.context)
     dtype = next(actor.parameters()).dtype
@@ -68,7 +68,7 @@ def scores_of(actor: nn.Module, view: View) -> tuple[Floats, Ints]:
     return scores.reshape(-1).astype(np.float64), np.diff(view.offsets) * scores.shape[1]
 
 
-def draw(scores: Floats, sizes: Ints, rng: np.random.Generator) -> tuple[Ints, Floats]:
+def sample_actions(scores: Floats, sizes: Ints, rng: np.random.Generator) -> tuple[Ints, Floats]:
     """Draw an answer per decision with probability softmax(scores); returns answers and log probabilities."""
     begins = np.concatenate(([0], np.cumsum(sizes)[:-1]))
     highest = np.maximum.reduceat(scores, begins)
@@ -81,27 +81,29 @@ def draw(scores: Floats, sizes: Ints, rng: np.random.Generator) -> tuple[Ints, F
     return taken - begins, shifted[taken] - total
 
 
-def best(scores: Floats, sizes: Ints) -> Ints:
+def argmax_actions(scores: Floats, sizes: Ints) -> Ints:
     """Return the answer with the highest score per decision, the first among equals (see `TIE`)."""
     begins = np.concatenate(([0], np.cumsum(sizes)[:-1]))
     good = np.flatnonzero(scores >= np.repeat(np.maximum.reduceat(scores, begins), sizes) - TIE)
     return good[np.searchsorted(good, begins)] - begins
 
 
-def live_of(view: View) -> tuple[Ints, View]:
+def select_waiting(view: PackedObservations) -> tuple[Ints, PackedObservations]:
     """Return the episodes that wait for an answer, and only their decisions."""
     sizes = np.diff(view.offsets)
     live = np.flatnonzero(sizes)
     offsets = np.concatenate(([0], np.cumsum(sizes[live])))
-    return live, View(view.rows, offsets, view.keys, view.context[live])
+    return live, PackedObservations(view.rows, offsets, view.keys, view.context[live])
 
 
-def collect(batch: Batch, actor: nn.Module, starts: Ints, rng: np.random.Generator) -> Trajectories:
+def collect(batch: Batch, actor: nn.Module, starts: Ints, rng: np.random.Generator) -> Rollout:
     """Play an episode from each start, drawing from the actor's probabilities; see `collect_by`."""
-    return collect_by(batch, lambda view: draw(*scores_of(actor, view), rng), starts)
+    return collect_by(batch, lambda view: sample_actions(*scores_of(actor, view), rng), starts)
 
 
-def collect_by(batch: Batch, choose: Callable[[View], tuple[Ints, Floats]], starts: Ints) -> Trajectories:
+def collect_by(
+    batch: Batch, choose: Callable[[PackedObservations], tuple[Ints, Floats]], starts: Ints
+) -> Rollout:
     """Play an episode from each start (as many as places, at most), and return all decisions.
 
     `choose` returns the answers of a step, and their log probabilities.
@@ -110,24 +112,26 @@ def collect_by(batch: Batch, choose: Callable[[View], tuple[Ints, Floats]], star
     none = np.zeros(0, np.int64)
     rows, context = np.zeros((0, shape.width), np.float32), np.zeros((0, shape.context), np.float32)
     kept = [(rows, none, context, none, np.zeros(0), none, none, np.zeros(0, np.bool_))]
-    actions = np.zeros(len(batch.kinds), np.int64)
+    actions = np.zeros(len(batch.decision_kinds), np.int64)
     while len(view.rows):
-        live, asked = live_of(view)
-        answers, logp = choose(asked)
+        live, waiting_view = select_waiting(view)
+        answers, log_prob = choose(waiting_view)
         actions[live] = answers
-        rows, times = asked.rows.copy(), batch.now[live].copy()
+        rows, times = waiting_view.rows.copy(), batch.now[live].copy()
         view = batch.step(actions)
-        late = batch.late[live].copy()
-        kept.append((rows, np.diff(asked.offsets), asked.context, answers, logp, live, times, late))
+        late = batch.delays_head[live].copy()
+        kept.append(
+            (rows, np.diff(waiting_view.offsets), waiting_view.context, answers, log_prob, live, times, late)
+        )
     episodes = [episode_of(batch, b) for b in range(len(starts))]
     rows, sizes, *each = (np.concatenate(part) for part in zip(*kept, strict=True))
     order = np.argsort(each[3], kind="stable")  # by episode, then time
     index, offsets = pick_rows(np.concatenate(([0], np.cumsum(sizes))), order)
-    context, actions, logp, owner, times, late = (column[order] for column in each)
-    return Trajectories(rows[index], offsets, context, actions, logp, owner, times, late, episodes)
+    context, actions, log_prob, owner, times, late = (column[order] for column in each)
+    return Rollout(rows[index], offsets, context, actions, log_prob, owner, times, late, episodes)
 
 
-def joined(parts: Sequence[Trajectories]) -> Trajectories:
+def concatenate_rollouts(parts: Sequence[Rollout]) -> Rollout:
     """Return the trajectories of several batches as those of one, one behind the other."""
     if len(parts) == 1:
         return parts[0]
@@ -136,7 +140,7 @@ def joined(parts: Sequence[Trajectories]) -> Trajectories:
     ends = [part.offsets[1:] + before for part, before in zip(parts, rows, strict=False)]
     owners = [part.episode + before for part, before in zip(parts, begins, strict=False)]
     names = ("rows", "context", "actions", "logp", "times", "late")
-    return Trajectories(
+    return Rollout(
         offsets=np.concatenate([[0], *ends]),
         episode=np.concatenate(owners),
         episodes=[episode for part in parts for episode in part.episodes],
@@ -144,33 +148,33 @@ def joined(parts: Sequence[Trajectories]) -> Trajectories:
     )
 
 
-def decided(actor: nn.Module) -> nn.Module:
+def copy_for_inference(actor: nn.Module) -> nn.Module:
     """Return a copy of the actor for decisions that must come out the same in both worlds: in float64."""
     return copy.deepcopy(actor).cpu().double().eval()
 
 
-def play(batch: Batch, answer: Answer, starts: Ints) -> None:
+def play(batch: Batch, answer: ActionFunction, starts: Ints) -> None:
     """Play an episode from each start (as many as places, at most); read the outcome from the batch."""
     view = batch.reset(starts)
-    actions = np.zeros(len(batch.kinds), np.int64)
+    actions = np.zeros(len(batch.decision_kinds), np.int64)
     while len(view.rows):
-        live, asked = live_of(view)
-        actions[live] = answer(asked)
+        live, waiting_view = select_waiting(view)
+        actions[live] = answer(waiting_view)
         view = batch.step(actions)
 
 
-class Recorded:
+class DecisionRecorder:
     """An `Answer` that remembers what it saw and said.
 
     Attributes:
         kept: rows, rows of each decision, context and actions, step by step.
     """
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: ActionFunction) -> None:
         self._answer = answer
         self.kept: list[tuple[npt.NDArray[Any], ...]] = []
 
-    def __call__(self, view: View) -> Ints:
+    def __call__(self, view: PackedObservations) -> Ints:
         actions = self._answer(view)
         self.kept.append((view.rows.copy(), np.diff(view.offsets), view.context, actions))
         return actions
@@ -181,25 +185,25 @@ class Recorded:
         return rows, np.concatenate(([0], np.cumsum(sizes))), context, actions
 
 
-def deciding(actor: nn.Module, how: Mode, seed: int) -> Answer:
+def make_action_function(actor: nn.Module, how: Mode, seed: int) -> ActionFunction:
     """Return how a trained actor answers, alike in every world; give it an actor from `decided`.
 
     ``greedy`` takes the best answer. ``sample`` draws from its probabilities, with random numbers that depend
     on the seed and the keys of the rows only, so that a decision is drawn the same wherever it comes up.
     """
     if how == "greedy":
-        return lambda view: best(*scores_of(actor, view))
+        return lambda view: argmax_actions(*scores_of(actor, view))
 
-    def drawn(view: View) -> Ints:
+    def act(view: PackedObservations) -> Ints:
         scores, sizes = scores_of(actor, view)
         each = len(scores) // len(view.rows)  # answers a row
         keys = np.repeat(view.keys, each) * each + np.tile(np.arange(each), len(view.rows))
-        return best(scores - np.log(-np.log(uniform(keys, seed))), sizes)
+        return argmax_actions(scores - np.log(-np.log(uniform_from_keys(keys, seed))), sizes)
 
-    return drawn
+    return act
 
 
-def uniform(keys: Ints, seed: int) -> Floats:
+def uniform_from_keys(keys: Ints, seed: int) -> Floats:
     """Return a number in (0, 1) per key: SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) of key and seed."""
     with np.errstate(over="ignore"):
         x = keys.astype(np.uint64) + np.uint64(seed + 1) * np.uint64(0x9E3779B97F4A7C15)

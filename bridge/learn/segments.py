@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bridge.arrays import Array
-from bridge.jit import kernel
+from bridge.base.arrays import Array
+from bridge.base.jit import kernel
 
 
 @kernel

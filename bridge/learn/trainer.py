@@ -15,17 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from bridge.base.errors import BridgeError
+from bridge.base.files import cannot_write, replacing
 from bridge.config.fields import record_of
-from bridge.errors import BridgeError
-from bridge.files import cannot_write, replacing
 from bridge.learn import algorithms, checkpoint
-from bridge.learn.folder import PROGRESS, RESUME, first_best
-from bridge.learn.learner import NAN, Algorithm, Assignment, Mode
+from bridge.learn.checkpoint_files import PROGRESS, RESUME, first_best
+from bridge.learn.learner import NAN, Algorithm, Mode, TrainingContext
 from bridge.learn.recipe import AnyRecipe
 
 
 @dataclass(frozen=True)
-class Progress:
+class EpochRecord:
     """One epoch, as `progress.parquet` has it: means over episodes; NaN where nothing was validated."""
 
     epoch: int
@@ -46,12 +46,12 @@ class Progress:
 
     def row(self) -> dict[str, Any]:
         """Return all columns by name."""
-        found = record_of(self)
-        more: dict[str, float] = found.pop("more")
-        return found | more
+        columns = record_of(self)
+        more: dict[str, float] = columns.pop("more")
+        return columns | more
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "Progress":
+    def of(cls, row: Mapping[str, Any]) -> "EpochRecord":
         """Return what `row` returned."""
         own = {name: row[name] for name in cls.__dataclass_fields__ if name != "more"}
         return cls(**own, more={name: value for name, value in row.items() if name not in own})
@@ -64,26 +64,26 @@ class Trainer:
     BridgeError: the recipe cannot be trained, or not on these jobs.
     """
 
-    def __init__(self, given: Assignment[Any], algorithm: Algorithm | None = None) -> None:
-        given.recipe.check()
-        self.recipe: AnyRecipe = given.recipe
-        self.origin, self.folder = given.origin, given.folder
-        made = algorithm or algorithms.find(self.recipe.algorithm)
-        torch.manual_seed(given.origin.seed)
-        self.learner = made(given)
+    def __init__(self, context: TrainingContext[Any], algorithm: Algorithm | None = None) -> None:
+        context.recipe.check()
+        self.recipe: AnyRecipe = context.recipe
+        self.origin, self.folder = context.origin, context.folder
+        algorithm_class = algorithm or algorithms.find(self.recipe.algorithm)
+        torch.manual_seed(context.origin.seed)
+        self.learner = algorithm_class(context)
         self.deployed = copy.deepcopy(self.learner.actor)
         self.epoch = 0
-        self.history: list[Progress] = []
+        self.history: list[EpochRecord] = []
         self._best = float("inf")
         self._best_epoch = -1
-        self._best_mode: Mode = "sample" if given.recipe.deploy == "sample" else "greedy"
+        self._best_mode: Mode = "sample" if context.recipe.deploy == "sample" else "greedy"
         self._best_weights: dict[str, torch.Tensor] = {}
 
     # One epoch.
 
-    def step(self) -> Progress:
+    def step(self) -> EpochRecord:
         """Collect one epoch's episodes, learn from them, and save."""
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         training = self.recipe.training
         if self.epoch == 0:
             self.learner.begin()
@@ -97,9 +97,9 @@ class Trainer:
         validated = NAN
         if self.epoch % training.validate_every == 0 or self.epoch == training.epochs:
             validated = self._validate()
-        entry = Progress(
+        entry = EpochRecord(
             epoch=self.epoch,
-            seconds=time.perf_counter() - begun,
+            seconds=time.perf_counter() - started_at,
             train_mean=learnt.train_mean,
             base_mean=learnt.base_mean,
             reward_mean=learnt.reward_mean,
@@ -118,21 +118,21 @@ class Trainer:
         how = self.recipe.deploy
         modes: tuple[Mode, ...] = ("greedy", "sample") if how == "validated" else (how,)
         if self.learner.base != self.learner.base:  # nothing to validate on: the last weights are the best
-            self._keep(0.0, modes[0])
+            self._remember_best(0.0, modes[0])
             return NAN
         values = [self.learner.validate(self.deployed, mode) for mode in modes]
         best = int(np.argmin(values))
         if values[best] <= self._best:
-            self._keep(values[best], modes[best])
+            self._remember_best(values[best], modes[best])
         return values[best]
 
-    def _keep(self, value: float, mode: Mode) -> None:
+    def _remember_best(self, value: float, mode: Mode) -> None:
         self._best, self._best_epoch, self._best_mode = value, self.epoch, mode
         self._best_weights = {k: v.clone() for k, v in self._weights().items()}
 
     def _weights(self) -> dict[str, torch.Tensor]:
         """Return what is deployed, and what belongs to it."""
-        return checkpoint.prefixed("actor.", self.deployed.state_dict()) | self.learner.extra()
+        return checkpoint.add_prefix("actor.", self.deployed.state_dict()) | self.learner.extra()
 
     # Files.
 
@@ -142,7 +142,7 @@ class Trainer:
         groups = (("now.", self._weights()), ("trained.", trained), ("best.", self._best_weights))
         tensors = self.learner.tensors()
         for prefix, group in groups:
-            tensors |= checkpoint.prefixed(prefix, group)
+            tensors |= checkpoint.add_prefix(prefix, group)
         texts = {
             "epoch": str(self.epoch),
             "best": _json([self._best, self._best_epoch, self._best_mode]),
@@ -164,17 +164,17 @@ class Trainer:
         tensors, meta = checkpoint.read_tensors(path)
         try:
             self.epoch = int(meta["epoch"])
-            self.history = [Progress.of(row) for row in json.loads(meta["history"])]
+            self.history = [EpochRecord.of(row) for row in json.loads(meta["history"])]
             self._best, self._best_epoch, self._best_mode = json.loads(meta["best"])
         except (KeyError, ValueError, TypeError, RecursionError) as error:
             raise BridgeError(f"is damaged: {error!r}", where=str(path)) from None
-        checkpoint.fill(self.learner.actor, tensors, "trained.", path)
-        checkpoint.fill(self.deployed, tensors, "now.actor.", path)
-        self._best_weights = checkpoint.below("best.", tensors)
+        checkpoint.load_weights_into(self.learner.actor, tensors, "trained.", path)
+        checkpoint.load_weights_into(self.deployed, tensors, "now.actor.", path)
+        self._best_weights = checkpoint.strip_prefix("best.", tensors)
         self.learner.restore(tensors, path)
         self._write_rest()
 
-    def run(self, report: Callable[[Progress], None] = lambda _: None) -> None:
+    def run(self, report: Callable[[EpochRecord], None] = lambda _: None) -> None:
         """Train until the recipe says that it is enough; every finished epoch is saved."""
         while not self.ended:
             report(self.step())
@@ -209,7 +209,7 @@ CURVES = {
 }
 
 
-class Events:
+class TensorBoardWriter:
     """TensorBoard's event files of a training, one step per epoch, in the checkpoint's folder.
 
     Steps behind the epochs `done`, of an earlier, killed training, are not shown. Raises BridgeError:
@@ -230,7 +230,7 @@ class Events:
         with written(self._path):
             self._writer = SummaryWriter(str(self._path), purge_step=done + 1)
 
-    def write(self, entry: Progress) -> None:
+    def write(self, entry: EpochRecord) -> None:
         """Write an epoch's values; what was not measured has none."""
         with written(self._path):
             for curve, name in CURVES.items():

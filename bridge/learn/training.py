@@ -7,22 +7,22 @@ from typing import Any
 
 import torch
 
-from bridge.cache import is_checkpoint
+from bridge.base.cache import is_checkpoint
+from bridge.base.errors import BridgeError
 from bridge.config import verify
-from bridge.env.source import constants_of
-from bridge.errors import BridgeError
+from bridge.env.episode_starts import constants_of
 from bridge.learn import algorithms
 from bridge.learn.checkpoint import Agent, load, read_agent, write_agent
-from bridge.learn.folder import RESUME, Origin, versions
-from bridge.learn.learner import Assignment
+from bridge.learn.checkpoint_files import RESUME, Provenance, versions
+from bridge.learn.learner import TrainingContext
 from bridge.learn.recipe import AnyRecipe, R, Recipe
-from bridge.learn.trainer import Progress, Trainer, written
+from bridge.learn.trainer import EpochRecord, Trainer, written
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
 
 
 @dataclass(frozen=True)
-class Material:
+class TrainingData:
     """What an agent learns on.
 
     Attributes:
@@ -40,7 +40,7 @@ class Material:
     tally: Any = field(default_factory=dict)
 
     @classmethod
-    def of(cls, recipe: AnyRecipe, log: Any, sha256: str) -> "Material":
+    def of(cls, recipe: AnyRecipe, log: Any, sha256: str) -> "TrainingData":
         """Return what an agent learns on: a workload, or jobs of the time-stepped pool, of this digest."""
         if not isinstance(recipe, Recipe):
             return cls(recipe, log, sha256)
@@ -49,9 +49,9 @@ class Material:
         own = recipe.for_resources(len(jobs.resources))
         return cls(own, jobs, sha256, constants_of(jobs), resources, jobs.tally)
 
-    def origin(self, workload: str, seed: int, *, device: str = "cpu", command: str = "") -> Origin:
+    def origin(self, workload: str, seed: int, *, device: str = "cpu", command: str = "") -> Provenance:
         """Return where an agent that learns on this comes from, see `Origin`; `device`: ``cpu``, ``cuda``."""
-        made = Origin(
+        provenance = Provenance(
             workload=workload,
             workload_name=self.jobs.name,
             jobs=len(self.jobs),
@@ -61,73 +61,77 @@ class Material:
             versions={**versions(), "device": device},
             command=command,
             resources=self.resources,
-            others={name: read(resolve(name)).digest() for name in getattr(self.recipe.training, "logs", ())},
+            extra_log_digests={
+                name: read(resolve(name)).digest() for name in getattr(self.recipe.training, "logs", ())
+            },
         )
-        verify(made, "training")  # before a folder is made that nobody could read
-        return made
+        verify(provenance, "training")  # before a folder is made that nobody could read
+        return provenance
 
 
-def use_threads(threads: int | None, before: Origin | None = None) -> None:
+def use_threads(threads: int | None, before: Provenance | None = None) -> None:
     """Let networks compute with so many threads; else as many as the training began with, 1 for a new one."""
     began = before.versions.get("threads", "") if before else ""
     torch.set_num_threads(threads or (int(began) if began.isdecimal() else 1))
 
 
-def opened(given: Assignment[Any], *, say: Callable[[str], None] = lambda _: None) -> Trainer:
+def open_trainer(context: TrainingContext[Any], *, say: Callable[[str], None] = lambda _: None) -> Trainer:
     """Return a training that is ready to run, from where the one in the folder was, if there is one.
 
     `say` takes a line where a training will not go on bit for bit. BridgeError: the folder holds another
     training, or one that is further; the recipe cannot be trained, or not on these jobs.
     """
-    folder, recipe = given.folder, given.recipe
+    folder, recipe = context.folder, context.recipe
     before = read_agent(folder) if is_checkpoint(folder) else None
     if before:
-        _refuse_another(folder, before, recipe, given.origin, say)
-        given = replace(given, origin=before[1])
-    if given.device == "cuda" and not torch.cuda.is_available():
+        _refuse_another(folder, before, recipe, context.origin, say)
+        context = replace(context, origin=before[1])
+    if context.device == "cuda" and not torch.cuda.is_available():
         remedy = "Use --device cpu, or install a PyTorch built for your GPU (https://pytorch.org)."
         raise BridgeError("PyTorch sees no CUDA device", where="--device cuda", remedy=remedy)
-    trainer = Trainer(given, algorithms.find(recipe.algorithm))
+    trainer = Trainer(context, algorithms.find(recipe.algorithm))
     if (folder / RESUME).exists():
         trainer.resume()
-        if recipe.training.most < trainer.epoch:
+        if recipe.training.epoch_limit < trainer.epoch:
             raise BridgeError(
                 f"has learnt for {trainer.epoch} epochs already", where=str(folder), remedy="Ask for more."
             )
     with written(folder):
         folder.mkdir(parents=True, exist_ok=True)
     if before is None or before[0] != recipe:
-        write_agent(folder, recipe, given.origin)
+        write_agent(folder, recipe, context.origin)
     return trainer
 
 
-def train_or_resume(given: Assignment[R], report: Callable[[Progress], None] = lambda _: None) -> Agent[R]:
+def train_or_resume(
+    context: TrainingContext[R], report: Callable[[EpochRecord], None] = lambda _: None
+) -> Agent[R]:
     """Return an agent, trained as far as its recipe says; a training that broke off goes on.
 
     Arguments and errors are those of `opened`; `report` is called with every epoch.
     """
-    opened(given).run(report)
-    return load(given.folder, type(given.recipe))
+    open_trainer(context).run(report)
+    return load(context.folder, type(context.recipe))
 
 
 def _refuse_another(
     folder: Path,
-    before: tuple[AnyRecipe, Origin],
+    before: tuple[AnyRecipe, Provenance],
     recipe: AnyRecipe,
-    origin: Origin,
+    origin: Provenance,
     say: Callable[[str], None],
 ) -> None:
     """Refuse to go on with another training than the one in the folder; more epochs are welcome."""
     old_recipe, old = before
-    for name, was, asked in (
+    for name, was, after in (
         ("the seed", old.seed, origin.seed),
         ("the log of digest", old.sha256[:12] or "none", origin.sha256[:12] or "none"),
-        ("further logs of digests", dict(old.others), dict(origin.others)),
+        ("further logs of digests", dict(old.extra_log_digests), dict(origin.extra_log_digests)),
         *_fields("", old_recipe.as_dict(), recipe.as_dict()),
     ):
-        if was != asked and name not in ("training.epochs", "training.longest", "source", "summary"):
+        if was != after and name not in ("training.epochs", "training.longest", "source", "summary"):
             remedy = "Leave that option out to go on with it, or train anew into another folder."
-            raise BridgeError(f"was trained with {name} {was}, not {asked}", where=str(folder), remedy=remedy)
+            raise BridgeError(f"was trained with {name} {was}, not {after}", where=str(folder), remedy=remedy)
     now = origin.versions.items()
     differing = [f"{k} {old.versions[k]} instead of {v}" for k, v in now if old.versions.get(k, v) != v]
     if differing:
@@ -137,8 +141,8 @@ def _refuse_another(
 def _fields(prefix: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """Yield (name, old, new) of every value of two nested tables."""
     for name in dict.fromkeys([*old, *new]):
-        was, asked = old.get(name), new.get(name)
-        if isinstance(was, dict) and isinstance(asked, dict):
-            yield from _fields(f"{prefix}{name}.", was, asked)
+        was, after = old.get(name), new.get(name)
+        if isinstance(was, dict) and isinstance(after, dict):
+            yield from _fields(f"{prefix}{name}.", was, after)
         else:
-            yield f"{prefix}{name}", was, asked
+            yield f"{prefix}{name}", was, after

@@ -15,11 +15,11 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from bridge.errors import BridgeError
-from bridge.files import replacing
+from bridge.base.errors import BridgeError
+from bridge.base.files import replacing
 from bridge.platform import units
-from bridge.platform.check import require_sound
-from bridge.platform.findings import Finding
+from bridge.platform.check import require_valid
+from bridge.platform.findings import LintFinding
 from bridge.platform.spec import Nodes, Spec, read_spec
 from bridge.wire.platform_xml import DOCTYPE
 
@@ -145,15 +145,15 @@ class _Author:
 
     def storage(self) -> list[tuple[str, str, str, dict[str, str]]]:
         """Storage hosts: name, bandwidth, latency, properties."""
-        found = []
+        files = []
         for store in self.spec.storage:
             properties = {"role": "storage", "storage_kind": store.kind}
             if store.capacity:
                 properties["capacity"] = str(units.parse_size(store.capacity) // store.count)
             names = [store.name] if store.count == 1 else _numbered(store.name, store.count)
             properties |= self.power(store.watts)
-            found += [(name, store.bandwidth, store.latency, properties) for name in names]
-        return found
+            files += [(name, store.bandwidth, store.latency, properties) for name in names]
+        return files
 
     def routes(self) -> list[tuple[tuple[str, ...], _Way]]:
         """(source, destination, their gateways) and links of the routes between zones."""
@@ -164,16 +164,16 @@ class _Author:
         elif self.network.native:
             first = f"{self.spec.nodes.prefix}{10**self.width}"
             switch = dict.fromkeys(zones, (first, first))
-        found: list[tuple[tuple[str, ...], _Way]] = [
+        routes: list[tuple[tuple[str, ...], _Way]] = [
             ((a, b, switch[a][0], switch[b][0]), way) for (a, b), way in self.between.items()
         ]
         for name, (data, management) in switch.items():
             if self.spec.storage:
-                found.append(((name, "storage", data, "storage_switch"), self.outside[name]))
-            found.append(((name, "management", management, master), [("mgmt", "")]))
+                routes.append(((name, "storage", data, "storage_switch"), self.outside[name]))
+            routes.append(((name, "management", management, master), [("mgmt", "")]))
         if self.spec.storage:
-            found.append((("storage", "management", "storage_switch", master), [("mgmt", "")]))
-        return found
+            routes.append((("storage", "management", "storage_switch", master), [("mgmt", "")]))
+        return routes
 
     def text(self, source: str) -> str:
         spec, network, zones = self.spec, self.network, self.zones
@@ -215,8 +215,8 @@ def _template() -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     here = FileSystemLoader(Path(__file__).parent)
-    made = Environment(loader=here, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return made.get_template("platform.xml.j2")
+    environment = Environment(loader=here, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.get_template("platform.xml.j2")
 
 
 def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:
@@ -233,7 +233,7 @@ def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:
         speed, power = _pstates(spec.nodes)
         per_host = 420 + len(speed) + sum(len(k) + len(v) + 24 for k, v in power.items())
         explicit = possible and spec.nodes.count * per_host <= EXPLICIT_BYTES
-    latency = units.parse(spec.network.latency or "0us", units.TIME)
+    latency = units.parse_quantity(spec.network.latency or "0us", units.TIME)
     clean = spec.master.management == "clean"
     if clean and not explicit and latency > 0 and not spec.network.native:
         what = f"{spec.nodes.count} nodes are described by <cluster>, where management messages cross the "
@@ -243,7 +243,7 @@ def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:
     return _Author(spec, explicit).text(source).encode()
 
 
-def write_platform(spec_path: str | Path, out: str | Path, *, force: bool = False) -> list[Finding]:
+def write_platform(spec_path: str | Path, out: str | Path, *, force: bool = False) -> list[LintFinding]:
     """Read a description, check the platform made from it, only then write it; return warnings and notes.
 
     Raises BridgeError: bad description, existing output without `force`, or an error found by the check.
@@ -253,7 +253,7 @@ def write_platform(spec_path: str | Path, out: str | Path, *, force: bool = Fals
         remedy = "Choose another name, or --force."
         raise BridgeError("the output file exists already", where=str(out), remedy=remedy)
     data = platform_xml(read_spec(spec_path), source=Path(spec_path).name)
-    findings = require_sound(out, data, energy=True)
+    findings = require_valid(out, data, energy=True)
     with replacing(out) as file:
         file.write(data)
     return findings

@@ -5,7 +5,7 @@ Source for power: SimGrid's host energy plugin (3.32) and Batsim 4.2.1.
 
 import dataclasses
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.platform import units
 from bridge.platform.model import Host, Platform, Zone
 from bridge.wire.wattages import (
@@ -24,10 +24,10 @@ def wattages(host: Host) -> tuple[Watts, ...] | None:
     text = host.properties.get("wattage_per_state")
     if text is None:
         return None
-    found = parse_wattages(text)
-    if len(found) != len(host.speeds):
-        raise ValueError(f"{len(found)} wattages for {len(host.speeds)} pstates")
-    return found
+    wattages = parse_wattages(text)
+    if len(wattages) != len(host.speeds):
+        raise ValueError(f"{len(wattages)} wattages for {len(host.speeds)} pstates")
+    return wattages
 
 
 def sleep_states(host: Host) -> tuple[SleepState, ...]:
@@ -104,8 +104,8 @@ def burst_buffers(platform: Platform) -> dict[str, int]:
     storage = platform.storage
     if any("storage_kind" in host.properties for host in storage):
         storage = [host for host in storage if host.properties.get("storage_kind") == "burst_buffer"]
-    found = {host.name: storage_capacity(platform, host) for host in storage}
-    return {name: size for name, size in found.items() if size is not None}
+    sizes = {host.name: storage_capacity(platform, host) for host in storage}
+    return {name: size for name, size in sizes.items() if size is not None}
 
 
 def power_summary(platform: Platform) -> PowerSummary | None:
@@ -142,10 +142,10 @@ def capacities(
 
     Raises BridgeError: malformed capacities or wattages, or a budget below the idle power.
     """
-    found = {"nodes": len(platform.compute)}
+    amounts = {"nodes": len(platform.compute)}
     buffers = burst_buffers(platform)
     if buffers:
-        found["burst_buffer"] = sum(buffers.values())
+        amounts["burst_buffer"] = sum(buffers.values())
     watts = power_summary(platform) if power else None
     if watts is not None:
         limit = watts.full if watts.budget is None else watts.budget
@@ -155,5 +155,5 @@ def capacities(
                 remedy = "Raise power_budget, or account for jobs only."
                 raise _refuse(platform, platform.root, what, remedy)
             limit -= watts.idle
-        found["power"] = int(limit)
-    return found
+        amounts["power"] = int(limit)
+    return amounts

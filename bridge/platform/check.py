@@ -8,9 +8,9 @@ from typing import Any
 
 from bridge.platform import units
 from bridge.platform.capacities import computing_pstates, idle_watts, job_watts
-from bridge.platform.findings import Finding, Findings
+from bridge.platform.findings import FindingCollector, LintFinding
 from bridge.platform.model import MASTER_NAME, Host, Platform, Zone
-from bridge.platform.read import inspect, without_errors
+from bridge.platform.read import inspect, raise_first_error
 from bridge.platform.routes import RouteError, Routes
 from bridge.wire.wattages import parse_sleep_states, parse_wattages, parse_watts
 
@@ -23,7 +23,7 @@ _Remarks = Iterator[tuple[str, dict[str, Any]]]
 
 def check_platform(
     path: str | Path, *, data: bytes | None = None, master_name: str = MASTER_NAME, energy: bool = False
-) -> list[Finding]:
+) -> list[LintFinding]:
     """Every finding about the file, by line; none: there is nothing to say. `data`: its contents, if at hand.
 
     `master_name`: the host that Batsim's `-m` would name. `energy`: for simulations with -E. BridgeError: the
@@ -39,15 +39,15 @@ def check_platform(
     return findings.sorted()
 
 
-def require_sound(path: str | Path, data: bytes | None = None, *, energy: bool = False) -> list[Finding]:
+def require_valid(path: str | Path, data: bytes | None = None, *, energy: bool = False) -> list[LintFinding]:
     """Check a file, or contents before they are written; return what is not an error.
 
     Raises BridgeError for the first error.
     """
-    return without_errors(check_platform(path, data=data, energy=energy))
+    return raise_first_error(check_platform(path, data=data, energy=energy))
 
 
-def _check_hosts(platform: Platform, findings: Findings) -> None:
+def _check_hosts(platform: Platform, findings: FindingCollector) -> None:
     """Everything about hosts, and what matters once Batsim is started with -E."""
     complete = not findings.errors  # else hosts may be missing because they could not be read
     masters = platform.hosts_of("master")
@@ -94,7 +94,7 @@ def natural_key(name: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if i % 2 else (1, 0, part) for i, part in enumerate(parts) if part]
 
 
-def _check_job_watts(platform: Platform, findings: Findings) -> None:
+def _check_job_watts(platform: Platform, findings: FindingCollector) -> None:
     """Several pstates of one speed are there to give jobs their own power; say where that does not work."""
     kinds: dict[tuple[float, ...], Host] = {}
     for host in {host.place: host for host in reversed(platform.compute)}.values():
@@ -111,7 +111,7 @@ def _check_job_watts(platform: Platform, findings: Findings) -> None:
         findings.add(second.line, "job-watts/differ", first=first.name, second=second.name)
 
 
-def _check_idle(platform: Platform, findings: Findings) -> None:
+def _check_idle(platform: Platform, findings: FindingCollector) -> None:
     try:
         budget = parse_watts(platform.root.properties["power_budget"])
         idle = sum(idle_watts(host) for host in platform.compute)
@@ -177,8 +177,8 @@ def _wattages(platform: Platform, host: Host, powered: bool) -> _Remarks:
         yield "wattage-two", {}
     for number, state in enumerate(watts):
         if not state.idle <= state.epsilon <= state.full:
-            shown = f"{state.idle:g}:{state.epsilon:g}:{state.full:g}"
-            yield "wattage-order", {"number": number, "watts": shown}
+            watts_text = f"{state.idle:g}:{state.epsilon:g}:{state.full:g}"
+            yield "wattage-order", {"number": number, "watts": watts_text}
             break
     if error := _wrong(parse_watts, host.properties.get("wattage_off", "0")):
         yield "wattage-format/off", {"error": error}
@@ -207,7 +207,7 @@ _RULES = (_role, _speed, _capacity, _wattages, _sleep)
 
 
 # ---- the network ------------------------------------------------------------------------------------------
-def _check_network(platform: Platform, findings: Findings) -> None:
+def _check_network(platform: Platform, findings: FindingCollector) -> None:
     """Routes between all hosts, gateways on compute hosts, management latency."""
     routes = Routes(platform)
     for zone in platform.root.walk():
@@ -218,7 +218,7 @@ def _check_network(platform: Platform, findings: Findings) -> None:
     _check_management(platform, routes, findings)
 
 
-def _check_leaf(platform: Platform, routes: Routes, zone: Zone, findings: Findings) -> None:
+def _check_leaf(platform: Platform, routes: Routes, zone: Zone, findings: FindingCollector) -> None:
     hosts = zone.hosts
     if zone.routing == "none" and any(platform.role(platform.hosts[name]) == "master" for name in hosts):
         findings.add(zone.line, "routing-none/master", zone=zone.name)
@@ -247,7 +247,7 @@ def _check_leaf(platform: Platform, routes: Routes, zone: Zone, findings: Findin
                 findings.add(platform.hosts[first].line, key, hosts=these, zone=zone.name)
 
 
-def _check_inner_zones(platform: Platform, routes: Routes, zone: Zone, findings: Findings) -> None:
+def _check_inner_zones(platform: Platform, routes: Routes, zone: Zone, findings: FindingCollector) -> None:
     if zone.routing == "star":
         findings.add(zone.line, "star-zones", zone=zone.name)
     else:
@@ -269,7 +269,7 @@ def _check_inner_zones(platform: Platform, routes: Routes, zone: Zone, findings:
                 findings.add(entry.line, key, name=gateway, zone=home.name, shape=shape)
 
 
-def _check_management(platform: Platform, routes: Routes, findings: Findings) -> None:
+def _check_management(platform: Platform, routes: Routes, findings: FindingCollector) -> None:
     """Batsim's internal messages: one byte from the first host of a job, or the master, to the master."""
     master = platform.master
     if master is None or findings.errors:

@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
+from bridge.base.errors import BridgeError
+from bridge.base.jsontext import shortened
 from bridge.config import read_toml
-from bridge.errors import BridgeError
-from bridge.wire.jsontext import shortened
 from bridge.wire.platform_xml import NO_TASKS, TASKS, XmlError, parse_xml, read_bytes, wifi_links
 
 Severity = Literal["error", "warning", "note"]
@@ -30,7 +30,7 @@ CATALOGUE: dict[str, tuple[Any, str, str]] = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """One remark of the lint.
 
     Attributes:
@@ -58,12 +58,12 @@ class Finding:
 _LONGEST = 300
 
 
-class Findings:
+class FindingCollector:
     """Collects findings about one file; `energy`: what matters with -E only is an error, else a warning."""
 
     def __init__(self, path: str) -> None:
         self.path, self.energy = path, False
-        self.found: list[Finding] = []
+        self.findings: list[LintFinding] = []
         #: Findings that matter where energy is simulated, whether it is or not.
         self.powered = 0
 
@@ -72,24 +72,24 @@ class Findings:
         severity, message, remedy = CATALOGUE[key]
         words = {k: shortened(v, _LONGEST) if isinstance(v, str) else v for k, v in words.items()}
         refused = severity == "refused"
-        said = key.partition("/")[0], message.format_map(words), remedy.format_map(words)
+        texts = key.partition("/")[0], message.format_map(words), remedy.format_map(words)
         simgrid: Verdict = "refuses" if refused and not loads else "loads"
         if severity == "powered":
             self.powered += 1
             severity = "error" if self.energy else "warning"
-        self.found.append(Finding(self.path, line, "error" if refused else severity, *said, simgrid))
+        self.findings.append(LintFinding(self.path, line, "error" if refused else severity, *texts, simgrid))
 
     @property
     def errors(self) -> int:
         """Number of errors so far."""
-        return sum(finding.severity == "error" for finding in self.found)
+        return sum(finding.severity == "error" for finding in self.findings)
 
-    def sorted(self) -> list[Finding]:
+    def sorted(self) -> list[LintFinding]:
         """By line, then severity, then code."""
-        return sorted(self.found, key=lambda f: (f.line, ORDER[f.severity], f.code, f.message))
+        return sorted(self.findings, key=lambda f: (f.line, ORDER[f.severity], f.code, f.message))
 
 
-def verdict(findings: Iterable[Finding]) -> Verdict:
+def verdict(findings: Iterable[LintFinding]) -> Verdict:
     """What SimGrid will say to the file with these findings."""
     return "refuses" if any(finding.simgrid == "refuses" for finding in findings) else "loads"
 
@@ -130,12 +130,12 @@ _MEMORY = 8 << 30
 _TOO_LATE = 14  # what remains of a process that SIGALRM has ended
 
 
-def findings_of_simgrid(paths: Sequence[str | Path], *, timeout: float = 120.0) -> list[Finding | None]:
+def findings_of_simgrid(paths: Sequence[str | Path], *, timeout: float = 120.0) -> list[LintFinding | None]:
     """SimGrid's finding about each platform file under the model that it is run with, None if it loads.
 
     It is waited for `timeout` s for each; BridgeError: no interpreter with its bindings, or no answer.
     """
-    from bridge.simgrid import find_interpreter
+    from bridge.worlds.simgrid import find_interpreter
 
     files = [str(Path(path).resolve()) for path in paths]
     interpreter = find_interpreter()
@@ -157,8 +157,8 @@ def findings_of_simgrid(paths: Sequence[str | Path], *, timeout: float = 120.0) 
         words = done.stderr.strip().splitlines()[-1:] or ["they gave no reason"]
         raise BridgeError(f"SimGrid's bindings stopped: {words[0]}", remedy="See `bridge doctor`.")
     return [
-        _finding(str(path), file, status, said, timeout) if status else None
-        for path, file, (status, said) in zip(paths, files, lines, strict=True)
+        _finding(str(path), file, status, output, timeout) if status else None
+        for path, file, (status, output) in zip(paths, files, lines, strict=True)
     ]
 
 
@@ -170,13 +170,13 @@ def _settings(file: str) -> tuple[str, ...]:
     return TASKS
 
 
-def _finding(path: str, file: str, status: int, said: str, timeout: float) -> Finding:
-    words = [line.strip() for line in said.splitlines() if line.strip()]
+def _finding(path: str, file: str, status: int, output: str, timeout: float) -> LintFinding:
+    words = [line.strip() for line in output.splitlines() if line.strip()]
     telling = [word for word in words if "Error" in word or "CRITICAL" in word]
     answer = f"SimGrid refuses the platform: {(telling or words or ['it gave no reason'])[-1]}"
     if status == _TOO_LATE:
         answer = f"SimGrid was still loading after {timeout:g} s"
     at = re.search(rf"{re.escape(file)}:(\d+)", answer)
-    findings = Findings(path)
+    findings = FindingCollector(path)
     findings.add(int(at[1]) if at else 1, "simgrid-refuses", answer=answer)
-    return findings.found[0]
+    return findings.findings[0]

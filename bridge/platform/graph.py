@@ -10,8 +10,8 @@ from typing import Any
 
 import networkx as nx
 
-from bridge.errors import BridgeError
-from bridge.files import replacing
+from bridge.base.errors import BridgeError
+from bridge.base.files import replacing
 from bridge.platform.model import Link, Platform, Zone
 
 #: More edges than this are refused: nobody can look at them, and they fill the memory.
@@ -23,13 +23,13 @@ def locality(platform: Platform) -> dict[str, tuple[str, ...]]:
 
     Two hosts are near each other if they share many leading groups. Hosts of one switch share all of them.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    areas: dict[str, tuple[str, ...]] = {}
     for zone in platform.zones.values():
         chain = tuple(z.name for z in reversed(zone.ancestors()[:-1]))  # the outer zone holds everything
         for number, name in enumerate(zone.hosts):
             if platform.role(platform.hosts[name]) == "compute":
-                found[name] = chain + (zone.topology.groups(number) if zone.topology is not None else ())
-    return found
+                areas[name] = chain + (zone.topology.groups(number) if zone.topology is not None else ())
+    return areas
 
 
 class _Building:
@@ -44,8 +44,8 @@ class _Building:
         return name
 
     def edge(self, a: str, b: str, bandwidth: float, latency: float = 0.0, link: str = "") -> None:
-        known = self.graph.get_edge_data(a, b, {"bandwidth": math.inf})
-        if a != b and (not self.graph.has_edge(a, b) or known["bandwidth"] > bandwidth):
+        edge = self.graph.get_edge_data(a, b, {"bandwidth": math.inf})
+        if a != b and (not self.graph.has_edge(a, b) or edge["bandwidth"] > bandwidth):
             self.graph.add_edge(a, b, bandwidth=bandwidth, latency=latency, link=link)
 
     def wire(self, a: str, b: str, links: list[Link], zone: Zone, shared: set[str]) -> None:
@@ -103,10 +103,10 @@ class _Building:
             for link in entry.links:
                 users.setdefault(self.cable(link), set()).add(frozenset(ends))
         shared = {name for name, pairs in users.items() if len(pairs) > 1}
-        drawn: set[frozenset[str]] = set()
+        edges_added: set[frozenset[str]] = set()
         for (src, dst), entry in kept.items():
-            if src != dst and frozenset((src, dst)) not in drawn:
-                drawn.add(frozenset((src, dst)))
+            if src != dst and frozenset((src, dst)) not in edges_added:
+                edges_added.add(frozenset((src, dst)))
                 links = [self.platform.link(self.cable(link)) for link in entry.links]
                 self.wire(entry.gw_src or src, entry.gw_dst or dst, links, zone, shared)
 

@@ -11,7 +11,7 @@ from typing import Any
 from bridge.platform import units
 from bridge.platform.model import Host, Link, Sharing, Spoke, Zone
 from bridge.platform.topologies import TOPOLOGIES, Dragonfly, FatTree, Torus, Wiring
-from bridge.platform.values import StopError, Values
+from bridge.platform.values import AttributeReader, StopError
 from bridge.wire.platform_xml import Element
 
 #: More hosts than this are not wired one by one.
@@ -25,7 +25,7 @@ _Values = dict[str, Any]  # of attributes
 _Waiting = tuple[Element, _Values]
 
 
-class Members(Values):
+class Members(AttributeReader):
     """Collects the parts in the order of the file."""
 
     def __init__(self, path: str) -> None:
@@ -46,13 +46,13 @@ class Members(Values):
     # ---- names ---------------------------------------------------------------------------------------------
     def claim(self, element: Element, name: str, kind: str, zone: Zone | None) -> None:
         """Take a name; of hosts only other hosts are in the way, of zones and routers everything."""
-        known = "host" if name in self.hosts else self.points[name][0] if name in self.points else ""
-        if known and (kind != "host" or known == "host"):
-            raise self.stop(element, "duplicate-name", kind=kind, name=name, known=known)
-        if known:
-            self.say(element, "shared-name", name=name, known=known)
+        first_kind = "host" if name in self.hosts else self.points[name][0] if name in self.points else ""
+        if first_kind and (kind != "host" or first_kind == "host"):
+            raise self.stop(element, "duplicate-name", kind=kind, name=name, known=first_kind)
+        if first_kind:
+            self.add_finding(element, "shared-name", name=name, known=first_kind)
         if not name:
-            self.say(element, "bad-value/empty", kind=kind)
+            self.add_finding(element, "bad-value/empty", kind=kind)
         self.points[name] = (kind, zone)
 
     def in_main_tree(self, element: Element, zone: Zone | None, what: str) -> None:
@@ -70,12 +70,12 @@ class Members(Values):
         if name in self.links and name != "__loopback__":
             raise self.stop(element, "duplicate-name/link", name=name)
         if not name:
-            self.say(element, "bad-value/empty", kind="link")
+            self.add_finding(element, "bad-value/empty", kind="link")
         self.links[name] = Link(name, bandwidth, latency, sharing, element.line)
         if zone.routing == "wifi":
             zone.wifi = name
             if latency != 0:
-                self.say(element, "wifi/latency", name=name)
+                self.add_finding(element, "wifi/latency", name=name)
 
     def add_duplex(self, element: Element, name: str, bandwidth: float, latency: float, zone: Zone) -> None:
         """Add both halves of a split-duplex link."""
@@ -93,9 +93,9 @@ class Members(Values):
     def attach(self, element: Element, kind: str, name: str) -> None:
         """Note an availability profile of one resource: SimGrid takes one of each kind."""
         if (kind, name) in self.profiled:
-            self.say(element, "profile-unusable", name=name, why=f"it has one for {kind} already")
+            self.add_finding(element, "profile-unusable", name=name, why=f"it has one for {kind} already")
         if any(zone.wifi == name for zone in self.zones.values()):
-            self.say(element, "profile-unusable", name=name, why="it is of a Wifi zone")
+            self.add_finding(element, "profile-unusable", name=name, why="it is of a Wifi zone")
         self.profiled.add((kind, name))
 
     # ---- single elements -----------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class Members(Values):
         speeds = speed if isinstance(speed, tuple) else (speed,)
         pstate, count = values.get("pstate", 0), len(speeds)
         if pstate >= count:
-            self.say(element, "pstate-range", name=name, pstate=pstate, count=count, last=count - 1)
+            self.add_finding(element, "pstate-range", name=name, pstate=pstate, count=count, last=count - 1)
             pstate = 0
         cores, place = values.get("core", 1), element.place
         self.hosts[name] = Host(name, speeds, cores, pstate, properties, zone.name, element.line, place)
@@ -137,7 +137,7 @@ class Members(Values):
     def peer(self, element: Element, zone: Zone | None) -> None:
         values = self.values(element)
         name, routed = values["id"], zone is not None and zone.routing == "vivaldi"
-        self.say(element, "unsupported-tag/peer", loads=routed)
+        self.add_finding(element, "unsupported-tag/peer", loads=routed)
         if zone is not None and routed:
             self.add_host(element, name, values, {}, zone)
             for half in ("UP", "DOWN"):
@@ -150,9 +150,11 @@ class Members(Values):
         figures = values["bandwidth"], values["latency"]
         if zone is not None and zone.routing != "wifi":
             if sharing == "WIFI":
-                self.say(element, "wifi", name=name)
+                self.add_finding(element, "wifi", name=name)
             if re.search("[;,]", element.attributes["bandwidth"]):
-                self.say(element, "bad-value/several", name="bandwidth", text=element.attributes["bandwidth"])
+                self.add_finding(
+                    element, "bad-value/several", name="bandwidth", text=element.attributes["bandwidth"]
+                )
         if sharing in ("SPLITDUPLEX", "FULLDUPLEX"):
             self.add_duplex(element, name, *figures, zone)
         else:
@@ -197,7 +199,7 @@ class Members(Values):
         shaped = values.get("topology", "FLAT") in TOPOLOGIES
         loopback = values.get("loopback_bw", 0.0), values.get("loopback_lat", 0.0)
         if shaped:
-            numbers = numbers[: self.shape(element, zone, values, len(numbers))]
+            numbers = numbers[: self.wire_topology(element, zone, values, len(numbers))]
         else:
             zone.properties = dict(properties)  # SimGrid sets them on the zone of a flat cluster as well
         for number in numbers:
@@ -238,12 +240,12 @@ class Members(Values):
         self.add_router(element, zone, router)
         zone.spokes[router] = Spoke((), ())
 
-    def shape(self, element: Element, zone: Zone, values: _Values, named: int) -> int:
+    def wire_topology(self, element: Element, zone: Zone, values: _Values, named: int) -> int:
         """Wire a torus, fat-tree or dragonfly; return how many of its `named` hosts SimGrid makes."""
         kind, text = values["topology"], values.get("topo_parameters", "")
         for name in ("router_id", "bb_bw", "bb_lat"):
             if values.get(name):
-                self.say(element, "ignored-attribute", name=name, kind=kind)
+                self.add_finding(element, "ignored-attribute", name=name, kind=kind)
         limiter = values.get("limiter_link", 0.0)
         duplex = values.get("sharing_policy", "SPLITDUPLEX") in ("SPLITDUPLEX", "FULLDUPLEX")
         first = self._link_ids[TOPOLOGIES[kind].kind]
@@ -257,24 +259,24 @@ class Members(Values):
             if units.read_as_simgrid(element.attributes["lat"], units.TIME) < 0:
                 raise ValueError("the links have a negative latency")
         except ValueError as error:
-            self.say(element, "topology-parameters", text=text, error=error)
+            self.add_finding(element, "topology-parameters", text=text, error=error)
             return named
         size = topology.size
         if isinstance(topology, Dragonfly) and topology.n_groups > topology.blades:
             groups, blades = topology.n_groups, topology.blades
-            self.say(element, "topology-parameters/groups", text=text, groups=groups, blades=blades)
+            self.add_finding(element, "topology-parameters/groups", text=text, groups=groups, blades=blades)
         if size != named:
-            self.say(element, "topology-size", loads=size < named, text=text, size=size, named=named)
+            self.add_finding(element, "topology-size", loads=size < named, text=text, size=size, named=named)
         elif size > MAX_WIRED:
-            self.say(element, "topology-size/wires", size=size)
+            self.add_finding(element, "topology-size/wires", size=size)
         elif isinstance(topology, FatTree) and limiter > 0 and topology.switches > size:
-            self.say(element, "topology-limiter", switches=topology.switches, size=size)
+            self.add_finding(element, "topology-limiter", switches=topology.switches, size=size)
         else:
             zone.topology = topology
             self._link_ids[topology.kind] += topology.link_ids
         if isinstance(topology, FatTree):
             if self._leaves:
-                self.say(element, "two-fat-trees")
+                self.add_finding(element, "two-fat-trees")
             self._leaves += size
         if limiter > 0:
             for number in range(size if isinstance(topology, Torus) else 2 * size):

@@ -9,11 +9,19 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from bridge.errors import BridgeError
-from bridge.platform.findings import CATALOGUE, Finding, Findings, verdict
+from bridge.base.errors import BridgeError
+from bridge.platform.findings import CATALOGUE, FindingCollector, LintFinding, verdict
 from bridge.platform.members import Members
 from bridge.platform.model import MASTER_NAME, Platform, RouteEntry, Spoke, Zone
-from bridge.platform.schema import ATTRIBUTES, REMARKS, REMOVED, RENAMED, ROUTINGS, ContentModel, Settings
+from bridge.platform.schema import (
+    ATTRIBUTES,
+    REMARKS,
+    REMOVED,
+    RENAMED,
+    ROUTINGS,
+    ConfigElements,
+    ContentModel,
+)
 from bridge.platform.values import StopError
 from bridge.wire.platform_xml import DOCTYPE, Element, XmlError, parse_xml, read_bytes
 
@@ -39,7 +47,7 @@ class _Reader(Members):
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
-        self.settings = Settings()
+        self.settings = ConfigElements()
         self.reported: set[tuple[str, str]] = set()  # (zone, finding) made once for a zone
         self.traces: set[str] = set()
         self.connections: list[tuple[Element, str, str, str]] = []  # element, kind, trace, host or link
@@ -51,20 +59,20 @@ class _Reader(Members):
         for child in element.children:
             tag = child.tag
             if tag in REMOVED:
-                self.say(child, "unsupported-tag/removed", remedy=REMOVED[tag])
+                self.add_finding(child, "unsupported-tag/removed", remedy=REMOVED[tag])
                 continue
             if tag not in ATTRIBUTES:
-                self.say(child, "unsupported-tag/unknown")
+                self.add_finding(child, "unsupported-tag/unknown")
                 continue
             if reason := model.refuse(tag):
-                self.say(child, "element-order", reason=reason)
+                self.add_finding(child, "element-order", reason=reason)
                 continue
             if tag in REMARKS:
-                self.say(child, REMARKS[tag], new=RENAMED.get(tag), what=f"<{tag}>")
+                self.add_finding(child, REMARKS[tag], new=RENAMED.get(tag), what=f"<{tag}>")
             if child.attributes.get("sharing_policy") == "FULLDUPLEX":
-                self.say(child, "deprecated/duplex")
+                self.add_finding(child, "deprecated/duplex")
             if depth >= MAX_DEPTH:
-                self.say(child, "xml-depth", most=MAX_DEPTH)
+                self.add_finding(child, "xml-depth", most=MAX_DEPTH)
                 continue
             self.structure(child, depth + 1)
             kept.append(child)
@@ -82,7 +90,7 @@ class _Reader(Members):
         if element.tag == "cluster" and values.get("topology", "FLAT") == "FLAT":
             routing = "star"
         if not routing or routing == "vivaldi":
-            self.say(element, "unsupported-routing", loads=bool(routing), routing=values["routing"])
+            self.add_finding(element, "unsupported-routing", loads=bool(routing), routing=values["routing"])
         properties = self.properties(element) if element.tag != "cluster" else {}
         zone = Zone(name, routing or "none", element.line, parent, properties, tag=element.tag)
         self.zones[name] = zone
@@ -91,7 +99,7 @@ class _Reader(Members):
         elif self.root is None:
             self.root = zone
         else:
-            self.say(element, "two-roots", name=name)
+            self.add_finding(element, "two-roots", name=name)
         if element.tag == "cluster":
             self.cluster(element, zone, values)
             return
@@ -101,9 +109,9 @@ class _Reader(Members):
         if routing == "star" and not any(inner.tag != "cluster" for inner in zone.children):
             self.build_star(zone)
         if routing == "wifi" and properties.get("access_point", name) not in self.points:
-            self.say(element, "unknown-node/access")
+            self.add_finding(element, "unknown-node/access")
         if zone.wifi:
-            self.say(element, "wifi/zone", zone=name)
+            self.add_finding(element, "wifi/zone", zone=name)
 
     def part(self, child: Element, zone: Zone | None) -> None:
         """One child of a zone, or of `<platform>` where `zone` is None."""
@@ -114,7 +122,7 @@ class _Reader(Members):
     def spoke(self, child: Element, zone: Zone | None) -> None:
         """A part of a star, kept until the next one ends."""
         if zone is not None and zone.routing != "star":
-            self.say(child, "star-only")
+            self.add_finding(child, "star-only")
         if child.tag == "backbone":
             self.backbone = child, self.values(child)
         else:
@@ -122,7 +130,7 @@ class _Reader(Members):
 
     def config(self, child: Element, _zone: Zone | None) -> None:
         for message in self.settings.mistakes(self.properties(child)):
-            self.say(child, "config-key", what=message)
+            self.add_finding(child, "config-key", what=message)
         self.values(child)
 
     def unmodelled(self, child: Element, _zone: Zone | None) -> None:
@@ -143,19 +151,21 @@ class _Reader(Members):
         if file or text:
             self.profile(element, file, name=name, text=text, period=values["periodicity"])
         else:
-            self.say(element, "profile-unusable", name=name, why="it is empty")
+            self.add_finding(element, "profile-unusable", name=name, why="it is empty")
 
     def connect(self) -> None:
         """Connect traces, each to the first element that it names for a kind."""
-        seen: set[tuple[str, str]] = set()
+        connected_pairs: set[tuple[str, str]] = set()
         for element, kind, trace, name in self.connections:
-            if (kind, trace) in seen:
+            if (kind, trace) in connected_pairs:
                 continue
-            seen.add((kind, trace))
+            connected_pairs.add((kind, trace))
             if name in (self.hosts if kind in ("HOST_AVAIL", "SPEED") else self.links):
                 self.attach(element, kind, name)
             else:
-                self.say(element, "profile-unusable", name=trace, why=f"there is no '{name}' to connect")
+                self.add_finding(
+                    element, "profile-unusable", name=trace, why=f"there is no '{name}' to connect"
+                )
 
     # ---- routes --------------------------------------------------------------------------------------------
     def route(self, element: Element, zone: Zone) -> None:
@@ -239,15 +249,17 @@ class _Reader(Members):
         if not unused:
             raise self.stop(element, key, **words)
         _, message, remedy = CATALOGUE[key]
-        self.say(element, "route-unused", message=message.format_map(words), remedy=remedy.format_map(words))
+        self.add_finding(
+            element, "route-unused", message=message.format_map(words), remedy=remedy.format_map(words)
+        )
 
     def halves(self, child: Element) -> tuple[str, str]:
         """Names of the link on the way there and on the way back. Raises StopError."""
         values = self.values(child)
         name, direction = values["id"], values.get("direction", "NONE")
         if direction == "NONE":
-            found = self.known_link(child, name)
-            return found, found
+            link = self.known_link(child, name)
+            return link, link
         if name not in self.duplex:
             variant = "single" if name in self.links else "unknown"
             raise self.stop(child, f"duplex-direction/{variant}", name=name)
@@ -270,23 +282,23 @@ class _Reader(Members):
             self.findings.add(error.line, error.key, message=error.message, remedy=error.remedy)
             return None
         if root.tag != "platform":
-            self.say(root, "not-a-platform")
+            self.add_finding(root, "not-a-platform")
             return None
         if not doctype:
-            self.say(root, "doctype-missing", doctype=DOCTYPE)
+            self.add_finding(root, "doctype-missing", doctype=DOCTYPE)
         with suppress(StopError):
             version = self.values(root)["version"]
-            if not 3.995 <= version < 4.105 and all(f.code != "version" for f in self.findings.found):
-                self.say(root, "version", text=root.attributes["version"])
+            if not 3.995 <= version < 4.105 and all(f.code != "version" for f in self.findings.findings):
+                self.add_finding(root, "version", text=root.attributes["version"])
         self.structure(root)
         for child in root.children:
             self.part(child, None)
         self.connect()
-        if verdict(self.findings.found) == "loads":
+        if verdict(self.findings.findings) == "loads":
             self.other_readers(data)
         if self.root is None:
             if not self.findings.errors:
-                self.say(root, "no-zone")
+                self.add_finding(root, "no-zone")
             return None
         return Platform(
             self.findings.path, self.root, self.hosts, self.links, self.routers, self.zones, master_name
@@ -305,7 +317,7 @@ class _Reader(Members):
 
 def inspect(
     path: str | Path, *, data: bytes | None = None, master_name: str = MASTER_NAME
-) -> tuple[Platform | None, Findings]:
+) -> tuple[Platform | None, FindingCollector]:
     """Read a platform file as far as possible; return the model and the findings.
 
     `path` is shown in findings; availability profiles are looked for beside it. `data`: its contents, if they
@@ -317,17 +329,19 @@ def inspect(
     return platform, reader.findings
 
 
-def without_errors(findings: list[Finding]) -> list[Finding]:
+def raise_first_error(findings: list[LintFinding]) -> list[LintFinding]:
     """Findings of which none is an error; BridgeError is the first that is one."""
-    for found in findings:
-        if found.severity == "error":
-            raise BridgeError(f"{found.message} [{found.code}]", where=found.where, remedy=found.remedy)
+    for finding in findings:
+        if finding.severity == "error":
+            raise BridgeError(
+                f"{finding.message} [{finding.code}]", where=finding.where, remedy=finding.remedy
+            )
     return findings
 
 
 def read_platform(path: str | Path, *, master_name: str = MASTER_NAME) -> Platform:
     """Read a platform file that must be usable; BridgeError is the first error of reading it."""
     platform, findings = inspect(path, master_name=master_name)
-    without_errors(findings.sorted())
+    raise_first_error(findings.sorted())
     assert platform is not None
     return platform

@@ -71,11 +71,11 @@ class Routes:
             return self._via(bypass, src, dst, depth)
         if together:
             return list(self._local(common, src, dst, depth).links)
-        found = self._local(common, up[-1].name, down[-1].name, depth)
-        if not found.gw_src or not found.gw_dst:
+        route = self._local(common, up[-1].name, down[-1].name, depth)
+        if not route.gw_src or not route.gw_dst:
             what = f"zone '{common.name}' has no route from zone '{up[-1].name}' to '{down[-1].name}'"
             raise RouteError(what)
-        return self._via(found, src, dst, depth)
+        return self._via(route, src, dst, depth)
 
     def _via(self, entry: RouteEntry, src: str, dst: str, depth: int) -> list[str]:
         """The links of a route between zones, with the ways to its gateways."""

@@ -52,11 +52,11 @@ _Automaton = Mapping[str, Mapping[str, str]]  # state -> child -> next state
 
 
 def _automaton(states: Mapping[str, str]) -> _Automaton:
-    found: dict[str, dict[str, str]] = {state: {} for state in states}
+    transitions: dict[str, dict[str, str]] = {state: {} for state in states}
     for state, text in states.items():
         for children, target in (rule.split(">") for rule in text.split(";")):
-            found[state] |= dict.fromkeys(_words(children), target.strip())
-    return found
+            transitions[state] |= dict.fromkeys(_words(children), target.strip())
+    return transitions
 
 
 _CONTENT = {tag: _automaton(states) for tags, states in _DATA["content"].items() for tag in _words(tags)}
@@ -103,27 +103,27 @@ _KINDS = {key: kind for kind, keys in _DATA["settings"].items() for key in keys.
 _CHOICES = dict(_DATA["choices"]) | {key: _FLAG for key, kind in _KINDS.items() if kind == "flag"}
 
 
-class Settings:
+class ConfigElements:
     """What the `<config>` of one file have set so far: SimGrid passes over what is set already."""
 
     def __init__(self) -> None:
-        self.known = {key for key, kind in _KINDS.items() if kind == "set_before"}
+        self.settable = {key for key, kind in _KINDS.items() if kind == "set_before"}
 
     def mistakes(self, properties: Mapping[str, str]) -> Iterator[str]:
         """What SimGrid stops at among the properties of one `<config>`."""
         for key, value in sorted(properties.items()):
             if key not in _KINDS and key not in _CHOICES:
                 yield f"'{key}' is no setting of SimGrid 3.32"
-            elif key not in self.known:
+            elif key not in self.settable:
                 # White space and commas end a value; what follows is another `key:value`.
                 for word in re.split(r"[ \t\n,]+", f"{key}:{value}".strip(" \t\n,")):
                     name, colon, text = word.partition(":")
-                    known = name in _KINDS or name in _CHOICES
+                    is_valid = name in _KINDS or name in _CHOICES
                     takes = text in _CHOICES[name] if name in _CHOICES else _takes(_KINDS.get(name, ""), text)
-                    if not (colon and known and takes):
+                    if not (colon and is_valid and takes):
                         yield f"SimGrid does not take the setting {key} = '{value}'"
                         break
-                    self.known.add(name)
+                    self.settable.add(name)
 
 
 def check_profile(text: str, period: float) -> None:

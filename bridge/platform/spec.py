@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from bridge.config import Count, Natural, Of, Positive, Unsigned, build, read_toml
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
+from bridge.config import Constraint, Count, Natural, Positive, Unsigned, from_tables, read_toml
 from bridge.platform import units
 from bridge.platform.model import MASTER_NAME
 from bridge.wire.wattages import parse_wattages
@@ -19,34 +19,34 @@ from bridge.wire.wattages import parse_wattages
 TopologyName = Literal["cluster", "fat-tree", "torus", "dragonfly", "ideal"]
 
 
-def _quantity(table: Mapping[str, float], *, zero: bool = False) -> Of:
+def _quantity(table: Mapping[str, float], *, zero: bool = False) -> Constraint:
     """A text with a number and its unit, positive, or also zero."""
 
     def check(text: str) -> None:
-        value = units.parse_size(text) if table is units.SIZE else units.parse(text, table)
+        value = units.parse_size(text) if table is units.SIZE else units.parse_quantity(text, table)
         if not units.split_unit(text.strip())[1] and value != 0 and table is not units.SIZE:
             raise ValueError(f"'{text}' has no unit")
         if value < 0 or (value == 0 and not zero):
             raise ValueError(f"'{text}' is not positive")
 
-    return Of(parse=check, remedy="Write e.g. '1Gf', '12.5GBps', '2us', '10TB'.")
+    return Constraint(parse=check, remedy="Write e.g. '1Gf', '12.5GBps', '2us', '10TB'.")
 
 
-def _name(pattern: str, rule: str) -> Of:
+def _name(pattern: str, rule: str) -> Constraint:
     """A text of the form that names have."""
 
     def check(text: str) -> None:
         if not re.fullmatch(pattern, text):
             raise ValueError("names have another form")
 
-    return Of(parse=check, remedy=rule)
+    return Constraint(parse=check, remedy=rule)
 
 
 Bandwidth = Annotated[str, _quantity(units.BANDWIDTH)]
 Latency = Annotated[str, _quantity(units.TIME, zero=True)]
 Speed = Annotated[str, _quantity(units.SPEED)]
 Size = Annotated[str, _quantity(units.SIZE)]
-Wattages = Annotated[str, Of(parse=parse_wattages, remedy="Write 'idle:epsilon:all' in watts.")]
+Wattages = Annotated[str, Constraint(parse=parse_wattages, remedy="Write 'idle:epsilon:all' in watts.")]
 _RULE = "Begin with a letter; then letters, digits, '-' and '_'."
 Name = Annotated[str, _name("[A-Za-z][A-Za-z0-9_-]*", _RULE)]
 Prefix = Annotated[str, _name("[A-Za-z][A-Za-z_-]*", "Letters, '-' and '_' only: digits follow.")]
@@ -77,7 +77,7 @@ class NodePower:
     """Either `job` (power per job) or `states` ("idle:epsilon:all" in W for each speed); and `off` (W)."""
 
     job: JobWatts | None = None
-    states: Annotated[tuple[Wattages, ...], Of(single=True)] = ()
+    states: Annotated[tuple[Wattages, ...], Constraint(single=True)] = ()
     off: Unsigned = 0.0
     sleep: Sleep | None = None
 
@@ -86,8 +86,8 @@ class NodePower:
 class Nodes:
     """The compute hosts: how many, name prefix, speed of a core (several: one per pstate), cores."""
 
-    count: Annotated[Count, Of(most=1_000_000)]
-    speed: Annotated[tuple[Speed, ...], Of(single=True)]
+    count: Annotated[Count, Constraint(le=1_000_000)]
+    speed: Annotated[tuple[Speed, ...], Constraint(single=True)]
     prefix: Prefix = "n"
     cores: Count = 1
     explicit: bool | None = None
@@ -95,7 +95,7 @@ class Nodes:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Network:
+class NetworkSpec:
     """The interconnect: `bandwidth` and `latency` are those of one node's link, the rest is of topologies."""
 
     topology: TopologyName
@@ -127,7 +127,7 @@ class Storage:
     kind: Literal["pfs", "burst_buffer"]
     bandwidth: Bandwidth
     latency: Latency = "0us"
-    count: Annotated[Count, Of(most=10_000)] = 1
+    count: Annotated[Count, Constraint(le=10_000)] = 1
     capacity: Size = ""
     watts: Unsigned = 0.0
 
@@ -148,7 +148,7 @@ class Spec:
 
     name: Name
     nodes: Nodes
-    network: Network
+    network: NetworkSpec
     description: str = ""
     master: Master = dataclasses.field(default_factory=Master)
     storage: tuple[Storage, ...] = ()
@@ -167,8 +167,8 @@ _NETWORKS = {
 }
 
 
-def _mistakes(spec: Spec, given: set[str]) -> Iterator[tuple[str, str]]:
-    """What does not hold between several keys, with the remedy; `given` are the keys of [network]."""
+def _mistakes(spec: Spec, fields_given: set[str]) -> Iterator[tuple[str, str]]:
+    """What does not hold between several keys, with the remedy; `fields_given` are the keys of [network]."""
     nodes, network, master = spec.nodes, spec.network, spec.master
     power, speeds = nodes.power, len(nodes.speed)
     if not speeds:
@@ -188,14 +188,14 @@ def _mistakes(spec: Spec, given: set[str]) -> Iterator[tuple[str, str]]:
         yield "power_budget without nodes.power", "Describe the nodes' power first."
     kind, native = network.topology, bool(network.native)
     needed, allowed, limit = _NETWORKS["native" if native else kind]
-    known = sorted({*needed.split(), *allowed.split()})
+    allowed_fields = sorted({*needed.split(), *allowed.split()})
     if native and kind in ("cluster", "ideal"):
         yield f"network.native has no meaning for {kind}", "It is for fat-tree, torus and dragonfly."
-    if missing := ", ".join(sorted(set(needed.split()) - given)):
+    if missing := ", ".join(sorted(set(needed.split()) - fields_given)):
         yield f"network: topology {kind} needs {missing}", "Add the key to [network]."
-    if extra := ", ".join(sorted(given - {*known, "topology"})):
+    if extra := ", ".join(sorted(fields_given - {*allowed_fields, "topology"})):
         what = f"network: {extra} has no meaning for topology {kind}{' with native' * native}"
-        yield what, f"Remove it; allowed are {', '.join(known)}."
+        yield what, f"Remove it; allowed are {', '.join(allowed_fields)}."
     parts = math.prod(network.dimensions) * max(1, network.switches) * max(1, network.groups)
     if parts > nodes.count:
         yield f"{parts} switches for {nodes.count} nodes", "At least one node per switch."
@@ -224,7 +224,7 @@ def _mistakes(spec: Spec, given: set[str]) -> Iterator[tuple[str, str]]:
 
 def spec_from(data: Any, path: str | Path) -> Spec:
     """Typed description from plain values. Raises BridgeError: unknown or missing keys, impossible values."""
-    spec = build(Spec, data, str(path))
+    spec = from_tables(Spec, data, str(path))
     for what, remedy in _mistakes(spec, set(data["network"])):
         raise BridgeError(what, where=str(path), remedy=remedy)
     return spec

@@ -54,7 +54,7 @@ def _management(platform: Platform) -> float | None:
         return None
 
 
-def lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+def summary_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """The summary as (what, value) for people."""
     rows = [
         ("compute hosts", f"{summary['compute_hosts']:,} ({summary['first_host']} … {summary['last_host']})")

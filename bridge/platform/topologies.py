@@ -83,12 +83,12 @@ class Topology(abc.ABC):
     @functools.cached_property
     def _way(self) -> dict[tuple[Hashable, Hashable], str]:
         """The link from one end to the other, either way; of several cables the first."""
-        found: dict[tuple[Hashable, Hashable], str] = {}
+        ways: dict[tuple[Hashable, Hashable], str] = {}
         for name, a, b, _ in self._cables:
             up, down = self._names(name)
-            found.setdefault((a, b), up)
-            found.setdefault((b, a), down)
-        return found
+            ways.setdefault((a, b), up)
+            ways.setdefault((b, a), down)
+        return ways
 
     @property
     def link_ids(self) -> int:
@@ -102,12 +102,12 @@ class Topology(abc.ABC):
 
     def cables(self) -> Iterator[tuple[str, str, float]]:
         """What to draw: (end, end, bandwidth in bytes per second). Ends are `host N` or names of switches."""
-        found: dict[frozenset[Hashable], tuple[Hashable, Hashable, int]] = {}
+        cables: dict[frozenset[Hashable], tuple[Hashable, Hashable, int]] = {}
         for _, a, b, width in self._cables:
             pair = frozenset((a, b))
-            if a != b and (self.bundles or pair not in found):  # a ring of one has a useless cable
-                found[pair] = a, b, width + (found[pair][2] if pair in found else 0)
-        for *both, width in found.values():
+            if a != b and (self.bundles or pair not in cables):  # a ring of one has a useless cable
+                cables[pair] = a, b, width + (cables[pair][2] if pair in cables else 0)
+        for *both, width in cables.values():
             a, b = (f"host {end}" if isinstance(end, int) else self.switch(end) for end in both)
             yield a, b, self.wiring.bandwidth * width
 
@@ -266,8 +266,8 @@ class FatTree(Topology):
 
     def groups(self, member: int) -> tuple[str, ...]:
         zone, levels = self.wiring.zone, range(self.levels - 1, 0, -1)
-        found = (f"{zone}/level {level} group {member // math.prod(self.down[:level])}" for level in levels)
-        return tuple(found) or (zone,)
+        groups = (f"{zone}/level {level} group {member // math.prod(self.down[:level])}" for level in levels)
+        return tuple(groups) or (zone,)
 
 
 class Dragonfly(Topology):

@@ -58,13 +58,13 @@ def split_unit(text: str) -> tuple[float, str]:
 def _times_unit(number: float, unit: str, units: Mapping[str, float], text: str) -> float:
     unit = unit or _DEFAULT[id(units)]
     if unit not in units:
-        near = next((known for known in units if known.lower() == unit.lower()), "")
+        near = next((unit_name for unit_name in units if unit_name.lower() == unit.lower()), "")
         hint = f" (did you mean '{near}'?)" if near else ""
         raise ValueError(f"unknown unit '{unit}' in '{text}'{hint}")
     return number * units[unit]
 
 
-def parse(text: str, units: Mapping[str, float]) -> float:
+def parse_quantity(text: str, units: Mapping[str, float]) -> float:
     """A plain decimal number with a unit of the table: `2.6Tf`, `100Gbps`, `1.5us`. Raises ValueError."""
     value = _times_unit(*split_unit(text), units, text)
     if not math.isfinite(value):
@@ -110,7 +110,7 @@ def read_as_simgrid(text: str, units: Mapping[str, float]) -> float:
 
 def parse_size(text: str) -> int:
     """Size in whole bytes, e.g. `1.26PB`, `64GiB` or `1000`. Raises ValueError."""
-    return round(parse(text.strip(), SIZE))
+    return round(parse_quantity(text.strip(), SIZE))
 
 
 def human(value: float, unit: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.platform import units
-from bridge.platform.findings import Findings
+from bridge.platform.findings import FindingCollector
 from bridge.platform.schema import ATTRIBUTES, check_profile
 from bridge.wire.platform_xml import Element
 
@@ -30,42 +30,44 @@ class StopError(Exception):
     """This element cannot be used; the finding has been made."""
 
 
-class Values:
+class AttributeReader:
     """Reads attributes of elements into typed values; mistakes become findings."""
 
     def __init__(self, path: str) -> None:
-        self.findings = Findings(path)
+        self.findings = FindingCollector(path)
         self.folder = Path(path).parent
         self.profiles: set[str] = set()  # names of availability profiles; SimGrid takes each once
 
-    def say(self, element: Element, key: str, *, loads: bool = False, **words: Any) -> None:
+    def add_finding(self, element: Element, key: str, *, loads: bool = False, **words: Any) -> None:
         """Add a finding of the catalogue about an element."""
         self.findings.add(element.line, key, loads=loads, **({"tag": element.tag} | words))
 
     def stop(self, element: Element, key: str, **words: Any) -> StopError:
         """A finding at which SimGrid stops, and the exception to raise if the element is to be left out."""
-        self.say(element, key, **words)
+        self.add_finding(element, key, **words)
         return StopError()
 
     def values(self, element: Element) -> dict[str, Any]:
         """Typed values of all attributes that are given. Raises StopError: a required one is missing."""
-        known = ATTRIBUTES[element.tag]
-        found: dict[str, Any] = {}
-        for name in sorted(element.attributes.keys() - known.keys()):
-            self.say(element, "unknown-attribute", name=name, known=", ".join(sorted(known)))
+        attributes = ATTRIBUTES[element.tag]
+        values: dict[str, Any] = {}
+        for name in sorted(element.attributes.keys() - attributes.keys()):
+            self.add_finding(element, "unknown-attribute", name=name, known=", ".join(sorted(attributes)))
         for name, text in element.attributes.items():
-            if (attribute := known.get(name)) is None:
+            if (attribute := attributes.get(name)) is None:
                 continue
             kind = attribute.kind
             if name in element.repeated and kind != "choice":  # of choices SimGrid takes the last
-                self.say(element, "xml-syntax/twice", name=name)
+                self.add_finding(element, "xml-syntax/twice", name=name)
             if text or not attribute.may_be_empty:
                 read = getattr(self, f"_{kind}", self._quantity)
-                found[name] = read(element, name, text, kind)
-        missing = sorted(name for name in known if known[name].required and name not in element.attributes)
+                values[name] = read(element, name, text, kind)
+        missing = sorted(
+            name for name in attributes if attributes[name].required and name not in element.attributes
+        )
         if missing:
             raise self.stop(element, "missing-attribute", missing=", ".join(missing))
-        return found
+        return values
 
     def _text(self, _element: Element, _name: str, text: str, _kind: str) -> str:
         return text
@@ -73,7 +75,9 @@ class Values:
     def _choice(self, element: Element, name: str, text: str, _kind: str) -> str:
         choices = ATTRIBUTES[element.tag][name].choices
         if text not in choices or name in element.escaped:
-            self.say(element, "bad-value/choice", name=name, text=text, choices=", ".join(sorted(choices)))
+            self.add_finding(
+                element, "bad-value/choice", name=name, text=text, choices=", ".join(sorted(choices))
+            )
         return text
 
     def _quantity(self, element: Element, name: str, text: str, kind: str) -> float:
@@ -82,28 +86,28 @@ class Values:
         words: dict[str, Any] = {"name": name, "text": text, "remedy": remedy}
         strict = ""  # what the strict reading has against the text; it gives hints
         try:
-            units.parse(text, table)
+            units.parse_quantity(text, table)
         except ValueError as error:
             strict = str(error)
         try:
             value = units.read_as_simgrid(text, table)
         except ValueError as error:
-            self.say(element, "bad-value", error=strict or error, **words)
+            self.add_finding(element, "bad-value", error=strict or error, **words)
             return fallback
         if not math.isfinite(value):
-            self.say(element, "bad-value/finite", **words)
+            self.add_finding(element, "bad-value/finite", **words)
             return fallback
         number, unit = (value, default) if strict else units.split_unit(text)
         if strict:
-            self.say(element, "odd-number", value=value, **words)
+            self.add_finding(element, "odd-number", value=value, **words)
         elif not unit and number != 0:
-            self.say(element, "unit-missing", unit=default, **words)
+            self.add_finding(element, "unit-missing", unit=default, **words)
         elif unit.endswith("bps"):
-            self.say(element, "unit-bits", value=units.human(value, "B/s"), **words)
+            self.add_finding(element, "unit-bits", value=units.human(value, "B/s"), **words)
         elif kind == "time" and unit in ("m", "h", "d", "w"):
-            self.say(element, "unit-minutes", value=value, unit=unit, **words)
+            self.add_finding(element, "unit-minutes", value=value, unit=unit, **words)
         if value < 0 or (value == 0 and kind == "bandwidth"):
-            self.say(element, "bad-value/sign", what="negative" if value < 0 else "zero", **words)
+            self.add_finding(element, "bad-value/sign", what="negative" if value < 0 else "zero", **words)
             return fallback
         return value
 
@@ -123,10 +127,10 @@ class Values:
         except ValueError:
             number = -1
         if number < least:
-            self.say(element, "bad-value/whole", name=name, text=text, least=least)
+            self.add_finding(element, "bad-value/whole", name=name, text=text, least=least)
             return least
         if not text.isdecimal():
-            self.say(element, "odd-number", name=name, text=text, value=number)
+            self.add_finding(element, "odd-number", name=name, text=text, value=number)
         return number
 
     def _real(self, element: Element, name: str, text: str, _kind: str) -> float:
@@ -134,7 +138,9 @@ class Values:
             return units.c_double(text)[0]
         except ValueError as error:
             key = "version" if name == "version" else "bad-value"
-            self.say(element, key, name=name, text=text, error=error, remedy="Write a number, e.g. '4.1'.")
+            self.add_finding(
+                element, key, name=name, text=text, error=error, remedy="Write a number, e.g. '4.1'."
+            )
             return math.nan
 
     def _coordinates(self, element: Element, name: str, text: str, _kind: str) -> str:
@@ -143,12 +149,12 @@ class Values:
         except ValueError:
             count = 0
         if count != 3:
-            self.say(element, "bad-value/coordinates", name=name, text=text)
+            self.add_finding(element, "bad-value/coordinates", name=name, text=text)
         return text
 
     def _file(self, element: Element, name: str, text: str, _kind: str) -> str:
         if element.tag != "trace":
-            self.say(element, "profile", what=name)
+            self.add_finding(element, "profile", what=name)
             self.profile(element, text)
         return text
 
@@ -167,19 +173,19 @@ class Values:
             check_profile(text, period)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            self.say(element, "profile-unusable", name=file or name, why=why)
+            self.add_finding(element, "profile-unusable", name=file or name, why=why)
 
     def properties(self, element: Element) -> dict[str, str]:
         """The `<prop>` of an element; SimGrid keeps the first of a name."""
-        found: dict[str, str] = {}
+        properties: dict[str, str] = {}
         for child in element.children:
             with suppress(StopError):
                 if child.tag == "prop":
                     values = self.values(child)
-                    if values["id"] in found:
-                        self.say(child, "duplicate-property", name=values["id"])
-                    found.setdefault(values["id"], values["value"])
-        return found
+                    if values["id"] in properties:
+                        self.add_finding(child, "duplicate-property", name=values["id"])
+                    properties.setdefault(values["id"], values["value"])
+        return properties
 
     def radical(self, element: Element) -> list[int]:
         """The numbers of `radical="0-15,20"`. Raises StopError."""
@@ -194,7 +200,7 @@ class Values:
             if not 1 <= len(ends) <= 2:
                 raise self.stop(element, "bad-value/radical", text=text)
             if last < first or not re.fullmatch(r"\d+(-\d+)?", part, re.ASCII):
-                self.say(element, "bad-value/range", text=text, part=part, first=first, last=last)
+                self.add_finding(element, "bad-value/range", text=text, part=part, first=first, last=last)
             if len(numbers) + last - first + 1 > MAX_RADICAL:
                 raise self.stop(element, "bad-value/many", text=text)
             numbers.extend(range(first, last + 1))

@@ -4,13 +4,13 @@ Bookings are made at the earliest step that fits, freed, and sent back to the re
 Waiting jobs are those that a policy may see, by number, and the backlog behind them.
 """
 
-from bridge.arrays import Array
-from bridge.jit import inline
-from bridge.pool.state import State
+from bridge.base.arrays import Array
+from bridge.base.jit import inline
+from bridge.pool.state import PoolState
 
 
 @inline
-def shift(state: State, b: int) -> None:
+def shift(state: PoolState, b: int) -> None:
     """Move on by one step; the new last step is free."""
     free = state.free[b]
     last = free.shape[0] - 1
@@ -55,14 +55,14 @@ def drop(queue: Array, n: int, k: int) -> None:
 
 
 @inline
-def believed_now(state: State, b: int, j: int) -> int:
+def believed_now(state: PoolState, b: int, j: int) -> int:
     """Return how long running job `j` is believed to be after the steps that it has run."""
     used = state.env[b].now - state.jobs[b, j].start
     return int(state.beliefs[b, j, min(used, state.beliefs.shape[2] - 1)])
 
 
 @inline
-def clamp_to_truth(state: State, b: int, j: int) -> None:
+def clamp_to_truth(state: PoolState, b: int, j: int) -> None:
     """Replace beliefs of job `j` by the submit-time belief where that is nearer to the true length.
 
     An oracle (the authors' code has it, the paper not): no real scheduler knows the true length.
@@ -79,7 +79,7 @@ def clamp_to_truth(state: State, b: int, j: int) -> None:
 
 
 @inline
-def _paint(state: State, b: int, j: int) -> None:
+def _paint(state: PoolState, b: int, j: int) -> None:
     """Give job `j` a colour that no booked job has (none, 0, if there are more such jobs than colours)."""
     env = state.env[b]
     if env.n_colours > 0:
@@ -88,7 +88,7 @@ def _paint(state: State, b: int, j: int) -> None:
 
 
 @inline
-def _bleach(state: State, b: int, j: int) -> None:
+def _bleach(state: PoolState, b: int, j: int) -> None:
     env = state.env[b]
     job = state.jobs[b, j]
     if job.colour > 0:
@@ -98,7 +98,7 @@ def _bleach(state: State, b: int, j: int) -> None:
 
 
 @inline
-def book(state: State, b: int, j: int) -> bool:
+def book(state: PoolState, b: int, j: int) -> bool:
     """Book job `j` at the earliest step where it fits for its believed length; False if there is none."""
     env = state.env[b]
     job = state.jobs[b, j]
@@ -117,7 +117,7 @@ def book(state: State, b: int, j: int) -> bool:
 
 
 @inline
-def unbook(state: State, b: int, j: int) -> None:
+def unbook(state: PoolState, b: int, j: int) -> None:
     """Job `j`, which has run, ends or is killed: its booking and its kill slot are free."""
     env = state.env[b]
     job = state.jobs[b, j]
@@ -135,7 +135,7 @@ def unbook(state: State, b: int, j: int) -> None:
 
 
 @inline
-def send_back(state: State, b: int) -> None:
+def cancel_future_bookings(state: PoolState, b: int) -> None:
     """Free every booking that has not begun; its jobs become ready, in order of booking."""
     env = state.env[b]
     free = state.free[b]
@@ -157,7 +157,7 @@ def send_back(state: State, b: int) -> None:
 
 
 @inline
-def book_ready(state: State, b: int) -> None:
+def book_ready(state: PoolState, b: int) -> None:
     """Book ready jobs anew by their last start, in order; the first that does not fit stops all."""
     env = state.env[b]
     ready = state.ready[b]
@@ -177,7 +177,7 @@ def book_ready(state: State, b: int) -> None:
 
 
 @inline
-def put_back(state: State, b: int, j: int) -> None:
+def requeue_killed(state: PoolState, b: int, j: int) -> None:
     """Insert job `j` by its number. If all slots are taken, the job with the highest number is hidden."""
     env = state.env[b]
     waiting = state.waiting[b]
@@ -190,12 +190,12 @@ def put_back(state: State, b: int, j: int) -> None:
 
 
 @inline
-def arrive(state: State, b: int, j: int) -> bool:
+def arrive(state: PoolState, b: int, j: int) -> bool:
     """Job `j` takes an empty slot, else a place in the backlog; False if that is full."""
     env = state.env[b]
     pool = state.pool[0]
     if env.n_waiting < pool.slots:
-        put_back(state, b, j)
+        requeue_killed(state, b, j)
     elif env.tail - env.head < pool.backlog:
         state.backlog[b, env.tail] = j
         env.tail += 1
@@ -205,11 +205,11 @@ def arrive(state: State, b: int, j: int) -> bool:
 
 
 @inline
-def leave(state: State, b: int, k: int) -> None:
+def leave(state: PoolState, b: int, k: int) -> None:
     """The job in slot `k` leaves; an empty slot is filled from the backlog's head."""
     env = state.env[b]
     drop(state.waiting[b], env.n_waiting, k)
     env.n_waiting -= 1
     if env.n_waiting < state.pool[0].slots and env.head < env.tail:
-        put_back(state, b, state.backlog[b, env.head])
+        requeue_killed(state, b, state.backlog[b, env.head])
         env.head += 1

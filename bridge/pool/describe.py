@@ -5,8 +5,8 @@ from typing import Any
 
 from bridge.config.fields import record_of
 from bridge.learn.kinds import Kind
-from bridge.learn.pool_network import network_of, weights
-from bridge.pool.picture import shape
+from bridge.pool.network import network_of, weights
+from bridge.pool.observation import shape
 from bridge.pool.recipe import PoolRecipe
 
 _KILLS = {
@@ -42,17 +42,17 @@ def _of_pool(recipe: PoolRecipe) -> dict[str, Any]:
     }
 
 
-def _pool_lines(recipe: PoolRecipe, found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _pool_lines(recipe: PoolRecipe, facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     pool, network, training = recipe.pool, recipe.network, recipe.training
     kills = " or which running one is killed," if recipe.kill == "learned" else ""
     yield "decision", f"{recipe.decision}: which waiting job is booked,{kills} or that time moves"
-    yield "state", f"{found['rows']} × {found['columns']} = {found['state_size']:,} numbers"
-    yield "actions", f"{found['actions']}: {pool.slots} slots, none, {pool.kill_slots} kill slots"
+    yield "state", f"{facts['rows']} × {facts['columns']} = {facts['state_size']:,} numbers"
+    yield "actions", f"{facts['actions']}: {pool.slots} slots, none, {pool.kill_slots} kill slots"
     convolutions = zip(network.channels, network.kernels, network.strides, strict=True)
     layers = [f"{c} of {k} × {k} every {s}" for c, k, s in convolutions]
     layers.append("-".join(map(str, network.hidden)))
     counts = (
-        f"{found['weights']:,} weights ({found['parameters']:,} parameters with biases and the value head)"
+        f"{facts['weights']:,} weights ({facts['parameters']:,} parameters with biases and the value head)"
     )
     yield "network", f"{network.kind} {', '.join(layers)}, {counts}"
     yield "objective", pool.objective

@@ -11,19 +11,19 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete, Space
 
-from bridge.arrays import Flags, Floats, Floats32, Ints
+from bridge.base.arrays import Flags, Floats, Floats32, Ints
+from bridge.base.errors import BridgeError
+from bridge.base.plugins import did_you_mean
 from bridge.config import Count, Natural, Unsigned, verify
-from bridge.env.asked import Draws, ManyEnv, OneEnv, Step, drawn_by
+from bridge.env.gym_env import Draws, SchedulingEnvBase, SchedulingVectorEnvBase, StepResult, drawn_by
 from bridge.env.options import refuse_kinds, refuse_options
-from bridge.errors import BridgeError
-from bridge.plugins import near
+from bridge.pool.batch import PoolBatch
 from bridge.pool.evaluate import jobs_of
-from bridge.pool.jobset import STEP_SECONDS, JobSet, believing
-from bridge.pool.picture import highest
-from bridge.pool.pools import Pools
-from bridge.pool.schedule import Schedule
-from bridge.pool.settings import Settings
-from bridge.pool.world import Sequences, draw
+from bridge.pool.jobset import STEP_SECONDS, JobSet, with_estimates
+from bridge.pool.observation import highest
+from bridge.pool.schedule import PoolSchedule
+from bridge.pool.settings import PoolConfig
+from bridge.pool.world import Sequences, draw_sequences
 from bridge.scheduler.names import Kill
 
 #: Sequences without jobs in a row before the search for one is given up.
@@ -31,7 +31,7 @@ TRIES = 100
 
 
 @dataclass(frozen=True)
-class Task:
+class PoolEnvConfig:
     """What an environment plays.
 
     Attributes:
@@ -48,7 +48,7 @@ class Task:
     rate: Unsigned = 0.7
     steps: Count = 200
     estimator: str = "running"
-    settings: Settings = field(default_factory=Settings)
+    settings: PoolConfig = field(default_factory=PoolConfig)
     sequences: Sequences | None = None
     seed: Natural | None = None
 
@@ -62,29 +62,29 @@ class Task:
 #: What options that are no plain data are, and how to write them.
 _KINDS: Mapping[str, tuple[Any, str]] = {
     "data": (str | PathLike | JobSet | None, "Write a job file's path, `synthetic`, or a JobSet."),
-    "settings": (Settings, "Write a bridge.pool.settings.Settings."),
+    "settings": (PoolConfig, "Write a bridge.pool.settings.Settings."),
     "sequences": (Sequences | None, "Write a bridge.pool.world.Sequences."),
 }
 
 
-class Episodes:
-    """B places, each with an episode that waits for a decision or is over, see `bridge.env.asked.Asked`.
+class PoolEpisodes:
+    """B places, each with an episode that waits for a decision or is over, see `bridge.env.gym_env.Asked`.
 
-    `observations` is float32 [B, H, width], see `bridge.pool.picture`; 0 where the episode is over. It and
-    `masks` are new arrays after every call, so that a caller may keep them. Raises BridgeError: the jobs
+    `observations` is float32 [B, H, width], see `bridge.pool.observation`; 0 where the episode is over. It
+    and `masks` are new arrays after every call, so that a caller may keep them. Raises BridgeError: the jobs
     cannot be read or run, or an option is out of its range.
     """
 
-    def __init__(self, task: Task, size: int) -> None:
+    def __init__(self, task: PoolEnvConfig, size: int) -> None:
         self.task = task
         if task.sequences is not None:
             first = task.sequences
             self._jobs = first.jobs
         else:
             jobs = task.data if isinstance(task.data, JobSet) else jobs_of(task.data)
-            self._jobs = believing(jobs, task.estimator)
-            first = draw(self._jobs, 0, rate=task.rate, steps=task.steps, sequences=1)
-        self.pools = Pools(first, size, task.settings, task.kill, most=first.arrivals.shape[1])
+            self._jobs = with_estimates(jobs, task.estimator)
+            first = draw_sequences(self._jobs, 0, rate=task.rate, steps=task.steps, sequences=1)
+        self.pools = PoolBatch(first, size, task.settings, task.kill, most=first.arrivals.shape[1])
         self.observations: Floats32 = np.zeros((size, *self.pools.shape), np.float32)
         self.masks = self.pools.masks.copy()
         self._next = 0
@@ -107,27 +107,27 @@ class Episodes:
         """Return the time since each episode began, s."""
         return {"time": self.pools.state.env.now * float(STEP_SECONDS)}
 
-    def restart(self, rng: Draws, options: dict[str, Any], *, rewind: bool) -> None:
+    def reset(self, rng: Draws, options: dict[str, Any], *, rewind: bool) -> None:
         """Begin an episode at every place; `rewind`: play given sequences from the first one on."""
         refuse_options(options, ())
         if rewind:
             self._next = 0
         for places, own in drawn_by(rng, np.arange(len(self))):
-            self.begin(places, own)
+            self.reset_at(places, own)
 
-    def begin(self, places: Ints, rng: np.random.Generator) -> None:
+    def reset_at(self, places: Ints, rng: np.random.Generator) -> None:
         """Begin an episode at these places; BridgeError: all sequences drawn are without jobs."""
-        drawn, which = self._sequences(len(places), rng)
+        sequences, which = self._sequences(len(places), rng)
         self.observations = self.observations.copy()
-        self.observations[places] = self.pools.begin(places, drawn, which).pictures(places)
+        self.observations[places] = self.pools.begin(places, sequences, which).pictures(places)
         self.masks = self.pools.masks.copy()
 
     def _sequences(self, n: int, rng: np.random.Generator) -> tuple[Sequences, Ints]:
         """Return sequences and the numbers of the next n."""
-        if (given := self.task.sequences) is not None:
-            which = (self._next + np.arange(n)) % len(given)
+        if (sequences := self.task.sequences) is not None:
+            which = (self._next + np.arange(n)) % len(sequences)
             self._next = int(which[-1] + 1) if n else self._next
-            return given, which
+            return sequences, which
         arrivals = np.concatenate([self._draw(rng) for _ in range(n)])
         return Sequences(self._jobs, arrivals), np.arange(n)
 
@@ -135,43 +135,44 @@ class Episodes:
         task = self.task
         for _ in range(TRIES):
             seed = int(rng.integers(2**32))
-            drawn = draw(self._jobs, seed, rate=task.rate, steps=task.steps, sequences=1)
-            if drawn.most:
-                return drawn.arrivals
+            sequences = draw_sequences(self._jobs, seed, rate=task.rate, steps=task.steps, sequences=1)
+            if sequences.most:
+                return sequences.arrivals
         raise BridgeError("no job arrives", remedy="Use a higher arrival rate or more steps.")
 
-    def answer(self, actions: npt.NDArray[np.integer]) -> Step:
+    def step(self, actions: npt.NDArray[np.integer]) -> StepResult:
         """Answer every waiting decision, [B]. One that is not legal counts as none."""
         waiting, none = self.waiting, self.task.settings.slots
         actions = np.asarray(actions).astype(np.int64)
-        known = (actions >= 0) & (actions < self.masks.shape[1])
-        invalid = waiting & ~(known & self.masks[np.arange(len(self)), np.where(known, actions, none)])
+        is_valid = (actions >= 0) & (actions < self.masks.shape[1])
+        invalid = waiting & ~(is_valid & self.masks[np.arange(len(self)), np.where(is_valid, actions, none)])
         view = self.pools.step(np.where(invalid, none, actions))
         self.observations = view.pictures()
         self.masks = self.pools.masks.copy()
         ended = waiting & ~self.pools.waiting
         env = self.pools.state.env
         left = env.n_finished + env.n_rejected < self.pools.world.plan.jobs
-        return Step(self.pools.rewards.copy(), ended & ~left, ended & left, invalid)
+        return StepResult(self.pools.rewards.copy(), ended & ~left, ended & left, invalid)
 
-    def outcome(self, b: int) -> Schedule:
+    def job_outcomes(self, b: int) -> PoolSchedule:
         """Return what has become of the jobs of a place's episode so far."""
         return self.pools.schedule(b)
 
-    def results(self, done: Step) -> dict[str, Floats]:
+    def final_info(self, done: StepResult) -> dict[str, Floats]:
         """Return mean slowdowns and mean completion times (s) of episodes that have ended; else NaN."""
-        found = np.full((2, len(self)), np.nan)
-        for b in np.flatnonzero(done.over | done.cut).tolist():
-            found[:, b] = [self.pools.values(b, o).mean() for o in ("slowdown", "completion")]
-        return {"slowdown": found[0], "completion_time": found[1] * STEP_SECONDS}
+        values = np.full((2, len(self)), np.nan)
+        for b in np.flatnonzero(done.terminated | done.truncated).tolist():
+            values[:, b] = [self.pools.values(b, o).mean() for o in ("slowdown", "completion")]
+        return {"slowdown": values[0], "completion_time": values[1] * STEP_SECONDS}
 
 
-class PickOrKillEnv(OneEnv):
+class PickOrKillEnv(SchedulingEnvBase):
     """RLSchert's pool: pick a waiting job, kill a running one, or let time pass.
 
-    An observation is the picture of `bridge.pool.picture`. Actions are those of `bridge.pool.machine.answer`:
-    a slot, none, a kill slot. One that is not legal (see `action_masks`) never fails: it counts as none, and
-    ``info["invalid"]`` is True. Options are fields of `Task`; errors as `Episodes`.
+    An observation is the picture of `bridge.pool.observation`. Actions are those of
+    `bridge.pool.machine.answer`: a slot, none, a kill slot. One that is not legal (see `action_masks`) never
+    fails: it counts as none, and ``info["invalid"]`` is True. Options are fields of `Task`; errors as
+        `Episodes`.
 
     The reward of an answer that lets time pass is minus the slowdown, or the completion time in steps, that
     all jobs in the system gain by it (`bridge.pool.machine`); other answers earn 0. An episode terminates
@@ -183,20 +184,20 @@ class PickOrKillEnv(OneEnv):
     """
 
     def __init__(self, *, render_mode: None = None, **options: Any) -> None:
-        super().__init__(Episodes(_task(options), 1), render_mode)
+        super().__init__(PoolEpisodes(_task(options), 1), render_mode)
 
 
-class PickOrKillVectorEnv(ManyEnv):
-    """`PickOrKillEnv`, B times (`num_envs`), see `bridge.env.asked.ManyEnv`."""
+class PickOrKillVectorEnv(SchedulingVectorEnvBase):
+    """`PickOrKillEnv`, B times (`num_envs`), see `bridge.env.gym_env.ManyEnv`."""
 
     def __init__(self, num_envs: int, *, render_mode: None = None, **options: Any) -> None:
-        super().__init__(Episodes(_task(options), num_envs), render_mode)
+        super().__init__(PoolEpisodes(_task(options), num_envs), render_mode)
 
 
-def _task(options: dict[str, Any]) -> Task:
-    names = [f.name for f in fields(Task)]
+def _task(options: dict[str, Any]) -> PoolEnvConfig:
+    names = [f.name for f in fields(PoolEnvConfig)]
     for name in options:
         if name not in names:
-            remedy = f"{near(name, names)}Known: {', '.join(names)}."
+            remedy = f"{did_you_mean(name, names)}Known: {', '.join(names)}."
             raise BridgeError("unknown option", where=repr(name), remedy=remedy)
-    return Task(**options)
+    return PoolEnvConfig(**options)

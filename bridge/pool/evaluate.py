@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from bridge.arrays import Floats
-from bridge.errors import BridgeError
-from bridge.files import is_there
-from bridge.pool.jobset import JobSet, believing, predictable, read_vasp
-from bridge.pool.rules import PAUSE, play
-from bridge.pool.schedule import Schedule, schedule_of
-from bridge.pool.settings import Options
+from bridge.base.arrays import Floats
+from bridge.base.errors import BridgeError
+from bridge.base.files import is_there
+from bridge.base.progress import ProgressCallback, ignore_progress
+from bridge.pool.heuristics import PAUSE, play
+from bridge.pool.jobset import JobSet, read_vasp, with_estimates, with_partial_predictions
+from bridge.pool.schedule import PoolSchedule, schedule_of
+from bridge.pool.settings import EvaluationOptions
 from bridge.pool.synthetic import synthetic
-from bridge.pool.world import Sequences, allocate, draw, load
+from bridge.pool.world import Sequences, allocate, draw_sequences, load
 from bridge.scheduler.names import KILLS, NAMES, PREFIX, RANDOM, Kill
-from bridge.watch import Told, unseen
 
 #: Answers of the random policy that are drawn at a time.
 _DRAWS = 4096
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class PoolEvaluation:
     """One policy's outcome.
 
     Attributes:
@@ -38,8 +38,8 @@ class Evaluation:
     jobs: str
     synthetic: bool
     oracle: bool
-    options: Options
-    schedules: tuple[Schedule, ...]
+    options: EvaluationOptions
+    schedules: tuple[PoolSchedule, ...]
 
     @property
     def slowdown(self) -> float:
@@ -70,50 +70,61 @@ def jobs_of(data: Path | str | None, *, synthetic_seed: int = 0) -> JobSet:
     return read_vasp(kept if is_there(kept, Path.is_file) and not is_there(name) else name)
 
 
-def prepare(jobs: JobSet, options: Options) -> Sequences:
+def prepare(jobs: JobSet, options: EvaluationOptions) -> Sequences:
     """Draw the sequences of an evaluation, with the beliefs of the options; BridgeError: one has no job."""
-    believed = predictable(believing(jobs, options.estimator), options.predictable)
-    drawn = draw(believed, options.seed, rate=options.rate, steps=options.steps, sequences=options.sequences)
-    empty = np.flatnonzero((drawn.arrivals[:, 1:] < 0).all(axis=1))
+    believed = with_partial_predictions(with_estimates(jobs, options.estimator), options.predictable)
+    sequences = draw_sequences(
+        believed, options.seed, rate=options.rate, steps=options.steps, sequences=options.sequences
+    )
+    empty = np.flatnonzero((sequences.arrivals[:, 1:] < 0).all(axis=1))
     if len(empty):
         raise BridgeError(
             f"sequence {empty[0]} has no jobs", remedy="Use a higher arrival rate or more steps."
         )
-    return drawn
+    return sequences
 
 
 def evaluate(
-    jobs: JobSet, policy: str, kill: Kill = "none", options: Options | None = None, *, progress: Told = unseen
-) -> Evaluation:
-    """Play every sequence under one heuristic of `bridge.pool.rules.NAMES`; by default the paper's test set.
+    jobs: JobSet,
+    policy: str,
+    kill: Kill = "none",
+    options: EvaluationOptions | None = None,
+    *,
+    progress: ProgressCallback = ignore_progress,
+) -> PoolEvaluation:
+    """Play every sequence under one heuristic; by default the paper's test set.
 
     `kill` ``rule``: the paper's kill rule before every decision. BridgeError: an unknown policy or rule, an
     option out of its range, or jobs that did not end in time.
     """
-    options = options or Options()
+    options = options or EvaluationOptions()
     if policy not in NAMES:
         raise BridgeError(f"unknown policy {policy!r}", remedy=f"One of {', '.join(NAMES)}.")
     if kill not in KILLS:
         raise BridgeError(f"unknown kill rule {kill!r}", remedy=f"One of {', '.join(KILLS)}.")
-    drawn = prepare(jobs, options)
-    state, world = allocate(drawn, 1, options.settings)
+    sequences = prepare(jobs, options)
+    state, world = allocate(sequences, 1, options.settings)
     schedules = []
-    for s in range(len(drawn)):
-        load(state, world, 0, drawn, s)
+    for s in range(len(sequences)):
+        load(state, world, 0, sequences, s)
         random = np.random.default_rng([options.seed, s])
         rule = NAMES.index(policy)
         while True:
             draws = random.integers(options.settings.slots + 1, size=_DRAWS if rule == RANDOM else 0)
-            if play(state, world, 0, rule, options.knob, kill == "rule", draws) != PAUSE:
+            if play(state, world, 0, rule, options.packing_weight, kill == "rule", draws) != PAUSE:
                 break
         schedules.append(schedule_of(state, 0))
         progress(s + 1)
-    return judged(drawn, schedules, policy, kill, options)
+    return build_evaluation(sequences, schedules, policy, kill, options)
 
 
-def judged(
-    drawn: Sequences, schedules: Sequence[Schedule], policy: str, kill: Kill, options: Options
-) -> Evaluation:
+def build_evaluation(
+    sequences: Sequences,
+    schedules: Sequence[PoolSchedule],
+    policy: str,
+    kill: Kill,
+    options: EvaluationOptions,
+) -> PoolEvaluation:
     """Return the outcome of what somebody made of `prepare`'s sequences; BridgeError: a job did not end."""
     for s, schedule in enumerate(schedules):
         left = int(np.count_nonzero(~schedule.ended))
@@ -124,18 +135,18 @@ def judged(
                 where=f"sequence {s} under {policy}",
                 remedy="Allow more steps or a larger backlog, lower the arrival rate, or use a larger pool.",
             )
-    return Evaluation(
+    return PoolEvaluation(
         policy=policy,
         kill=kill,
-        jobs=drawn.jobs.name,
-        synthetic=drawn.jobs.synthetic,
-        oracle=drawn.jobs.oracle or options.settings.oracle_clamp,
+        jobs=sequences.jobs.name,
+        synthetic=sequences.jobs.synthetic,
+        oracle=sequences.jobs.oracle or options.settings.oracle_clamp,
         options=options,
         schedules=tuple(schedules),
     )
 
 
-def plain(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
+def as_document(evaluations: Sequence[PoolEvaluation]) -> dict[str, Any]:
     """Return evaluations of the same sequences as JSON values.
 
     Times are steps; intervals are 95 % over the sequences' own means, which are independent; the mean over

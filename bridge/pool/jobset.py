@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bridge.arrays import Floats, Ints, as_numbers
-from bridge.errors import BridgeError
-from bridge.files import is_there
-from bridge.pool.settings import Settings
+from bridge.base.arrays import Floats, Ints, as_numbers
+from bridge.base.errors import BridgeError
+from bridge.base.files import is_there
+from bridge.pool.settings import PoolConfig
 from bridge.scheduler.estimators import estimate
 from bridge.scheduler.state import SECOND
 
@@ -46,7 +46,7 @@ class JobSet:
     def __len__(self) -> int:
         return len(self.id)
 
-    def check(self, settings: Settings) -> None:
+    def check(self, settings: PoolConfig) -> None:
         """Raise BridgeError, naming the first such job, unless every job can run in such a pool."""
         width = self.beliefs.shape[1]
         longest = min(settings.horizon - 1, width)
@@ -84,9 +84,9 @@ def from_lengths(
     """
     beliefs = np.empty((len(ids), WIDTH), np.int16)
     for row, values in zip(beliefs, series, strict=True):
-        known = np.clip(np.trunc(values[:WIDTH]), 0, LONGEST_BELIEF)
-        row[: len(known)] = known
-        row[len(known) :] = known[-1]
+        predicted = np.clip(np.trunc(values[:WIDTH]), 0, LONGEST_BELIEF)
+        row[: len(predicted)] = predicted
+        row[len(predicted) :] = predicted[-1]
     return JobSet(
         name=name,
         id=ids,
@@ -98,7 +98,7 @@ def from_lengths(
     )
 
 
-def believing(jobs: JobSet, estimator: str) -> JobSet:
+def with_estimates(jobs: JobSet, estimator: str) -> JobSet:
     """Return the same jobs with other beliefs.
 
     An estimator is ``running`` (the predictions as they are), ``submit`` (that at submission, for ever:
@@ -114,12 +114,12 @@ def believing(jobs: JobSet, estimator: str) -> JobSet:
         remedy = "Use running, submit, actual or noisy(P)."
         raise BridgeError("these jobs have no requested time", where=f"estimator {name!r}", remedy=remedy)
     step = STEP_SECONDS * SECOND
-    found = estimate(name, jobs.length * step, jobs.believed * step)
-    believed = np.clip(-(-found.order // step), 1, LONGEST_BELIEVED)
-    return replace(jobs, believed=believed, beliefs=_constant(believed, jobs), oracle=found.oracle)
+    estimates = estimate(name, jobs.length * step, jobs.believed * step)
+    believed = np.clip(-(-estimates.order // step), 1, LONGEST_BELIEVED)
+    return replace(jobs, believed=believed, beliefs=_constant(believed, jobs), oracle=estimates.oracle)
 
 
-def predictable(jobs: JobSet, share: float, seed: int = 0) -> JobSet:
+def with_partial_predictions(jobs: JobSet, share: float, seed: int = 0) -> JobSet:
     """Return the jobs, of which only a random share is predicted while it runs (RLSchert, Table 9).
 
     The others keep the belief of their submission. Which jobs are predictable is drawn once from `seed`;
@@ -128,8 +128,10 @@ def predictable(jobs: JobSet, share: float, seed: int = 0) -> JobSet:
     if not 0.0 <= share <= 1.0:
         raise BridgeError(f"the share of predictable jobs must lie in 0 … 1, not {share:g}")
     rank = np.random.default_rng(seed).permutation(len(jobs))
-    known = rank < round(share * len(jobs))
-    return replace(jobs, beliefs=np.where(known[:, None], jobs.beliefs, _constant(jobs.believed, jobs)))
+    is_predictable = rank < round(share * len(jobs))
+    return replace(
+        jobs, beliefs=np.where(is_predictable[:, None], jobs.beliefs, _constant(jobs.believed, jobs))
+    )
 
 
 def _constant(believed: Ints, jobs: JobSet) -> Series:
@@ -171,8 +173,8 @@ def read_vasp(path: Path | str) -> JobSet:
         bad = ~((values >= low) & (values < high))
         if bad.any():
             row = int(np.argmax(bad))
-            given = str(table[name].iloc[row])[:40]
-            raise wrong(row, f"{name} is {given!r}, not a number from {low} to {high:g}")
+            cell = str(table[name].iloc[row])[:40]
+            raise wrong(row, f"{name} is {cell!r}, not a number from {low} to {high:g}")
         numbers[name] = values
     for name in ("job_id", "cores"):
         broken = numbers[name] % 1 != 0
@@ -203,10 +205,10 @@ def write_vasp(path: Path, jobs: JobSet) -> None:
 
     series = []
     for row in jobs.beliefs.tolist():
-        known = len(row)
-        while known > 1 and row[known - 1] == row[known - 2]:
-            known -= 1
-        series.append(" ".join(map(str, row[:known])))
+        length = len(row)
+        while length > 1 and row[length - 1] == row[length - 2]:
+            length -= 1
+        series.append(" ".join(map(str, row[:length])))
     columns = (jobs.id, jobs.length, jobs.believed, jobs.units * CORES_PER_UNIT, series)
     path.parent.mkdir(parents=True, exist_ok=True)
     packed = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None

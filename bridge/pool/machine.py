@@ -7,21 +7,21 @@ code. Jobs are numbered in order of submission. A world that is not ours does th
 what is `due`, and writes what it knows of a running job's length to ``beliefs[b, j, steps run:]``.
 """
 
-from bridge.arrays import Array
-from bridge.jit import hot, inline, inner, kernel
+from bridge.base.arrays import Array
+from bridge.base.jit import hot, inline, inner, kernel
 from bridge.pool.booking import (
     add,
     arrive,
     believed_now,
     book,
     book_ready,
+    cancel_future_bookings,
     leave,
-    put_back,
-    send_back,
+    requeue_killed,
     shift,
     unbook,
 )
-from bridge.pool.state import LONGEST_SILENCE, State
+from bridge.pool.state import LONGEST_SILENCE, PoolState
 
 #: The kind of decision: pick, kill or wait at a time step.
 TICK = 4
@@ -32,7 +32,7 @@ REFUSED, MOVED, BOOKED, KILLED = -1, 0, 1, 2
 
 
 @inline
-def reward(state: State, b: int) -> float:
+def reward(state: PoolState, b: int) -> float:
     """Return the reward of a step: -Σ 1 / L over all jobs in the system, L their believed length; or minus
     their number.
 
@@ -57,7 +57,7 @@ def reward(state: State, b: int) -> float:
 
 
 @inner
-def _kill(state: State, b: int, j: int) -> None:
+def _kill(state: PoolState, b: int, j: int) -> None:
     """Stop running job `j`; it waits again, believed to be as long as it was last, and starts from zero."""
     env = state.env[b]
     job = state.jobs[b, j]
@@ -74,12 +74,12 @@ def _kill(state: State, b: int, j: int) -> None:
     job.start = -1
     job.until = -1
     job.believed = belief
-    put_back(state, b, j)
-    send_back(state, b)
+    requeue_killed(state, b, j)
+    cancel_future_bookings(state, b)
 
 
 @kernel
-def answer(state: State, b: int, action: int) -> int:
+def apply_action(state: PoolState, b: int, action: int) -> int:
     """Carry out a decision of pool `b`, whose phase must be ASKING; returns MOVED, BOOKED or KILLED.
 
     Action 0 … slots - 1 selects a waiting job, slots (or -1, decline) none, from slots + 1 on kills a running
@@ -108,7 +108,7 @@ def answer(state: State, b: int, action: int) -> int:
 
 
 @kernel
-def legal(state: State, b: int, out: Array) -> None:
+def legal(state: PoolState, b: int, out: Array) -> None:
     """Write to `out` [slots + 1 + kill_slots] which actions do something; none is always legal."""
     slots = state.pool[0].slots
     for k in range(slots):
@@ -119,7 +119,7 @@ def legal(state: State, b: int, out: Array) -> None:
 
 
 @kernel
-def due(state: State, b: int, out: Array) -> int:
+def list_starting(state: PoolState, b: int, out: Array) -> int:
     """Write the jobs whose booking begins now to `out` [L], for a world that starts them; return how many.
 
     Ask when the phase is STEP: until then they may be sent back or killed.
@@ -134,7 +134,7 @@ def due(state: State, b: int, out: Array) -> int:
 
 
 @hot
-def begin(state: State, b: int) -> None:
+def begin_step(state: PoolState, b: int) -> None:
     """Move pool `b` to the next step. Jobs booked from the last step on have started."""
     env = state.env[b]
     env.now += 1
@@ -143,7 +143,7 @@ def begin(state: State, b: int) -> None:
 
 
 @hot
-def finish(state: State, b: int, j: int) -> None:
+def finish(state: PoolState, b: int, j: int) -> None:
     """Job `j` has ended by now."""
     env = state.env[b]
     job = state.jobs[b, j]
@@ -155,7 +155,7 @@ def finish(state: State, b: int, j: int) -> None:
 
 
 @inline
-def _extend(state: State, b: int) -> None:
+def _extend(state: PoolState, b: int) -> None:
     """Jobs that have outlived their booking get one step more; the profile may become negative."""
     env = state.env[b]
     for k in range(env.n_booked):
@@ -167,7 +167,7 @@ def _extend(state: State, b: int) -> None:
 
 
 @inline
-def _estimate_again(state: State, b: int) -> None:
+def _estimate_again(state: PoolState, b: int) -> None:
     """Shrink or grow the bookings of running jobs to what is believed now."""
     env = state.env[b]
     free = state.free[b]
@@ -192,7 +192,7 @@ def _estimate_again(state: State, b: int) -> None:
 
 
 @inline
-def _show_running(state: State, b: int) -> None:
+def _show_running(state: PoolState, b: int) -> None:
     """Running jobs take the first free kill slots, in order of booking."""
     env = state.env[b]
     running = state.running[b]
@@ -211,19 +211,19 @@ def _show_running(state: State, b: int) -> None:
 
 
 @hot
-def settle(state: State, b: int) -> None:
+def reestimate_and_rebook(state: PoolState, b: int) -> None:
     """All that have ended are known: re-estimate who runs, and book anew who had to give way."""
     _extend(state, b)
     _estimate_again(state, b)
     if state.env[b].disturbed:
-        send_back(state, b)
+        cancel_future_bookings(state, b)
     _show_running(state, b)
     book_ready(state, b)
     state.env[b].silence = min(state.env[b].silence + 1, LONGEST_SILENCE)
 
 
 @hot
-def submit(state: State, b: int, j: int) -> bool:
+def submit(state: PoolState, b: int, j: int) -> bool:
     """Job `j` (its record and beliefs filled in) arrives; False if the backlog is full: it is rejected."""
     env = state.env[b]
     env.silence = 0
@@ -235,7 +235,7 @@ def submit(state: State, b: int, j: int) -> bool:
 
 
 @hot
-def close(state: State, b: int) -> None:
+def end_step(state: PoolState, b: int) -> None:
     """The step is complete: the reward is known, and a decision is wanted."""
     env = state.env[b]
     env.reward = reward(state, b)
@@ -243,7 +243,7 @@ def close(state: State, b: int) -> None:
 
 
 @inline
-def is_empty(state: State, b: int) -> bool:
+def is_empty(state: PoolState, b: int) -> bool:
     """Tell whether no job waits, runs, is booked or ready."""
     env = state.env[b]
     return bool(env.n_booked + env.n_ready + env.n_waiting + env.tail - env.head == 0)

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from bridge.config import Count, Natural, Positive, Share, Unsigned
-from bridge.learn.recipe import AGENT_TEACHER, Deploy, Epochs, Layers, Named, Rule, too_deep
-from bridge.pool.picture import shape
-from bridge.pool.settings import Settings
+from bridge.learn.recipe import AGENT_TEACHER, Deploy, Layers, RecipeBase, Rule, TrainingBase, too_deep
+from bridge.pool.observation import shape
+from bridge.pool.settings import PoolConfig
 from bridge.scheduler.names import NAMES, Kill
 
 
 @dataclass(frozen=True)
-class PictureNetwork:
+class PoolNetworkConfig:
     """A network with two heads over a picture: scores of actions, and a value.
 
     Attributes:
@@ -29,7 +29,7 @@ class PictureNetwork:
 
 
 @dataclass(frozen=True)
-class PoolTraining(Epochs):
+class PoolTrainingConfig(TrainingBase):
     """How it is trained: imitation of a teacher, then parallel PPO.
 
     Attributes:
@@ -82,7 +82,7 @@ class PoolTraining(Epochs):
 
 
 @dataclass(frozen=True)
-class PoolRecipe(Named):
+class PoolRecipe(RecipeBase):
     """An agent of the time-stepped pool before it has learnt anything.
 
     Attributes:
@@ -102,15 +102,15 @@ class PoolRecipe(Named):
         deploy: see `Deploy`.
     """
 
-    pool: Settings = field(default_factory=Settings)
+    pool: PoolConfig = field(default_factory=PoolConfig)
     kill: Kill = "none"
     estimator: str = "running"
     mask: bool = True
     idle: bool = False
     most_kills: Natural = 1
     suspicion: Unsigned = 0.0
-    network: PictureNetwork = field(default_factory=PictureNetwork)
-    training: PoolTraining = field(default_factory=PoolTraining)
+    network: PoolNetworkConfig = field(default_factory=PoolNetworkConfig)
+    training: PoolTrainingConfig = field(default_factory=PoolTrainingConfig)
     deploy: Deploy = "greedy"
 
     #: Whose decisions it takes, the field with its settings, and who teaches it (`bridge.learn.algorithms`).
@@ -127,13 +127,13 @@ class PoolRecipe(Named):
         """What progress and validation measure: the objective."""
         return self.pool.objective
 
-    def rules(self) -> Iterator[Rule]:
+    def constraints(self) -> Iterator[Rule]:
         training, network = self.training, self.network
         shape(self.pool)  # refuses a pool that cannot be shown
         untaught = not training.teacher and bool(training.lessons or training.imitation)
-        known = (*NAMES[:-1], AGENT_TEACHER)
-        unknown = untaught or training.teacher not in ("", *known)
-        yield unknown, "training.teacher", repr(training.teacher), f"One of {', '.join(known)}."
+        teachers = (*NAMES[:-1], AGENT_TEACHER)
+        unknown = untaught or training.teacher not in ("", *teachers)
+        yield unknown, "training.teacher", repr(training.teacher), f"One of {', '.join(teachers)}."
         alone = training.inherit and training.teacher != AGENT_TEACHER
         yield alone, "training.inherit", "true", "Weights can be had from another agent only."
         yield not network.hidden, "network.hidden", "empty", "At least one layer."

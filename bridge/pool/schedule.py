@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bridge.arrays import Flags, Floats, Ints, Records, text_column
-from bridge.errors import BridgeError
+from bridge.base.arrays import Flags, Floats, Ints, Records, text_column
+from bridge.base.errors import BridgeError
 from bridge.pool.jobset import STEP_SECONDS
-from bridge.pool.state import State
+from bridge.pool.state import PoolState
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 @dataclass(frozen=True)
-class Schedule:
+class PoolSchedule:
     """The jobs that arrived in one pool, n of them; times in steps.
 
     Attributes:
@@ -61,19 +61,19 @@ class Schedule:
         return self.completion / self.length[self.ended]
 
 
-def schedule_of(state: State, b: int) -> Schedule:
+def schedule_of(state: PoolState, b: int) -> PoolSchedule:
     """Return a copy of what has become of the jobs of pool `b` that have arrived."""
     env = state.env[b]
     jobs = state.jobs[b, : env.n_submitted]
     names = ("id", "submit", "units", "length", "start", "end", "kills", "lost")
-    return Schedule(
+    return PoolSchedule(
         **{name: np.array(jobs[name], np.int64) for name in names},
         attempts=state.kills[b, : min(env.n_kills, state.kills.shape[1])].copy(),
         n_rejected=int(env.n_rejected),
     )
 
 
-def jobs_table(schedule: Schedule, name: str, hosts: Sequence[str] = ()) -> "pd.DataFrame":
+def jobs_table(schedule: PoolSchedule, name: str, hosts: Sequence[str] = ()) -> "pd.DataFrame":
     """Return one row per job and per killed attempt in the order of completion, in Batsim's columns; seconds.
 
     Beyond these: ``kills`` and ``lost_time`` (s). Job ids are the place in the sequence (1, 2, …), because a

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from bridge.config import Count, Natural, Of, Positive, Share, verify
+from bridge.base import renamed
+from bridge.config import Constraint, Count, Natural, Positive, Share, verify
 from bridge.config.fields import record_of
-from bridge.plugins import moved
 
 #: Weight of packing against shortness in Tetris*.
 KNOB = 1e-6
@@ -14,7 +14,7 @@ Objective = Literal["slowdown", "completion"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class PoolConfig:
     """The pool of RLSchert (Wang et al., Appl. Sci. 2021, Table 2).
 
     Attributes:
@@ -30,13 +30,13 @@ class Settings:
         objective: what the reward measures.
     """
 
-    units: Annotated[Count, Of(most=10_000, option="--pool-units")] = 20
-    slots: Annotated[Count, Of(most=1000, option="--pool-slots")] = 5
+    units: Annotated[Count, Constraint(le=10_000, option="--pool-units")] = 20
+    slots: Annotated[Count, Constraint(le=1000, option="--pool-slots")] = 5
     backlog: Natural = 600
     kill_slots: Natural = 8
-    horizon: Annotated[Count, Of(most=10_000)] = 120
+    horizon: Annotated[Count, Constraint(le=10_000)] = 120
     last_step: Count = 3000
-    oracle_clamp: Annotated[bool, Of(option="--oracle-clamp")] = False
+    oracle_clamp: Annotated[bool, Constraint(option="--oracle-clamp")] = False
     objective: Objective = "slowdown"
 
     def __post_init__(self) -> None:
@@ -49,7 +49,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Options:
+class EvaluationOptions:
     """What an evaluation is about; defaults are the paper's test set.
 
     Attributes:
@@ -59,7 +59,7 @@ class Options:
         sequences: sequences to play.
         estimator: beliefs, as `bridge.pool.jobset.believing` names them.
         predictable: share of the jobs that are predicted while they run.
-        knob: weight of packing in Tetris*.
+        packing_weight: weight of packing in Tetris*.
         settings: of the pool.
     """
 
@@ -69,17 +69,15 @@ class Options:
     sequences: Count = 16
     estimator: str = "running"
     predictable: Share = 1.0
-    knob: float = KNOB
-    settings: Settings = field(default_factory=Settings)
+    packing_weight: Annotated[float, Constraint(key="knob")] = KNOB
+    settings: PoolConfig = field(default_factory=PoolConfig)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the options as JSON values; the settings are ``pool``."""
-        found = record_of(self)
-        found["pool"] = found.pop("settings")
-        return found
+        record = record_of(self)
+        record["pool"] = record.pop("settings")
+        return record
 
 
 if not TYPE_CHECKING:
-    _HEURISTICS = ("NAMES", "HEURISTICS", "SJF", "SAF", "TETRIS", "TETRIS_STAR", "RANDOM")
-    _NAMES = (*_HEURISTICS, "KILLS", "Kill", "ALIASES", "PREFIX")
-    __getattr__ = moved(__name__, dict.fromkeys(_NAMES, "bridge.scheduler.names"))
+    __getattr__ = renamed.getter(__name__)

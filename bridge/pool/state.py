@@ -8,8 +8,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bridge.arrays import Array, Bundle, Records
-from bridge.pool.settings import Settings
+from bridge.base.arrays import Array, Bundle, Records
+from bridge.pool.settings import PoolConfig
 from bridge.scheduler.state import zeros
 
 #: Colours that booked jobs can have in a picture of the pool: k / COLOURS for k = 1 … COLOURS - 1.
@@ -70,15 +70,15 @@ class _Arrays(NamedTuple):
     colours: Annotated[Array, "i4", "B", COLOURS - 1]  # n_colours are free; the last of them is given next
 
 
-class State(Bundle, _Arrays):
+class PoolState(Bundle, _Arrays):
     """Everything a time-stepped pool knows. Arrays, above with type and axes; kernels change them."""
 
 
-def allocate(batch: int, length: int, width: int, settings: Settings) -> State:
+def allocate(batch: int, length: int, width: int, settings: PoolConfig) -> PoolState:
     """Return an empty state for B pools of up to L jobs, each of which runs at most `width` W steps."""
     length = max(length, 1)
     sizes = {"B": batch, "L": length, "4 L": 4 * length, "W": width}
-    state = zeros(State, sizes | {"H": settings.horizon, "K": settings.kill_slots})
+    state = zeros(PoolState, sizes | {"H": settings.horizon, "K": settings.kill_slots})
     for name in _COPIED:
         state.pool[name] = getattr(settings, name)
     state.pool.completion = settings.objective == "completion"
@@ -88,7 +88,7 @@ def allocate(batch: int, length: int, width: int, settings: Settings) -> State:
     return state
 
 
-def reset(state: State, b: int) -> None:
+def reset(state: PoolState, b: int) -> None:
     """Make pool `b` idle and empty at step 0; of its jobs only what is known beforehand stays."""
     state.env[b] = np.zeros((), ENV)
     state.free[b] = state.pool.units[0]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bridge.arrays import Flags, Floats, Ints
-from bridge.errors import BridgeError
+from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.errors import BridgeError
 from bridge.pool.jobset import WIDTH, JobSet, from_lengths
 
 #: Share of jobs with several ionic steps (RLSchert, Section 4.1.1).
@@ -148,14 +148,14 @@ def _lengths(residual: Floats) -> Ints:
     return length
 
 
-def _predict(seen: Floats, expected: float, hidden: float) -> Floats:
+def _predict(observed: Floats, expected: float, hidden: float) -> Floats:
     """Return the total lengths believed after 0, 1, … steps, before anything is seen and after each residual.
 
     The rate is a weighted mean of what parameters suggest (relative variance hidden²) and what was seen
     (jitter² / steps²); the remaining length is what is left to fall, divided by it.
     """
-    steps = np.arange(1, len(seen) + 1)
+    steps = np.arange(1, len(observed) + 1)
     prior, weight = _FALL / expected, steps**2 * (hidden / _JITTER) ** 2
-    rate = (prior + weight * np.maximum(-seen / steps, prior / 20.0)) / (1.0 + weight)
-    total = steps + np.maximum((_FALL + seen) / rate, 1.0)
+    rate = (prior + weight * np.maximum(-observed / steps, prior / 20.0)) / (1.0 + weight)
+    total = steps + np.maximum((_FALL + observed) / rate, 1.0)
     return np.concatenate(([max(round(expected), 1.0)], np.rint(total)))

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from bridge.report.evaluation_tables import ORACLE
 from bridge.report.table import Table
-from bridge.schedulers.tables import ORACLE
 
 
 def pool_evaluation(document: Mapping[str, Any]) -> list[Any]:

@@ -5,13 +5,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridge.arrays import Array, Ints, Records
-from bridge.errors import BridgeError
-from bridge.jit import inline, inner, kernel
+from bridge.base.arrays import Array, Ints, Records
+from bridge.base.errors import BridgeError
+from bridge.base.jit import inline, inner, kernel
 from bridge.pool.jobset import JobSet
-from bridge.pool.machine import ASKING, OVER, STEP, TICK, begin, close, finish, is_empty, settle, submit
-from bridge.pool.settings import Settings
-from bridge.pool.state import State, reset
+from bridge.pool.machine import (
+    ASKING,
+    OVER,
+    STEP,
+    TICK,
+    begin_step,
+    end_step,
+    finish,
+    is_empty,
+    reestimate_and_rebook,
+    submit,
+)
+from bridge.pool.settings import PoolConfig
+from bridge.pool.state import PoolState, reset
 from bridge.pool.state import allocate as allocate_state
 
 #: The kind that `advance` returns when the episode is over.
@@ -24,23 +35,23 @@ WINDOWS = (10, 30, 100, 1 << 20)
 #: Steps ahead in which free units are summed up.
 _AHEAD = (1, 5, 20, 60)
 #: Numbers in all: groups that wait, are ready, run or are booked; arrivals in each window; free units; time.
-NUMBERS = _GROUP * (5 + len(WINDOWS)) + len(_AHEAD) + 3
+N_CRITIC_FEATURES = _GROUP * (5 + len(WINDOWS)) + len(_AHEAD) + 3
 
 PLAN = np.dtype([("arrived", "i4"), ("jobs", "i4"), ("span", "i4")], align=True)
 
 
-class World(NamedTuple):
+class PoolWorldState(NamedTuple):
     """The world's own memory, beside the scheduler's state."""
 
     plan: Records  # PLAN [B]: jobs arrived so far, jobs in the episode, steps in which jobs may arrive
 
 
 @inner
-def _step(state: State, world: World, b: int) -> None:
+def _step(state: PoolState, world: PoolWorldState, b: int) -> None:
     """Let one step pass: completions, the scheduler's own work, arrivals, the end."""
     env = state.env[b]
     plan = world.plan[b]
-    begin(state, b)
+    begin_step(state, b)
     k = 0
     while k < env.n_booked:
         j = state.booked[b, k]
@@ -49,19 +60,19 @@ def _step(state: State, world: World, b: int) -> None:
             finish(state, b, j)
         else:
             k += 1
-    settle(state, b)
+    reestimate_and_rebook(state, b)
     over = env.now > state.pool[0].last_step or (env.now >= plan.span and is_empty(state, b))
     if not over:
         while plan.arrived < plan.jobs and state.jobs[b, plan.arrived].submit == env.now:
             submit(state, b, plan.arrived)
             plan.arrived += 1
-    close(state, b)
+    end_step(state, b)
     if over:
         env.phase = OVER
 
 
 @kernel
-def advance(state: State, world: World, b: int) -> int:
+def advance(state: PoolState, world: PoolWorldState, b: int) -> int:
     """Run world `b` until an answer is wanted. Returns TICK (answer, then call again) or DONE."""
     env = state.env[b]
     while env.phase == STEP:
@@ -78,7 +89,7 @@ def _add(out: Array, at: int, units: int, length: int) -> None:
 
 
 @kernel
-def outlook(state: State, world: World, b: int, out: Array) -> None:
+def critic_features(state: PoolState, world: PoolWorldState, b: int, out: Array) -> None:
     """Write what a critic may know of pool `b`, which is ASKING, while it teaches: [NUMBERS] of order 1.
 
     That is the whole pool, hidden jobs too, and the arrivals to come: a baseline may depend on everything
@@ -144,7 +155,7 @@ class Sequences:
     def __len__(self) -> int:
         return len(self.arrivals)
 
-    def drawn(self, s: int) -> tuple[Ints, Ints]:
+    def arrivals_of(self, s: int) -> tuple[Ints, Ints]:
         """Return (arrival steps, indices into `jobs`) of the jobs of sequence `s`, in order of arrival."""
         steps = np.flatnonzero(self.arrivals[s, 1:] >= 0) + 1
         return steps, self.arrivals[s, steps]
@@ -155,7 +166,9 @@ class Sequences:
         return int((self.arrivals[:, 1:] >= 0).sum(axis=1).max())
 
 
-def draw(jobs: JobSet, seed: int, *, rate: float = 0.7, steps: int = 200, sequences: int = 16) -> Sequences:
+def draw_sequences(
+    jobs: JobSet, seed: int, *, rate: float = 0.7, steps: int = 200, sequences: int = 16
+) -> Sequences:
     """Draw sequences with the authors' random calls, so that equal seeds give their sequences.
 
     For every sequence and step: a job arrives if rand() < rate; then its index among N jobs is randint(0, N).
@@ -178,7 +191,9 @@ def draw(jobs: JobSet, seed: int, *, rate: float = 0.7, steps: int = 200, sequen
     return Sequences(jobs, arrivals.reshape(sequences, steps))
 
 
-def allocate(sequences: Sequences, batch: int, settings: Settings, *, most: int = 0) -> tuple[State, World]:
+def allocate(
+    sequences: Sequences, batch: int, settings: PoolConfig, *, most: int = 0
+) -> tuple[PoolState, PoolWorldState]:
     """Return the memory for `batch` pools that can play any of the sequences; `load` one into each.
 
     `most`: jobs of the longest sequence, if others of the same jobs are to be played, too. Raises
@@ -187,12 +202,12 @@ def allocate(sequences: Sequences, batch: int, settings: Settings, *, most: int 
     sequences.jobs.check(settings)
     most = max(most, sequences.most)
     state = allocate_state(batch, most, sequences.jobs.beliefs.shape[1], settings)
-    return state, World(np.zeros(batch, PLAN).view(np.recarray))
+    return state, PoolWorldState(np.zeros(batch, PLAN).view(np.recarray))
 
 
-def load(state: State, world: World, b: int, sequences: Sequences, s: int) -> None:
+def load(state: PoolState, world: PoolWorldState, b: int, sequences: Sequences, s: int) -> None:
     """Put pool `b` at the beginning of sequence `s`: step 0, idle, an answer is wanted."""
-    steps, index = sequences.drawn(s)
+    steps, index = sequences.arrivals_of(s)
     jobs, n = sequences.jobs, len(steps)
     records = state.jobs[b, :n]
     for name in ("id", "units", "length", "believed"):

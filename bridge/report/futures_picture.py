@@ -5,9 +5,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from bridge.errors import BridgeError
-from bridge.futures.forecast import Forecast, run_times
-from bridge.futures.state import State
+from bridge.base.errors import BridgeError
+from bridge.forecasting.starts import Forecast, run_times
+from bridge.forecasting.state import MachineState
 from bridge.report.plots import LIMIT, RUNNING, WAITING, new_figure, plain, time_unit
 
 #: Jobs that are shown, running and waiting each: the largest that run, the first that wait.
@@ -16,7 +16,7 @@ MOST_JOBS = 30
 _SHADES = (0.95, 0.8, 0.6, 0.4, 0.2, 0.05)
 
 
-def futures_picture(state: State, forecast: Forecast) -> Figure:
+def futures_picture(state: MachineState, forecast: Forecast) -> Figure:
     """Draw running jobs, darker the likelier they still run, and intervals of waiting jobs' starts."""
     if not forecast.id:
         raise BridgeError("no job waits: there is nothing to draw", where="picture of futures")
@@ -55,8 +55,8 @@ def futures_picture(state: State, forecast: Forecast) -> Figure:
     axes.set_xlabel(f"time from now ({unit_name})")
     plain(axes, grid="x")
     figure.legend(handles=_legend(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    shown = "" if rows == len(state) else f", {rows} shown"
-    title = f"{state.n_running:,} jobs run, {len(state) - state.n_running:,} wait{shown} ({state.policy})"
+    rows_text = "" if rows == len(state) else f", {rows} shown"
+    title = f"{state.n_running:,} jobs run, {len(state) - state.n_running:,} wait{rows_text} ({state.policy})"
     axes.set_title(title, loc="left", fontsize=10)
     return figure
 

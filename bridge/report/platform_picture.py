@@ -16,8 +16,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, Rectangle
 from matplotlib.patheffects import withStroke
 
-from bridge.errors import BridgeError
-from bridge.files import replacing
+from bridge.base.errors import BridgeError
+from bridge.base.files import replacing
 from bridge.platform import units
 from bridge.platform.capacities import storage_capacity
 from bridge.platform.graph import locality, platform_graph
@@ -58,9 +58,9 @@ def pieces(platform: Platform, graph: Any) -> tuple[dict[str, Piece], Any]:
         home = _homes(graph, groups, level)
         if len(set(home.values())) <= MAX_NODES:
             break
-    found: dict[str, Piece] = {}
+    pieces_by_name: dict[str, Piece] = {}
     for name, data in graph.nodes(data=True):
-        piece = found.setdefault(home[name], Piece(home[name], data["role"]))
+        piece = pieces_by_name.setdefault(home[name], Piece(home[name], data["role"]))
         if data["role"] == "compute":
             piece.role = "compute"
             piece.hosts.append(name)
@@ -68,12 +68,12 @@ def pieces(platform: Platform, graph: Any) -> tuple[dict[str, Piece], Any]:
         elif data["kind"] == "switch":
             piece.switches.append(name)
     merged: Any = nx.Graph()
-    merged.add_nodes_from(found)
+    merged.add_nodes_from(pieces_by_name)
     for a, b, bandwidth in graph.edges(data="bandwidth"):
         if home[a] != home[b]:
             before = merged.get_edge_data(home[a], home[b], {"bandwidth": 0.0})["bandwidth"]
             merged.add_edge(home[a], home[b], bandwidth=before + bandwidth)
-    return found, merged
+    return pieces_by_name, merged
 
 
 def _homes(graph: Any, groups: dict[str, tuple[str, ...]], level: int | None) -> dict[str, str]:
@@ -96,17 +96,19 @@ def _homes(graph: Any, groups: dict[str, tuple[str, ...]], level: int | None) ->
     return home
 
 
-def _contract(found: dict[str, Piece], merged: Any) -> None:
+def _contract(pieces_by_name: dict[str, Piece], merged: Any) -> None:
     """Replace link nodes between exactly two pieces by an edge, and drop what dangles without hosts."""
-    for name in [n for n, piece in found.items() if piece.role in ("link", "switch") and not piece.hosts]:
+    for name in [
+        n for n, piece in pieces_by_name.items() if piece.role in ("link", "switch") and not piece.hosts
+    ]:
         around = list(merged[name])
-        if len(around) == 2 and found[name].role == "link" and not merged.has_edge(*around):
+        if len(around) == 2 and pieces_by_name[name].role == "link" and not merged.has_edge(*around):
             bandwidth = min(merged.edges[name, other]["bandwidth"] for other in around)
             merged.add_edge(*around, bandwidth=bandwidth)
         elif len(around) > 1:
             continue
         merged.remove_node(name)
-        del found[name]
+        del pieces_by_name[name]
 
 
 def _ring(names: list[str], radius: float, start: float = math.pi / 2) -> _Places:
@@ -120,21 +122,21 @@ def _row(names: list[str], height: float, gap: float = 1.0) -> _Places:
     return {name: ((i - (len(names) - 1) / 2) * gap, height) for i, name in enumerate(names)}
 
 
-def _positions(found: dict[str, Piece], merged: Any) -> _Places:
+def _positions(pieces_by_name: dict[str, Piece], merged: Any) -> _Places:
     """Where to draw: a tree in rows, groups joined with each other as a ring, anything else by distances."""
-    tiles = [name for name, piece in found.items() if len(piece.hosts) > 1]
-    rest = [name for name in found if name not in tiles]
-    alone = any(found[name].role == "compute" for name in rest)
+    tiles = [name for name, piece in pieces_by_name.items() if len(piece.hosts) > 1]
+    rest = [name for name in pieces_by_name if name not in tiles]
+    alone = any(pieces_by_name[name].role == "compute" for name in rest)
     joined = any(other in tiles for name in tiles for other in merged[name])
     if alone or not tiles or (joined and len(tiles) < 4):
         if merged.number_of_nodes() < 2:
-            return dict.fromkeys(found, (0.0, 0.0))
+            return dict.fromkeys(pieces_by_name, (0.0, 0.0))
         layout = nx.kamada_kawai_layout(merged, weight=None)
-        scale = max(1.5, (1.3 if tiles else 0.8) * math.sqrt(len(found)))
+        scale = max(1.5, (1.3 if tiles else 0.8) * math.sqrt(len(pieces_by_name)))
         return {name: (float(x) * scale, float(y) * scale) for name, (x, y) in layout.items()}
     if joined:
         radius = max(1.8, 1.25 * len(tiles) / (2 * math.pi))
-        servers = [name for name in rest if found[name].role == "storage"]
+        servers = [name for name in rest if pieces_by_name[name].role == "storage"]
         middle = [name for name in rest if name not in servers]
         places = _ring(tiles, radius) | _ring(middle, 0.3 if len(middle) > 1 else 0.0)
         return places | _ring(servers, max(0.7, radius * 0.4), math.pi / 2 - 0.3)
@@ -194,9 +196,9 @@ def draw_platform(platform: Platform, path: str | Path) -> Path:
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         what = f"'{path.suffix}' is not a kind of picture"
         raise BridgeError(what, where=str(path), remedy="Use .png, .svg or .pdf.")
-    found, merged = pieces(platform, platform_graph(platform, management=False))
-    _contract(found, merged)
-    places = _positions(found, merged)
+    pieces_by_name, merged = pieces(platform, platform_graph(platform, management=False))
+    _contract(pieces_by_name, merged)
+    places = _positions(pieces_by_name, merged)
     xs, ys = zip(*places.values(), strict=True)
     width, height = max(xs) - min(xs) + 1.8, max(ys) - min(ys) + 1.5
     inches = max(min(1.5, 22 / width, 22 / height), 6 / width)
@@ -206,12 +208,14 @@ def draw_platform(platform: Platform, path: str | Path) -> Path:
     axes.axis("off")
     widths = sorted(set(nx.get_edge_attributes(merged, "bandwidth").values()))
     for a, b, bandwidth in merged.edges(data="bandwidth"):
-        colour = _STYLES["storage"][0] if "storage" in (found[a].role, found[b].role) else _GREY
+        colour = (
+            _STYLES["storage"][0] if "storage" in (pieces_by_name[a].role, pieces_by_name[b].role) else _GREY
+        )
         style: dict[str, Any] = {"alpha": 0.75, "zorder": 1, "solid_capstyle": "round", "color": colour}
         axes.plot(*zip(places[a], places[b], strict=True), lw=_line_width(bandwidth, widths), **style)
-    _draw_pieces(axes, platform, found, places)
-    shown = [(w, _line_width(w, widths)) for w in widths if w < _IDEAL][-5:]
-    keys = [Line2D([], [], color=_GREY, lw=lw, label=units.human(w, "B/s")) for w, lw in shown]
+    _draw_pieces(axes, platform, pieces_by_name, places)
+    line_widths = [(w, _line_width(w, widths)) for w in widths if w < _IDEAL][-5:]
+    keys = [Line2D([], [], color=_GREY, lw=lw, label=units.human(w, "B/s")) for w, lw in line_widths]
     if keys:
         figure.legend(handles=keys, loc="upper right", fontsize=7, frameon=False, ncol=len(keys))
     title = f"{platform.root.name}: {len(platform.compute):,} compute hosts"
@@ -221,11 +225,11 @@ def draw_platform(platform: Platform, path: str | Path) -> Path:
     return path
 
 
-def _draw_pieces(axes: Any, platform: Platform, found: dict[str, Piece], places: _Places) -> None:
-    few = sum(len(piece.hosts) > 1 for piece in found.values()) <= 2
-    style: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 7.5 if len(found) <= 40 else 6}
+def _draw_pieces(axes: Any, platform: Platform, pieces_by_name: dict[str, Piece], places: _Places) -> None:
+    few = sum(len(piece.hosts) > 1 for piece in pieces_by_name.values()) <= 2
+    style: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 7.5 if len(pieces_by_name) <= 40 else 6}
     style["path_effects"] = [withStroke(linewidth=2.5, foreground="white")]
-    for name, piece in found.items():
+    for name, piece in pieces_by_name.items():
         (x, y), below = places[name], 0.14
         if len(piece.hosts) > 1:
             _tile(axes, piece.hosts, x, y, 0.72, few and len(piece.hosts) <= 36)

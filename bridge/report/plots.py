@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from bridge.arrays import Floats, Ints
-from bridge.errors import BridgeError
-from bridge.files import replacing
-from bridge.judge.jobs import Started, attempts, started
-from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown, level
+from bridge.base.arrays import Floats, Ints
+from bridge.base.errors import BridgeError
+from bridge.base.files import replacing
+from bridge.judge.jobs import Started, is_killed_attempt, started
+from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown, step_function
 from bridge.judge.run import Run
 from bridge.report.tables import duration
 
@@ -84,15 +84,15 @@ def _started(run: Run, name: str, what: str, *, killed: bool = True) -> Started:
     return done
 
 
-def _headline(axes: Axes, said: str, run: Run) -> None:
-    axes.set_title(said + (" (oracle)" if run.oracle else ""), loc="left", fontweight="bold")
+def _headline(axes: Axes, text: str, run: Run) -> None:
+    axes.set_title(text + (" (oracle)" if run.oracle else ""), loc="left", fontweight="bold")
 
 
 def _legend(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
 
 
-def binned(instants: Floats, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
+def bin_step_function(instants: Floats, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
     """Return the time-weighted mean and the maximum of a step function in each span between ``edges``.
 
     `instants`, `values`: as from ``bridge.judge.metrics.level``; before the first instant the value is 0.
@@ -111,10 +111,10 @@ def binned(instants: Floats, values: Floats, edges: Floats) -> tuple[Floats, Flo
 def timeline(run: Run) -> Figure:
     """Draw nodes in use (with capacity line and utilisation axis) above nodes that waiting jobs request."""
     done = _started(run, run.name, "timeline")
-    running = level(np.append(done.start, done.end), np.append(done.nodes, -done.nodes))
+    running = step_function(np.append(done.start, done.end), np.append(done.nodes, -done.nodes))
     # A job that was killed waits from its submission to its last start.
-    waits = np.where(attempts(done.jobs), 0.0, done.nodes)
-    waiting = level(np.append(done.submit, done.start), np.append(waits, -waits))
+    waits = np.where(is_killed_attempt(done.jobs), 0.0, done.nodes)
+    waiting = step_function(np.append(done.submit, done.start), np.append(waits, -waits))
     first, final = float(done.submit.min()), float(done.end.max())
     unit, unit_name = time_unit(final - first)
 
@@ -122,11 +122,11 @@ def timeline(run: Run) -> Figure:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     means = len(running[0]) + len(waiting[0]) > STEPS and final > first
     note = f", mean over {duration((final - first) / BINS)}" if means else ""
-    told = ((above, running, RUNNING, "in use"), (below, waiting, WAITING, "requested by waiting jobs"))
-    for axes, steps, colour, label in told:
+    panels = ((above, running, RUNNING, "in use"), (below, waiting, WAITING, "requested by waiting jobs"))
+    for axes, steps, colour, label in panels:
         edges = np.linspace(first, final, BINS + 1) if means else np.append(steps[0], final)
-        shown, most = binned(*steps, edges) if means else (steps[1], steps[1])
-        axes.stairs(shown, edges / unit, fill=True, color=colour, alpha=0.85, label=label + note)
+        heights, most = bin_step_function(*steps, edges) if means else (steps[1], steps[1])
+        axes.stairs(heights, edges / unit, fill=True, color=colour, alpha=0.85, label=label + note)
     if means:
         below.stairs(most, edges / unit, color=WAITING, linewidth=0.7, alpha=0.8, label="peak in that span")
 
@@ -148,8 +148,8 @@ def timeline(run: Run) -> Figure:
     handles = [handle for axes in (above, below) for handle in axes.get_legend_handles_labels()[0]]
     _legend(figure, handles, 2 if means else 3)
     used = run.metrics.get("utilisation.nodes")
-    said = "" if used is None else f": {len(done):,} jobs, utilisation {100 * used:.1f} %"
-    _headline(above, (run.name or "Schedule") + said, run)
+    text = "" if used is None else f": {len(done):,} jobs, utilisation {100 * used:.1f} %"
+    _headline(above, (run.name or "Schedule") + text, run)
     return figure
 
 

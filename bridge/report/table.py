@@ -114,7 +114,7 @@ class Table:
         columns = list(zip(self.headings, *self.rows, strict=True))
         widths = [max(cell_len(part) for cell in column for part in cell.split("\n")) for column in columns]
         words = [re.split("[ \n]", _UNIT.sub(GLUE, "\n".join(column))) for column in columns]
-        least = [max(map(cell_len, found)) for found in words]
+        least = [max(map(cell_len, cells)) for cells in words]
         broken = [min(n, OTHERS if k else FIRST) if k in self._words else n for k, n in enumerate(least)]
         words_first = sorted(range(len(widths)), key=lambda k: (k not in self._words, -widths[k]))
         excess = sum(widths) - room

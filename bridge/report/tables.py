@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridge.config import read_toml
-from bridge.judge.compare import Comparison, JobDifference
+from bridge.judge.compare import JobDifference, RunComparison
 from bridge.judge.run import Run
-from bridge.judge.stats import Estimate, mark_of
+from bridge.judge.stats import ConfidenceInterval, mark_of
 from bridge.report.table import Table
 
 if TYPE_CHECKING:
-    from bridge.futures.whatif import Outcome
-    from bridge.predict.accuracy import Accuracy
+    from bridge.forecasting.whatif import WhatIfResult
+    from bridge.prediction.accuracy import Accuracy
     from bridge.workload.statistics import Summary
     from bridge.workload.table import Tally, Workload
 
-_SHOWN: dict[str, Any] = read_toml(Path(__file__).with_name("metrics.toml"))
-STATISTICS, COMPARED, ROWS = (_SHOWN[name] for name in ("statistics", "compared", "rows"))
-RATIOS, TITLES, OVERVIEW = (_SHOWN[name] for name in ("ratios", "titles", "overview"))
+_LABELS: dict[str, Any] = read_toml(Path(__file__).with_name("metrics.toml"))
+STATISTICS, COMPARED, ROWS = (_LABELS[name] for name in ("statistics", "compared", "rows"))
+RATIOS, TITLES, OVERVIEW = (_LABELS[name] for name in ("ratios", "titles", "overview"))
 ORACLE_NOTE = "oracle: an estimator read true run times, which no real scheduler can"
 
 
@@ -41,7 +41,7 @@ def _short(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
-def show(key: str, value: float | None) -> str:
+def format_metric(key: str, value: float | None) -> str:
     """Return a metric's value as the tables show it, by its key."""
     if value is None:
         return "–"
@@ -66,33 +66,38 @@ def metric_name(key: str) -> str:
 
 def metrics_table(run: Run) -> Table:
     """Return the metrics of ``run`` as a table of five columns of numbers."""
-    known = run.metrics.get
+    metric_of = run.metrics.get
     table = Table(("", *STATISTICS), title=run.name, caption=ORACLE_NOTE if run.oracle else "")
-    for family, label in _SHOWN["families"].items():
+    for family, label in _LABELS["families"].items():
         keys = [f"{family}.{statistic}" for statistic in STATISTICS]
-        table.add(label, *(show(key, known(key)) for key in keys))
+        table.add(label, *(format_metric(key, metric_of(key)) for key in keys))
     ends = [("queue.jobs", "queue, jobs"), ("queue.nodes", "queue, nodes")]
-    ends += [("power", "power of the machine")] if known("power.mean") is not None else []
+    ends += [("power", "power of the machine")] if metric_of("power.mean") is not None else []
     for key, label in ends:
-        mean, most = (show(end, known(end)) for end in (f"{key}.mean", f"{key}.max"))
+        mean, most = (format_metric(end, metric_of(end)) for end in (f"{key}.mean", f"{key}.max"))
         table.add(label, mean, "", "", "", most)
     table.line()
     states = {s.lower().replace("_", " "): s for s in ("WALLTIME_REACHED", "FAILED", "KILLED")}
     counts = {"  rejected": "jobs.rejected"}
-    counts |= {f"  {said}": f"jobs.state.COMPLETED_{state}" for said, state in states.items()}
-    rows = [("jobs", "jobs.total"), *((said, key) for said, key in counts.items() if known(key))]
+    counts |= {f"  {row_label}": f"jobs.state.COMPLETED_{state}" for row_label, state in states.items()}
+    rows = [
+        ("jobs", "jobs.total"),
+        *((row_label, key) for row_label, key in counts.items() if metric_of(key)),
+    ]
     rows.append(("makespan", "makespan"))
     for resource in run.capacity:
         key = f"utilisation.{resource}"
         rows += [(f"utilisation, {resource}", key), ("  trimmed", f"{key}.trimmed")]
     rows.append(("loss of capacity", "loss_of_capacity"))
-    rows += [(said, key) for said, key in _SHOWN["sometimes"].items() if known(key) is not None]
-    for said, key in rows:
-        table.add(said, show(key, known(key)))
+    rows += [
+        (row_label, key) for row_label, key in _LABELS["sometimes"].items() if metric_of(key) is not None
+    ]
+    for row_label, key in rows:
+        table.add(row_label, format_metric(key, metric_of(key)))
     return table
 
 
-def comparison_table(comparison: Comparison) -> Table:
+def comparison_table(comparison: RunComparison) -> Table:
     """Return the main metrics of several runs; under each but the first, its difference to the first."""
     base, *others = _marked(comparison)
     headings = ["", base, *(heading for name in others for heading in (name, "difference"))]
@@ -101,33 +106,37 @@ def comparison_table(comparison: Comparison) -> Table:
     keys += [key for key in comparison.metrics if key.startswith("utilisation.")]
     for key in keys:
         first, *rest = comparison.metrics[key]
-        cells = [show(key, first)]
+        cells = [format_metric(key, first)]
         for value, step in zip(rest, comparison.differences[key][1:], strict=True):
-            cells += [show(key, value), difference(key, first, step)]
+            cells += [format_metric(key, value), difference(key, first, step)]
         table.add(metric_name(key), *cells)
     return table
 
 
-def overview_table(comparison: Comparison) -> Table:
+def overview_table(comparison: RunComparison) -> Table:
     """Return one row per run with the most asked-for metrics: for more runs than fit side by side."""
     table = Table(("", *OVERVIEW.values()), caption=_oracle_note(comparison))
     for k, name in enumerate(_marked(comparison)):
         rows = ((key, comparison.metrics.get(key)) for key in OVERVIEW)
-        table.add(name, *(show(key, values[k] if values else None) for key, values in rows))
+        table.add(name, *(format_metric(key, values[k] if values else None) for key, values in rows))
     return table
 
 
-def _marked(comparison: Comparison) -> list[str]:
+def _marked(comparison: RunComparison) -> list[str]:
     return [f"{n} *" if oracle else n for n, oracle in zip(comparison.names, comparison.oracle, strict=True)]
 
 
-def _oracle_note(comparison: Comparison) -> str:
+def _oracle_note(comparison: RunComparison) -> str:
     return f"* {ORACLE_NOTE}" if any(comparison.oracle) else ""
 
 
 def signed(key: str, value: float | None) -> str:
     """Return a difference of a metric with its sign."""
-    return show(key, value) if not value else ("+" if value > 0 else "−") + show(key, abs(value))
+    return (
+        format_metric(key, value)
+        if not value
+        else ("+" if value > 0 else "−") + format_metric(key, abs(value))
+    )
 
 
 def difference(key: str, base: float | None, step: float | None) -> str:
@@ -147,11 +156,13 @@ def wait_difference(jobs: JobDifference) -> list[str]:
     return [f"  wait difference: mean {duration(jobs.wait_mean)}; quantiles {quantiles}"]
 
 
-def between(key: str, interval: Estimate | None, shown: Callable[[str, float], str] = show) -> str:
+def format_interval(
+    key: str, interval: ConfidenceInterval | None, format_value: Callable[[str, float], str] = format_metric
+) -> str:
     """Return an interval of a metric; a dash where it has no bounds."""
     if interval is None or math.isnan(interval.low):
         return "–"
-    return f"{shown(key, interval.low)} … {shown(key, interval.high)}{interval.mark}"
+    return f"{format_value(key, interval.low)} … {format_value(key, interval.high)}{interval.mark}"
 
 
 def breakdown_table(frame: Any, rows: int = 20) -> Table:
@@ -172,7 +183,7 @@ def breakdown_table(frame: Any, rows: int = 20) -> Table:
 
 
 def forecast_table(rows: Iterable[Mapping[str, Any]], now: float, title: str) -> Table:
-    """Return when jobs will start, by rows of `bridge.futures.forecast.Forecast`; `now` is the state's, s."""
+    """Return when jobs will start, by rows of a `Forecast`; `now` is the state's, s."""
 
     def until(time: float | None) -> str:
         return "never" if time is None else duration(max(time - now, 0.0))
@@ -187,8 +198,8 @@ def forecast_table(rows: Iterable[Mapping[str, Any]], now: float, title: str) ->
     return table
 
 
-def judged_table(found: Mapping[str, Any], name: str) -> Table:
-    """Return how good forecasts were on a log, as `bridge.futures.judge` tells, beside its baselines."""
+def judged_table(document: Mapping[str, Any], name: str) -> Table:
+    """Return how good forecasts were on a log, as `forecasting.scoring` says, beside its baselines."""
     headings = (
         "forecast",
         "after",
@@ -205,7 +216,7 @@ def judged_table(found: Mapping[str, Any], name: str) -> Table:
     )
     caption += " (t: Student's t, few blocks); width: their mean"
     table = Table(headings, title=f"{name}: starts under fcfs+easy", caption=caption)
-    for method, scores in (("futures", found), *found["baselines"].items()):
+    for method, scores in (("futures", document), *document["baselines"].items()):
         for horizon, one in scores["horizons"].items():
             if one["jobs"]:
                 inside = f"{100 * one['coverage90']:.1f} %"
@@ -226,7 +237,7 @@ def judged_table(found: Mapping[str, Any], name: str) -> Table:
     return table
 
 
-def whatif_table(outcomes: "Iterable[Outcome]", changed: bool, futures: int) -> Table:
+def whatif_table(outcomes: "Iterable[WhatIfResult]", changed: bool, futures: int) -> Table:
     """Return the same futures under several rules; `changed`: but the first on a machine that is changed."""
     headings = ("policy", "mean wait", "difference", "slowdown", "difference", "last start", "shorter waits")
     caption = "Differences to the first, future by future, with 95 % intervals; slowdown: bounded."
@@ -263,11 +274,11 @@ def explanation_table(document: Mapping[str, Any], chosen: str, title: str) -> T
     return table
 
 
-def accuracy_table(found: "Mapping[str, Accuracy | None]", title: str) -> Table:
+def accuracy_table(accuracies: "Mapping[str, Accuracy | None]", title: str) -> Table:
     """Return how near beliefs came to run times: shares of all jobs."""
-    errors = _SHOWN["errors"]
+    errors = _LABELS["errors"]
     table = Table(("believed", "jobs", *errors.values()), title=title)
-    for name, one in found.items():
+    for name, one in accuracies.items():
         if one is not None:
             table.add(name, f"{one.jobs:,}", *(f"{100 * getattr(one, error):.1f} %" for error in errors))
     return table
@@ -277,7 +288,7 @@ def log_tables(records: "Workload", summary: "Summary") -> list[Table]:
     """Return what is known of a log as a whole, and how its quantities are distributed."""
     from bridge.workload.table import idle_power_of
 
-    labels = ((label, records.header.get(label)) for label in _SHOWN["header"])
+    labels = ((label, records.header.get(label)) for label in _LABELS["header"])
     rows = [(label, text.replace("\n", " ")) for label, text in labels if text]
     capacity = ", ".join(f"{name} {amount:,}" for name, amount in summary.capacity.items())
     span = summary.span
@@ -299,12 +310,16 @@ def log_tables(records: "Workload", summary: "Summary") -> list[Table]:
     ]
     if summary.overrun is not None:
         rows.append(("ran past their request", f"{summary.overrun:.1%}"))
-    found = summary.distributions
-    keys = {key: f"{key[1:]} %" if key.startswith("q") else key for key in next(iter(found.values()), {})}
-    quantities = [(shown, *(number(of[key]) for of in found.values())) for key, shown in keys.items()]
+    distributions = summary.distributions
+    keys = {
+        key: f"{key[1:]} %" if key.startswith("q") else key for key in next(iter(distributions.values()), {})
+    }
+    quantities = [
+        (row_label, *(number(of[key]) for of in distributions.values())) for key, row_label in keys.items()
+    ]
     return [
         Table(("", ""), rows, title=records.name, words=(1,)),
-        Table(("", *found), quantities, title="distributions (times in seconds)"),
+        Table(("", *distributions), quantities, title="distributions (times in seconds)"),
     ]
 
 
@@ -318,5 +333,5 @@ def tally_table(tally: "Tally", title: str) -> Table:
     table = Table(("", "records", "reason", "job ids, for example"), title=title, words=(2, 3))
     kinds = ("dropped", "repaired", "noted", "ignored")
     for why, reason in sorted(tally.items(), key=lambda item: kinds.index(item[1].kind)):
-        table.add(reason.kind, f"{reason.count:,}", why, reason.shown)
+        table.add(reason.kind, f"{reason.count:,}", why, reason.examples_text)
     return table

@@ -4,8 +4,8 @@ Only a profile's steps change elsewhere, in `bridge.scheduler.profile.change`: a
 would cost conservative backfilling 4 % of its speed here.
 """
 
-from bridge.arrays import Array
-from bridge.jit import inline
+from bridge.base.arrays import Array
+from bridge.base.jit import inline
 
 
 @inline

@@ -3,22 +3,37 @@
 EASY's rule itself is `bridge.scheduler.reservation.may_backfill`.
 """
 
-from bridge.jit import inline, inner
+from bridge.base.jit import inline, inner
 from bridge.scheduler.amounts import take
-from bridge.scheduler.bookings import follow_kept, forget_holes, keep, no_hole_before, note_no_hole, started
+from bridge.scheduler.bookings import (
+    earliest_possible_hole,
+    forget_holes,
+    keep_booking,
+    note_no_hole,
+    reuse_bookings,
+    started,
+)
 from bridge.scheduler.profile import book, build, first_hole, fits_now
-from bridge.scheduler.queue import BY_ALT, flatten, loose, may_fit, size_class, sort_jobs, tighten
-from bridge.scheduler.reservation import in_time, may_backfill
-from bridge.scheduler.running import first_from, fits
+from bridge.scheduler.queue import (
+    BY_ALT,
+    list_in_order,
+    may_backfill_from,
+    may_fit,
+    recompute_bounds,
+    size_class,
+    sort_jobs,
+)
+from bridge.scheduler.reservation import ends_before_shadow, may_backfill
+from bridge.scheduler.running_jobs import first_from, fits
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.starting import _start
 from bridge.scheduler.state import HOW_BACKFILLED, NEVER, State
 
 
 @inner
-def _anybody_fits(state: State, b: int) -> bool:
+def _any_waiting_fits(state: State, b: int) -> bool:
     """Tell whether any waiting job fits now."""
-    for i in range(state.env[b].n_blocks):
+    for i in range(state.scalars[b].n_blocks):
         block = state.blocks[b, i]
         if may_fit(state, b, block, state.free[b, 0]):
             least = NEVER
@@ -27,20 +42,20 @@ def _anybody_fits(state: State, b: int) -> bool:
                 if fits(state.demand[b, j], state.free[b]):
                     return True
                 least = min(least, state.demand[b, j, 0])
-            state.least[b, block] = least
+            state.min_nodes[b, block] = least
     return False
 
 
 @inline
 def _backfill_one(state: State, b: int, j: int) -> None:
     """Start candidate `j` behind the blocked head."""
-    if not in_time(state, b, j):
+    if not ends_before_shadow(state, b, j):
         take(state.extra[b], state.demand[b, j])
-    _start(state, b, j, HOW_BACKFILLED, state.env[b].head)
+    _start(state, b, j, HOW_BACKFILLED, state.scalars[b].head)
 
 
 @inner
-def _backfill_rarely(state: State, b: int, j: int) -> None:
+def _backfill_one_call(state: State, b: int, j: int) -> None:
     """`_backfill_one` for callers that are not worth a copy of it."""
     _backfill_one(state, b, j)
 
@@ -48,15 +63,15 @@ def _backfill_rarely(state: State, b: int, j: int) -> None:
 @inline
 def _easy(state: State, b: int) -> None:
     """EASY backfilling in queue order."""
-    env = state.env[b]
-    room = env.shadow - env.now - state.rules[0].strict
+    env = state.scalars[b]
+    room = env.shadow - env.now - state.switches[0].strict
     copy = state.scratch[2]
     i = 0
     while i < env.n_blocks and state.free[b, 0] > 0:
         block = state.blocks[b, i]
         nodes = state.free[b, 0]
-        extra = state.extra[b, 0] if state.rules[0].extra_nodes else -1
-        if loose(state, b, block, nodes, extra, size_class(nodes), room):
+        extra = state.extra[b, 0] if state.switches[0].extra_nodes else -1
+        if may_backfill_from(state, b, block, nodes, extra, size_class(nodes), room):
             before = env.n_blocks
             started = env.n_started
             n = state.size[b, block]
@@ -67,8 +82,8 @@ def _easy(state: State, b: int) -> None:
                 if j != env.head and may_backfill(state, b, j):
                     _backfill_one(state, b, j)
             if env.n_started == started:
-                if not state.rules[0].dynamic_order:
-                    tighten(state, b, block)
+                if not state.switches[0].dynamic_order:
+                    recompute_bounds(state, b, block)
             else:
                 i -= before - env.n_blocks  # merged blocks moved unread jobs forward by at most as many
                 if i < 0:
@@ -79,10 +94,10 @@ def _easy(state: State, b: int) -> None:
 @inner
 def _easy_reordered(state: State, b: int) -> None:
     """EASY backfilling over candidates in an order of their own, as they stood when it began."""
-    env = state.env[b]
-    rules = state.rules[0]
+    env = state.scalars[b]
+    rules = state.switches[0]
     which = state.scratch[2]
-    n = flatten(state, b, which)
+    n = list_in_order(state, b, which)
     if not rules.skip_next:  # who does not fit now never will in this pass
         kept = 0
         for k in range(n):
@@ -96,23 +111,23 @@ def _easy_reordered(state: State, b: int) -> None:
     while k < n:
         j = which[k]
         if j != env.head and may_backfill(state, b, j):
-            _backfill_rarely(state, b, j)
+            _backfill_one_call(state, b, j)
             k += rules.skip_next
         k += 1
 
 
 @inner
-def _easy_growing(state: State, b: int) -> None:
+def _easy_by_score_bounds(state: State, b: int) -> None:
     """EASY backfilling under an order whose scores only grow: possible candidates alone are scored."""
-    env = state.env[b]
+    env = state.scalars[b]
     which = state.scratch[2]
-    room = env.shadow - env.now - state.rules[0].strict
+    room = env.shadow - env.now - state.switches[0].strict
     nodes = state.free[b, 0]
-    extra = state.extra[b, 0] if state.rules[0].extra_nodes else -1
+    extra = state.extra[b, 0] if state.switches[0].extra_nodes else -1
     n = 0
     for i in range(env.n_blocks):
         block = state.blocks[b, i]
-        if nodes > 0 and loose(state, b, block, nodes, extra, size_class(nodes), room):
+        if nodes > 0 and may_backfill_from(state, b, block, nodes, extra, size_class(nodes), room):
             before = n
             for k in range(state.size[b, block]):
                 j = state.items[b, block, k]
@@ -120,7 +135,7 @@ def _easy_growing(state: State, b: int) -> None:
                     which[n] = j
                     n += 1
             if n == before:
-                tighten(state, b, block)
+                recompute_bounds(state, b, block)
     if n > 1:
         evaluate(state, b, state.program, which, n)
         for k in range(n):
@@ -128,13 +143,13 @@ def _easy_growing(state: State, b: int) -> None:
         sort_jobs(state.jobs[b], which, state.scratch[3], n, BY_ALT)
     for k in range(n):
         if may_backfill(state, b, which[k]):
-            _backfill_rarely(state, b, which[k])
+            _backfill_one_call(state, b, which[k])
 
 
 @inline
 def _is_candidate(state: State, b: int, j: int) -> bool:
     """Tell whether an agent may backfill job `j`: it fits now; under a guard only if EASY would allow it."""
-    if state.rules[0].guard:
+    if state.switches[0].guard:
         return may_backfill(state, b, j)
     return fits(state.demand[b, j], state.free[b])
 
@@ -142,7 +157,7 @@ def _is_candidate(state: State, b: int, j: int) -> bool:
 @inner
 def _list_backfillable(state: State, b: int) -> None:
     """List the candidates of a BACKFILL."""
-    env = state.env[b]
+    env = state.scalars[b]
     which = state.scratch[2]
     n = 0
     for i in range(env.n_blocks):
@@ -155,8 +170,8 @@ def _list_backfillable(state: State, b: int) -> None:
                     which[n] = j
                     n += 1
                 least = min(least, state.demand[b, j, 0])
-            state.least[b, block] = least
-    if state.rules[0].own_candidate_order:
+            state.min_nodes[b, block] = least
+    if state.switches[0].own_candidate_order:
         sort_jobs(state.jobs[b], which, state.scratch[3], n, BY_ALT)
     n = min(n, state.candidates.shape[1])
     for k in range(n):
@@ -167,7 +182,7 @@ def _list_backfillable(state: State, b: int) -> None:
 @inline
 def _backfill_candidate(state: State, b: int, choice: int) -> None:
     """Start a candidate. Starts only take away, so the others are the next candidates if they were all."""
-    env = state.env[b]
+    env = state.scalars[b]
     _backfill_one(state, b, state.candidates[b, choice])
     n = env.n_candidates
     kept = 0
@@ -182,15 +197,15 @@ def _backfill_candidate(state: State, b: int, choice: int) -> None:
 @inner
 def _list_bookable(state: State, b: int) -> None:
     """Begin conservative backfilling: list the waiting jobs in queue order, and build the profile."""
-    env = state.env[b]
+    env = state.scalars[b]
     which = state.scratch[2]
     env.n_picks = 0
     env.booked = 0
     env.last_bookable = -1
     env.keeps = 0
-    if not _anybody_fits(state, b):
+    if not _any_waiting_fits(state, b):
         return
-    n = flatten(state, b, which)
+    n = list_in_order(state, b, which)
     if env.head >= 0:  # an agent's pick is booked before the others
         k = 0
         while which[k] != env.head:
@@ -200,23 +215,26 @@ def _list_bookable(state: State, b: int) -> None:
         which[0] = env.head
     env.last_bookable = n - 1
     # jobs past their estimates, where those stand as logged, end before now
-    end = NEVER if state.rules[0].clamp_overrun or env.n_running == 0 else state.run_end[b, 0]
+    end = NEVER if state.switches[0].clamp_overrun or env.n_running == 0 else state.run_end[b, 0]
     env.in_order = end >= env.now
     # not under an order that changes, as bookings then do; nor among many schedulers: memory is shared
-    is_alone = state.env.shape[0] == 1
+    is_alone = state.scalars.shape[0] == 1
     env.keeps = (
-        is_alone and end > env.now and n > state.rules[0].keep_above and not state.rules[0].dynamic_order
+        is_alone
+        and end > env.now
+        and n > state.switches[0].keep_above
+        and not state.switches[0].dynamic_order
     )
     forget_holes(state, b)
     if env.keeps:
-        follow_kept(state, b, n)
+        reuse_bookings(state, b, n)
     else:
         env.n_kept = 0
         env.profile_steps = build(state, b, state.p_time, state.p_free)
 
 
 @inner
-def _book_all(state: State, b: int) -> bool:
+def _book_in_order(state: State, b: int) -> bool:
     """Conservative backfilling: every waiting job is booked at its first hole, in queue order.
 
     Bookings only take away, so the walk stops behind the last job that could still start now.
@@ -224,7 +242,7 @@ def _book_all(state: State, b: int) -> bool:
     Returns:
         Whether it is done; if ``env.work`` was used up before, the next call goes on.
     """
-    env = state.env[b]
+    env = state.scalars[b]
     which = state.scratch[2]
     picks = state.scratch[3]
     steps = env.profile_steps
@@ -245,7 +263,7 @@ def _book_all(state: State, b: int) -> bool:
             break
         j = which[k]
         job = state.jobs[b, j]
-        earliest = no_hole_before(state, b, job.slot, state.demand[b, j, 0], job.est_wait)
+        earliest = earliest_possible_hole(state, b, job.slot, state.demand[b, j, 0], job.est_wait)
         if earliest == before:  # most often: like the one before it
             first_step = max(hole - 1, 0)
         else:
@@ -256,7 +274,7 @@ def _book_all(state: State, b: int) -> bool:
         k += 1
         check = False
         if env.keeps:
-            keep(state, b, j, state.p_time[hole] if hole >= 0 else NEVER)
+            keep_booking(state, b, j, state.p_time[hole] if hole >= 0 else NEVER)
         before = state.p_time[hole] if hole >= 0 else NEVER
         if hole < 0:
             continue

@@ -12,10 +12,10 @@ what the bookings from there on take.
 
 import numpy as np
 
-from bridge.arrays import Array
-from bridge.jit import inline, inner
+from bridge.base.arrays import Array
+from bridge.base.jit import inline, inner
 from bridge.scheduler.profile import GIVE, TAKE, build, change_at, copy, first_hole, fits_from, shift
-from bridge.scheduler.running import first_from
+from bridge.scheduler.running_jobs import first_from
 from bridge.scheduler.state import LATEST, NEVER, State
 
 #: A pass that had to compute so many profiles books afresh.
@@ -23,7 +23,7 @@ _MOST_PROFILES = 64
 
 
 @inline
-def no_hole_before(state: State, b: int, slot: int, nodes: int, length: int) -> int:
+def earliest_possible_hole(state: State, b: int, slot: int, nodes: int, length: int) -> int:
     """Return a time before which a job certainly has no hole, by what an earlier one like it found.
 
     Args:
@@ -33,17 +33,17 @@ def no_hole_before(state: State, b: int, slot: int, nodes: int, length: int) -> 
         nodes: how many it asks for.
         length: how long it is believed to run.
     """
-    known = state.no_hole[slot]
-    if known.look == state.env[b].look and known.length == length and known.nodes == nodes:
-        return int(known.until)
+    hole = state.hole_bounds[slot]
+    if hole.look == state.scalars[b].look and hole.length == length and hole.nodes == nodes:
+        return int(hole.until)
     return -1
 
 
 @inline
 def forget_holes(state: State, b: int) -> None:
     """Begin a pass, of which nothing is known yet."""
-    state.looks[0] += 1
-    state.env[b].look = state.looks[0]
+    state.pass_count[0] += 1
+    state.scalars[b].look = state.pass_count[0]
 
 
 @inline
@@ -52,9 +52,9 @@ def note_no_hole(state: State, b: int, j: int, until: int) -> None:
     for r in range(1, state.capacity.shape[0]):
         if state.demand[b, j, r] > 0:
             return
-    known = state.no_hole[state.jobs[b, j].slot]
-    known.look, known.until = state.env[b].look, until
-    known.nodes, known.length = state.demand[b, j, 0], state.jobs[b, j].est_wait
+    hole = state.hole_bounds[state.jobs[b, j].slot]
+    hole.look, hole.until = state.scalars[b].look, until
+    hole.nodes, hole.length = state.demand[b, j, 0], state.jobs[b, j].est_wait
 
 
 @inline
@@ -63,7 +63,7 @@ def _compare(state: State, b: int, steps: int) -> tuple[int, int]:
 
     Returns until when more is free than was at the last pass, and until when less is; now: at no time.
     """
-    env = state.env[b]
+    env = state.scalars[b]
     now = env.now
     times, free = state.p_time, state.p_free
     kept = int(env.profile_steps)
@@ -78,10 +78,11 @@ def _compare(state: State, b: int, steps: int) -> tuple[int, int]:
     i = m = 0
     time = more = less = now
     while True:
-        while m < was_last and state.was_time[m + 1] <= time:
+        while m < was_last and state.previous_time[m + 1] <= time:
             m += 1
         until = min(
-            state.spare_time[i + 1] if i < last else NEVER, state.was_time[m + 1] if m < was_last else NEVER
+            state.scratch_time[i + 1] if i < last else NEVER,
+            state.previous_time[m + 1] if m < was_last else NEVER,
         )
         differs = False
         for r in range(free.shape[0]):
@@ -98,7 +99,7 @@ def _compare(state: State, b: int, steps: int) -> tuple[int, int]:
             env.profile_steps = kept
             return more, less
         time = until
-        if i < last and state.spare_time[i + 1] == time:
+        if i < last and state.scratch_time[i + 1] == time:
             i += 1
 
 
@@ -111,7 +112,7 @@ def _move(
     The profile ends at `until`. Returns its new number of steps.
     """
     one = state.kept[k]
-    begin = max(one.time, state.env[b].now)
+    begin = max(one.time, state.scalars[b].now)
     if begin >= until:
         return steps
     end = min(one.time + one.length, LATEST)
@@ -127,8 +128,8 @@ def _profile_before(state: State, b: int, k: int, until: int) -> int:
 
     From `until` on all is said to be free that ever will be, which is never too little.
     """
-    env = state.env[b]
-    times, free = state.spare_time, state.spare_free
+    env = state.scalars[b]
+    times, free = state.scratch_time, state.spare_free
     steps = first_from(state.p_time, int(env.profile_steps), until)
     copy(state.p_time, state.p_free, times, free, steps)
     for m in range(k, env.n_kept):
@@ -145,14 +146,14 @@ def _profile_before(state: State, b: int, k: int, until: int) -> int:
 @inner
 def _cut(state: State, b: int, k: int) -> None:
     """Forget the bookings from place `k` on; the profile is then the one before the first of them."""
-    env = state.env[b]
+    env = state.scalars[b]
     times, free = state.p_time, state.p_free
     first, last, sign = int(k), int(env.n_kept), GIVE
     steps = int(env.profile_steps)
     if last - first >= first:  # fewer stay than go
         first, last, sign = 0, first, TAKE
         steps = int(env.n_base)
-        copy(state.was_time, state.was_free, times, free, steps)
+        copy(state.previous_time, state.was_free, times, free, steps)
     for m in range(first, last):
         steps = _move(state, b, times, free, steps, m, sign, np.int64(NEVER))
     env.profile_steps = steps
@@ -160,23 +161,25 @@ def _cut(state: State, b: int, k: int) -> None:
 
 
 @inline
-def keep(state: State, b: int, j: int, time: int) -> None:
+def keep_booking(state: State, b: int, j: int, time: int) -> None:
     """Keep the booking of job `j`, the next in queue order, from `time` on; NEVER if it has none."""
-    one = state.kept[state.env[b].n_kept]
+    one = state.kept[state.scalars[b].n_kept]
     job = state.jobs[b, j]
     one.time, one.length, one.job, one.slot = time, job.est_wait, j, job.slot
-    state.env[b].n_kept += 1
+    state.scalars[b].n_kept += 1
 
 
 @inner
 def started(state: State, b: int, picks: Array, n: int) -> None:
     """Take the bookings of `n` jobs that start now, in queue order, as what is not free."""
-    env = state.env[b]
+    env = state.scalars[b]
     for i in range(n):
         j = picks[i]
         end = min(env.now + state.jobs[b, j].est_wait, LATEST)
         steps = int(env.n_base)
-        env.n_base = change_at(state.was_time, state.was_free, steps, env.now, end, state.demand[b, j], TAKE)
+        env.n_base = change_at(
+            state.previous_time, state.was_free, steps, env.now, end, state.demand[b, j], TAKE
+        )
     k = i = 0
     for m in range(env.n_kept):
         one = state.kept[m]
@@ -191,37 +194,37 @@ def started(state: State, b: int, picks: Array, n: int) -> None:
 
 
 @inline
-def _stands(state: State, b: int, j: int, time: int, steps: int) -> bool:
+def _is_still_valid(state: State, b: int, j: int, time: int, steps: int) -> bool:
     """Tell whether job `j` can still begin at a time, by the profile before it in ``spare``."""
-    step = first_from(state.spare_time, steps, time)
-    if step == steps or state.spare_time[step] != time:
+    step = first_from(state.scratch_time, steps, time)
+    if step == steps or state.scratch_time[step] != time:
         return False
     length = state.jobs[b, j].est_wait
-    return fits_from(state.spare_time, state.spare_free, steps, state.demand[b, j], step, length) < 0
+    return fits_from(state.scratch_time, state.spare_free, steps, state.demand[b, j], step, length) < 0
 
 
 @inner
-def follow_kept(state: State, b: int, n: int) -> None:
+def reuse_bookings(state: State, b: int, n: int) -> None:
     """Follow the kept bookings to the first job that moves; the profile is then the one before that job.
 
     The `n` waiting jobs stand in ``scratch[2]`` in queue order. Sets ``env.booked``, how many jobs keep their
     bookings; those of them that start now are listed as picks.
     """
-    env = state.env[b]
+    env = state.scalars[b]
     which = state.scratch[2]
-    times, free = state.spare_time, state.spare_free
+    times, free = state.scratch_time, state.spare_free
     steps = build(state, b, times, free)
     more = less = NEVER
     if env.n_kept > 0 and env.now >= env.kept_at:
         more, less = _compare(state, b, steps)
     env.kept_at = env.now
     env.n_base = steps
-    copy(times, free, state.was_time, state.was_free, steps)
-    known = min(env.n_kept, n) if less < NEVER else 0
+    copy(times, free, state.previous_time, state.was_free, steps)
+    n_kept = min(env.n_kept, n) if less < NEVER else 0
     profiles = 0
     counted = 0  # kept bookings that the profile in spare counts
     k = 0
-    while k < known and which[k] == state.kept[k].job:
+    while k < n_kept and which[k] == state.kept[k].job:
         j = which[k]
         demand, length = state.demand[b, j], state.kept[k].length
         time = state.kept[k].time
@@ -230,7 +233,7 @@ def follow_kept(state: State, b: int, n: int) -> None:
             if limit <= env.now:
                 k += 1
                 continue
-            earliest = no_hole_before(state, b, state.kept[k].slot, demand[0], length)
+            earliest = earliest_possible_hole(state, b, state.kept[k].slot, demand[0], length)
             if earliest >= limit:
                 k += 1
                 continue
@@ -248,7 +251,7 @@ def follow_kept(state: State, b: int, n: int) -> None:
         if first_hole(times, free, steps, demand, length, 0, time) >= 0:
             break
         if time < less or time <= env.now:
-            if not _stands(state, b, j, time, steps):
+            if not _is_still_valid(state, b, j, time, steps):
                 break
             if time == env.now:
                 state.scratch[3, env.n_picks] = j

@@ -4,16 +4,16 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from bridge import plugins
-from bridge.arrays import Array
-from bridge.errors import BridgeError
-from bridge.scheduler import machine
-from bridge.scheduler.leader import only_grows
+from bridge.base import plugins
+from bridge.base.arrays import Array
+from bridge.base.errors import BridgeError
+from bridge.scheduler import core
+from bridge.scheduler.growing_scores import is_non_decreasing
 from bridge.scheduler.names import BACKFILLS, CONSERVATIVE, EASY
 from bridge.scheduler.order import Order, order
-from bridge.scheduler.outside import Chooser, decide
 from bridge.scheduler.protocol import BLOCKED, Policy, Protocol
-from bridge.scheduler.state import RULES, SECOND, State
+from bridge.scheduler.python_rules import Chooser, decide
+from bridge.scheduler.state import SECOND, SWITCHES, State
 
 #: Conservative backfilling keeps its bookings from pass to pass while more jobs than this wait; so few are
 #: sooner booked afresh.
@@ -21,7 +21,7 @@ KEEP_ABOVE = 48
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledPolicy:
     """A policy under a protocol, as the kernels read it; `chooser` is a backfilling rule in Python."""
 
     protocol: Protocol
@@ -32,26 +32,26 @@ class Compiled:
     chooser: Chooser | None = None
 
     @property
-    def outside(self) -> str:
+    def python_rule(self) -> str:
         """The rule that the compiled pass waits for, for messages; empty if it needs none."""
         if self.order.scorer is not None or self.order.lookahead is not None:
             return f"order {self.order.name!r}"
         return f"backfilling {self.policy.backfill!r}" if self.chooser is not None else ""
 
-    def onto(self, state: State) -> State:
+    def install_in(self, state: State) -> State:
         """Return a state in which this decides."""
         program, alt_program = (one.program.view(np.recarray) for one in (self.order, self.candidate_order))
-        return state._replace(rules=self.rules, program=program, alt_program=alt_program)
+        return state._replace(switches=self.rules, program=program, alt_program=alt_program)
 
     def decide(self, state: State, b: int, kind: int) -> bool:
-        """Let the rules outside decide, if there are, see `bridge.scheduler.outside.decide`."""
-        if kind == machine.SCORE and self.order.lookahead is not None:
-            self.order.lookahead.rank(state, b, self.order.others)
+        """Let the rules outside decide, if there are, see `bridge.scheduler.python_rules.decide`."""
+        if kind == core.SCORE and self.order.lookahead is not None:
+            self.order.lookahead.reorder_queue(state, b, self.order.others)
             return True
         return decide(state, b, kind, self.order.scorer, self.chooser)
 
 
-def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
+def compile_policy(policy: Policy, rules_of: Protocol) -> CompiledPolicy:
     """Translate a policy and a protocol to switches and programs.
 
     Raises:
@@ -96,9 +96,9 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
             where=f"candidate order {alt_name!r}",
             remedy="Use fcfs, lcfs, sjf, saf, srf or an expression of s, t and n.",
         )
-    rules = np.zeros(1, RULES).view(np.recarray)
+    rules = np.zeros(1, SWITCHES).view(np.recarray)
     one = rules[0]
-    for switch in {f.name for f in fields(rules_of)} & set(RULES.names or ()):
+    for switch in {f.name for f in fields(rules_of)} & set(SWITCHES.names or ()):
         one[switch] = int(getattr(rules_of, switch))
     one.own_candidate_order = int(bool(alt_name))
     one.backfill = EASY if chooser is not None else BACKFILLS[policy.backfill]
@@ -120,9 +120,9 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
     one.growing_order = int(
         main.dynamic
         and not (needs_order or one.scored_outside or main.uses & {"z", "l", "fairshare"})
-        and only_grows(main.program)
+        and is_non_decreasing(main.program)
     )
-    return Compiled(rules_of, policy, main, alt, rules, chooser)
+    return CompiledPolicy(rules_of, policy, main, alt, rules, chooser)
 
 
 def _refuse_beside_lookahead(policy: Policy, rules_of: Protocol, candidate_order: str) -> None:

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bridge import plugins
-from bridge.arrays import Floats, Ints
-from bridge.errors import BridgeError
+from bridge.base import plugins
+from bridge.base.arrays import Floats, Ints
+from bridge.base.errors import BridgeError
+from bridge.base.jsontext import shortened
 from bridge.scheduler.names import ESTIMATORS
-from bridge.scheduler.outside import View
-from bridge.wire.jsontext import shortened
+from bridge.scheduler.python_rules import JobsView
 
 _NOISY = re.compile(r"noisy\(\s*([0-9.eE+-]+)\s*(?:,\s*([0-9]{1,18})\s*)?\)")
 #: What running jobs are believed to take where it is not what was predicted: no column can have this name.
@@ -35,7 +35,7 @@ _SHORTEST = 1_000_000
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RunTimeEstimates:
     """Believed lengths of n jobs, microseconds.
 
     Attributes:
@@ -73,9 +73,9 @@ def last_two_runs(user: Ints, submit: Ints, run: Ints, request: Ints, wait: Ints
             continue
         by_end = group[np.argsort(end[group], kind="stable")]
         ended = np.searchsorted(end[by_end], submit[group], side="right")
-        known = ended >= 2
-        last, before = by_end[ended[known] - 1], by_end[ended[known] - 2]
-        predicted[group[known]] = (run[last] + run[before]) // 2
+        has_two = ended >= 2
+        last, before = by_end[ended[has_two] - 1], by_end[ended[has_two] - 2]
+        predicted[group[has_two]] = (run[last] + run[before]) // 2
     return np.minimum(np.maximum(predicted, _SHORTEST), np.maximum(request, _SHORTEST))
 
 
@@ -86,8 +86,8 @@ def estimate(
     *,
     columns: Mapping[str, Floats] | None = None,
     predictor: Callable[[], Ints] | None = None,
-    jobs: Callable[[], View] | None = None,
-) -> Estimate:
+    jobs: Callable[[], JobsView] | None = None,
+) -> RunTimeEstimates:
     """Return the believed lengths that an estimator, one of ``ESTIMATORS``, gives.
 
     Args:
@@ -101,14 +101,14 @@ def estimate(
     """
     text = name.strip()
     if text == "requested":
-        return Estimate(request, request, request, False)
+        return RunTimeEstimates(request, request, request, False)
     if text == "actual":
-        return Estimate(run, run, run, True)
+        return RunTimeEstimates(run, run, run, True)
     if text == "cqsim":
-        return Estimate(request, run, request, True)
-    if found := _NOISY.fullmatch(text):
+        return RunTimeEstimates(request, run, request, True)
+    if match := _NOISY.fullmatch(text):
         try:
-            error = float(found[1])
+            error = float(match[1])
         except ValueError:
             error = -1.0
         if not 0.0 <= error <= 1000.0:
@@ -116,22 +116,22 @@ def estimate(
                 "the error of a noisy estimate must be a number from 0 up",
                 where=f"estimator {shortened(text, 200)!r}",
             )
-        draw = np.random.default_rng(int(found[2] or 0)).random(len(run))
+        draw = np.random.default_rng(int(match[2] or 0)).random(len(run))
         noisy = np.maximum(_micro(run * (1.0 + error * draw), text), 1)
-        return Estimate(noisy, noisy, noisy, True)
-    if found := _PREDICTED.fullmatch(text):
-        column, behind = found[1], found[2]
+        return RunTimeEstimates(noisy, noisy, noisy, True)
+    if match := _PREDICTED.fullmatch(text):
+        column, behind = match[1], match[2]
         if column == REQUESTED and not behind:
             column, behind = None, REQUESTED
         believed = _predicted(text, column, columns, predictor)
-        return Estimate(believed, believed, request if behind else believed, False)
+        return RunTimeEstimates(believed, believed, request if behind else believed, False)
     rule = plugins.find("estimator", text)
     if not callable(rule) or jobs is None:
         raise plugins.unknown("estimator", text, dict.fromkeys(ESTIMATORS))
     believed = _positive(
         np.asarray(rule(jobs()), np.float64), len(run), f"estimator {shortened(text, 200)!r}", text
     )
-    return Estimate(believed, believed, believed, False)
+    return RunTimeEstimates(believed, believed, believed, False)
 
 
 def _positive(seconds: Floats, n: int, where: str, name: str) -> Ints:

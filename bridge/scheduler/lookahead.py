@@ -20,12 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bridge.arrays import Array
-from bridge.errors import BridgeError
-from bridge.jit import inline, inner, kernel
+from bridge.base.arrays import Array
+from bridge.base.errors import BridgeError
+from bridge.base.jit import inline, inner, kernel
 from bridge.scheduler.amounts import give, take
-from bridge.scheduler.queue import BY_ORDER, flatten, precedes, rearrange, sort_jobs
-from bridge.scheduler.running import fits
+from bridge.scheduler.queue import BY_ORDER, list_in_order, precedes, rearrange, sort_jobs
+from bridge.scheduler.running_jobs import fits
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.state import NEVER, SECOND, State
 
@@ -59,29 +59,29 @@ class Lookahead:
     deviations: int = 10
     arrivals: float = 0.0
 
-    def rank(self, state: State, b: int, others: Sequence[Array] = ()) -> None:
+    def reorder_queue(self, state: State, b: int, others: Sequence[Array] = ()) -> None:
         """Bring the queue of scheduler `b` into the order that its pass will follow.
 
         Args:
             state, b: the present; its program is the first rule's.
             others: programs of the other rules.
         """
-        env = state.env.view(np.ndarray)[b]
+        env = state.scalars.view(np.ndarray)[b]
         size = min(int(env["n_waiting"]), _DEPTH) + int(env["n_running"])
         first = last = 0
         if self.arrivals > 0:
             submit = state.jobs.view(np.ndarray)[b]["submit"]
-            seen = int(env["now"]) + round(self.arrivals * SECOND)
-            first, last = map(int, np.searchsorted(submit, [int(env["now"]), seen], side="right"))
+            visible_until = int(env["now"]) + round(self.arrivals * SECOND)
+            first, last = map(int, np.searchsorted(submit, [int(env["now"]), visible_until], side="right"))
         work = np.empty((_ROWS, size + last - first), np.int64)
         weight = np.empty(size + last - first)
         free = np.empty((2, state.capacity.shape[0]), np.int64)
-        given = (b, first, last, work, weight, free, self.T * SECOND)
+        arguments = (b, first, last, work, weight, free, self.T * SECOND)
         if others:
             each = [state, *(state._replace(program=one.view(np.recarray)) for one in others)]
-            costs = [choose(one, *given, 0.0 if k else self.margin, 0) for k, one in enumerate(each)]
+            costs = [choose(one, *arguments, 0.0 if k else self.margin, 0) for k, one in enumerate(each)]
             state = each[int(np.argmin(costs))]
-        choose(state, *given, self.margin, self.deviations)
+        choose(state, *arguments, self.margin, self.deviations)
 
 
 #: Setting -> its type, and bounds: from, to.
@@ -98,10 +98,10 @@ def split(name: str) -> tuple[list[str], Lookahead] | None:
     Raises:
         BridgeError: an unknown setting, or a value that is none.
     """
-    found = _NAME.fullmatch(name.strip())
-    if found is None:
+    match = _NAME.fullmatch(name.strip())
+    if match is None:
         return None
-    parts = _parts(found[1])
+    parts = _parts(match[1])
     bases = [part.strip() for part in parts if not _SETTING.match(part)]
     settings: dict[str, float] = {}
     for part in filter(_SETTING.match, parts):
@@ -112,11 +112,13 @@ def split(name: str) -> tuple[list[str], Lookahead] | None:
             if key in settings or not low <= number <= high or number != kind(number):
                 raise ValueError
         except (KeyError, ValueError):
-            known = ", ".join(f"{name} from {low:g} to {high:g}" for name, (_, low, high) in _BOUNDS.items())
+            settings_text = ", ".join(
+                f"{name} from {low:g} to {high:g}" for name, (_, low, high) in _BOUNDS.items()
+            )
             raise BridgeError(
                 "is no setting, or not its value",
                 where=f"{part.strip()!r} of {name!r}",
-                remedy=f"Settings: {known}; for example lookahead(saf, T=3600, margin=0.05).",
+                remedy=f"Settings: {settings_text}; for example lookahead(saf, T=3600, margin=0.05).",
             ) from None
         settings[key] = kind(number)
     if not bases or not all(bases):
@@ -140,7 +142,7 @@ def _parts(text: str) -> list[str]:
 def _believed(state: State, b: int, j: int) -> int:
     """Return when running job `j` is believed to end: a second from now at the earliest."""
     job = state.jobs[b, j]
-    now = state.env[b].now
+    now = state.scalars[b].now
     length = job.est_wait
     if now - job.start >= length:
         length = min(2 * (now - job.start), job.est_run)
@@ -269,7 +271,7 @@ def roll_out(
         discount: T, microseconds.
         bound: J of the best so far.
     """
-    start = state.env[b].now
+    start = state.scalars[b].now
     now = start
     for r in range(free.shape[1]):
         free[0, r] = state.free[b, r]
@@ -346,7 +348,7 @@ def _load(
     state: State, b: int, flat: Array, n: int, first: int, last: int, work: Array, weight: Array
 ) -> None:
     """Write the jobs of the roll-outs: those that wait in order, those that arrive, those that run."""
-    running = state.env[b].n_running
+    running = state.scalars[b].n_running
     for k in range(n + last - first + running):
         if k < n:
             j = flat[k]
@@ -389,10 +391,10 @@ def choose(
         discount: T, microseconds.
         margin, deviations: see `Lookahead`.
     """
-    env = state.env[b]
+    env = state.scalars[b]
     jobs = state.jobs[b]
     flat = state.scratch[0]
-    total = flatten(state, b, flat)
+    total = list_in_order(state, b, flat)
     evaluate(state, b, state.program, flat, total)
     for k in range(total):
         jobs[flat[k]].score = state.stack[0, k]

@@ -3,7 +3,7 @@
 Plain data, instant to import.
 
 A new order is one line here. A new backfilling rule is one line here and its pass in
-`bridge.scheduler.machine`; commands, messages and protocols read these tables.
+`bridge.scheduler.core`; commands, messages and protocols read these tables.
 """
 
 from collections.abc import Mapping

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bridge import plugins
-from bridge.arrays import Array
-from bridge.errors import BridgeError
+from bridge.base import plugins
+from bridge.base.arrays import Array
+from bridge.base.errors import BridgeError
 from bridge.scheduler.lookahead import Lookahead, split
 from bridge.scheduler.names import ORDERS
-from bridge.scheduler.outside import Scorer
+from bridge.scheduler.python_rules import Scorer
 from bridge.scheduler.score import FIRST_VIEW, LAST_VARIABLE, Op
 from bridge.scheduler.state import INSTRUCTION, STACK, VIEWS
 
@@ -179,8 +179,8 @@ def compile_expression(text: str, name: str | None = None) -> Order:
     Raises:
         BridgeError: it is not arithmetic on the known names, or nested too deeply.
     """
-    known = f"Named orders: {', '.join(ORDERS)}. Otherwise an expression such as (w/t)**3*n."
-    program, uses = _compile(text, "order", known, _VARIABLES, {}, 1)
+    remedy = f"Named orders: {', '.join(ORDERS)}. Otherwise an expression such as (w/t)**3*n."
+    program, uses = _compile(text, "order", remedy, _VARIABLES, {}, 1)
     return Order(name or text, text, program, bool(uses & _CHANGING), uses)
 
 
@@ -198,8 +198,8 @@ def compile_feature(
     variables = {**_VARIABLES, **VIEW, **OF_RESOURCE}
     if of_machine:
         variables = {name: op for name, op in variables.items() if name in OF_MACHINE}
-    known = f"Variables: {', '.join([*map(_Compiler.spelt, variables), *constants])}."
-    program, _ = _compile(text, "feature", known, variables, constants, resources)
+    remedy = f"Variables: {', '.join([*map(_Compiler.spelt, variables), *constants])}."
+    program, _ = _compile(text, "feature", remedy, variables, constants, resources)
     looks = np.count_nonzero((program["op"] >= FIRST_VIEW) & (program["op"] <= LAST_VARIABLE))
     if looks > VIEWS:
         raise BridgeError(
@@ -212,7 +212,7 @@ def compile_feature(
 def _compile(
     text: str,
     what: str,
-    known: str,
+    remedy: str,
     variables: Mapping[str, Op],
     constants: Mapping[str, float],
     resources: int,
@@ -224,14 +224,14 @@ def _compile(
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise BridgeError(f"neither a named {what} nor an expression", where=where, remedy=known) from error
+        raise BridgeError(f"neither a named {what} nor an expression", where=where, remedy=remedy) from error
     compiler = _Compiler(text, variables, constants, what, resources)
     if (
         isinstance(tree.body, ast.Name)
         and tree.body.id not in {**variables, **constants}
         and (what == "order" or plugins.find(what, tree.body.id) is None)
     ):
-        raise BridgeError(f"unknown {what}", where=where, remedy=known)
+        raise BridgeError(f"unknown {what}", where=where, remedy=remedy)
     try:
         compiler.visit(tree.body)
     except RecursionError as error:
@@ -251,14 +251,14 @@ def order(name_or_expression: str, overrides: Mapping[str, str] | None = None) -
         BridgeError: nobody knows the name, it is not arithmetic on the known names, or nested too deeply.
     """
     name = name_or_expression.strip()
-    if (found := split(name)) is not None:
-        bases = [order(base, overrides) for base in found[0]]
+    if (lookahead := split(name)) is not None:
+        bases = [order(base, overrides) for base in lookahead[0]]
         if any(base.scorer is not None or base.lookahead is not None for base in bases):
             what = "can only look ahead of an order of the compiled core"
             raise BridgeError(what, where=f"order {name!r}", remedy="Choose a named one, or an expression.")
         uses = frozenset().union(*(base.uses for base in bases))
         others = tuple(base.program for base in bases[1:])
-        return replace(bases[0], name=name, dynamic=True, uses=uses, lookahead=found[1], others=others)
+        return replace(bases[0], name=name, dynamic=True, uses=uses, lookahead=lookahead[1], others=others)
     expressions = {**ORDERS, **(overrides or {})}
     if name.lower() in expressions:
         return compile_expression(expressions[name.lower()], name.lower())

@@ -5,10 +5,10 @@ A profile is its steps' times [P], ascending, and what is free from each on [R, 
 
 import numpy as np
 
-from bridge.arrays import Array
-from bridge.jit import inline, inner
-from bridge.scheduler.reservation import next_release, overrun
-from bridge.scheduler.running import first_from
+from bridge.base.arrays import Array
+from bridge.base.jit import inline, inner
+from bridge.scheduler.reservation import count_overrun, next_release
+from bridge.scheduler.running_jobs import first_from
 from bridge.scheduler.state import LATEST, NEVER, State
 
 #: Signs of a change: give amounts back, take them. Of each number of Python's, Numba would compile a copy.
@@ -24,12 +24,12 @@ def build(state: State, b: int, times: Array, free: Array) -> int:
     """
     amounts = state.amounts
     resources = amounts.shape[0]
-    times[0] = state.env[b].now
+    times[0] = state.scalars[b].now
     for r in range(resources):
         amounts[r] = state.free[b, r]
         free[r, 0] = amounts[r]
     steps = 1
-    late = overrun(state, b)
+    late = count_overrun(state, b)
     i = late
     while True:
         end, i, late = next_release(state, b, i, late, amounts)

@@ -26,7 +26,7 @@ RLScheduler (SC 2020), SchedInspector (HPDC 2022) and RLBackfilling (2023), as t
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.scheduler.names import BACKFILLS
 
 #: What becomes of a blocked pick, see `Policy`.

@@ -7,8 +7,8 @@ they are tightened whenever a block is read in vain.
 
 import numpy as np
 
-from bridge.arrays import Array, Records
-from bridge.jit import inline, inner, kernel
+from bridge.base.arrays import Array, Records
+from bridge.base.jit import inline, inner, kernel
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.state import BLOCK, CLASSES, NEVER, State
 
@@ -38,20 +38,20 @@ def _bound(state: State, b: int, block: int, j: int) -> None:
     """Lower a block's bounds so that they hold for job `j`."""
     job = state.jobs[b, j]
     nodes = state.demand[b, j, 0]
-    if nodes < state.least[b, block]:
-        state.least[b, block] = nodes
+    if nodes < state.min_nodes[b, block]:
+        state.min_nodes[b, block] = nodes
     for c in range(job.size_class, CLASSES):
-        if state.shortest[b, block, c] <= job.est_wait:
+        if state.min_estimate[b, block, c] <= job.est_wait:
             break  # the bounds fall with the class
-        state.shortest[b, block, c] = job.est_wait
+        state.min_estimate[b, block, c] = job.est_wait
 
 
 @inner
-def tighten(state: State, b: int, block: int) -> None:
+def recompute_bounds(state: State, b: int, block: int) -> None:
     """Compute a block's bounds from its jobs."""
-    state.least[b, block] = NEVER
+    state.min_nodes[b, block] = NEVER
     for c in range(CLASSES):
-        state.shortest[b, block, c] = NEVER
+        state.min_estimate[b, block, c] = NEVER
     for k in range(state.size[b, block]):
         _bound(state, b, block, state.items[b, block, k])
 
@@ -60,17 +60,17 @@ def tighten(state: State, b: int, block: int) -> None:
 def _add_block(state: State, b: int, place: int) -> int:
     """Open an empty block at `place` of the block order and return its number."""
     blocks = state.blocks[b]
-    n = state.env[b].n_blocks
+    n = state.scalars[b].n_blocks
     block = blocks[n]
     for i in range(n, place, -1):
         blocks[i] = blocks[i - 1]
     blocks[place] = block
-    state.env[b].n_blocks = n + 1
+    state.scalars[b].n_blocks = n + 1
     state.size[b, block] = 0
-    state.least[b, block] = NEVER
-    state.top[b, block] = -np.inf
+    state.min_nodes[b, block] = NEVER
+    state.score_bound[b, block] = -np.inf
     for c in range(CLASSES):
-        state.shortest[b, block, c] = NEVER
+        state.min_estimate[b, block, c] = NEVER
     return int(block)
 
 
@@ -78,19 +78,19 @@ def _add_block(state: State, b: int, place: int) -> int:
 def _drop_block(state: State, b: int, place: int) -> None:
     """Give the block at `place` back to the free ones."""
     blocks = state.blocks[b]
-    n = state.env[b].n_blocks - 1
+    n = state.scalars[b].n_blocks - 1
     block = blocks[place]
     for i in range(place, n):
         blocks[i] = blocks[i + 1]
     blocks[n] = block
-    state.env[b].n_blocks = n
+    state.scalars[b].n_blocks = n
 
 
 @inline
 def _place_of(state: State, b: int, j: int) -> int:
     """Return the first place in the block order whose last job does not precede `j`."""
     jobs = state.jobs[b]
-    low, high = 0, state.env[b].n_blocks
+    low, high = 0, state.scalars[b].n_blocks
     while low < high:
         middle = (low + high) // 2
         block = state.blocks[b, middle]
@@ -104,7 +104,7 @@ def _place_of(state: State, b: int, j: int) -> int:
 @inline
 def _place_by_number(state: State, b: int, j: int) -> int:
     """Return the place of job `j`'s block in a queue in order of submission; any place in another one."""
-    low, high = 0, state.env[b].n_blocks - 1
+    low, high = 0, state.scalars[b].n_blocks - 1
     while low < high:
         middle = (low + high) // 2
         block = state.blocks[b, middle]
@@ -128,9 +128,9 @@ def _find(state: State, b: int, place: int, j: int) -> int:
 @inline
 def insert(state: State, b: int, j: int) -> None:
     """Put job `j` where its score belongs; under a dynamic order at the end, until the next sort."""
-    env = state.env[b]
+    env = state.scalars[b]
     jobs = state.jobs[b]
-    dynamic = state.rules[0].dynamic_order
+    dynamic = state.switches[0].dynamic_order
     n_blocks = env.n_blocks
     env.n_waiting += 1
     place = n_blocks if dynamic else _place_of(state, b, j)
@@ -143,7 +143,7 @@ def insert(state: State, b: int, j: int) -> None:
         state.items[b, block, state.size[b, block]] = j
         state.size[b, block] += 1
         _bound(state, b, block, j)
-        state.top[b, block] = max(state.top[b, block], jobs[j].score)
+        state.score_bound[b, block] = max(state.score_bound[b, block], jobs[j].score)
         return
     block = state.blocks[b, place]
     if state.size[b, block] == BLOCK:
@@ -153,8 +153,8 @@ def insert(state: State, b: int, j: int) -> None:
             state.items[b, upper, k] = state.items[b, block, half + k]
         state.size[b, upper] = BLOCK - half
         state.size[b, block] = half
-        tighten(state, b, block)
-        tighten(state, b, upper)
+        recompute_bounds(state, b, block)
+        recompute_bounds(state, b, upper)
         if precedes(jobs, state.items[b, block, half - 1], j):
             block = upper
     row = state.items[b, block]
@@ -170,7 +170,7 @@ def insert(state: State, b: int, j: int) -> None:
 @inner
 def _merge_after(state: State, b: int, place: int) -> None:
     """Pour the next block into this one if both are sparse."""
-    if place < 0 or place + 1 >= state.env[b].n_blocks:
+    if place < 0 or place + 1 >= state.scalars[b].n_blocks:
         return
     block = state.blocks[b, place]
     other = state.blocks[b, place + 1]
@@ -182,18 +182,18 @@ def _merge_after(state: State, b: int, place: int) -> None:
         state.items[b, block, n + k] = state.items[b, other, k]
         _bound(state, b, block, state.items[b, other, k])
     state.size[b, block] = n + m
-    state.top[b, block] = max(state.top[b, block], state.top[b, other])
+    state.score_bound[b, block] = max(state.score_bound[b, block], state.score_bound[b, other])
     _drop_block(state, b, place + 1)
 
 
 @inline
 def remove(state: State, b: int, j: int) -> None:
     """Take job `j` out of the queue."""
-    env = state.env[b]
+    env = state.scalars[b]
     place = 0
-    if state.rules[0].growing_order:
+    if state.switches[0].growing_order:
         place = _place_by_number(state, b, j)
-    elif not state.rules[0].dynamic_order and env.n_blocks > 1:
+    elif not state.switches[0].dynamic_order and env.n_blocks > 1:
         place = _place_of(state, b, j)
     k = _find(state, b, place, j)
     while k < 0:
@@ -221,10 +221,10 @@ def first(state: State, b: int) -> int:
 
 
 @kernel
-def flatten(state: State, b: int, out: Array) -> int:
+def list_in_order(state: State, b: int, out: Array) -> int:
     """Write the queue's jobs in order to `out` and return how many they are."""
     n = 0
-    for i in range(state.env[b].n_blocks):
+    for i in range(state.scalars[b].n_blocks):
         block = state.blocks[b, i]
         for k in range(state.size[b, block]):
             out[n] = state.items[b, block, k]
@@ -296,11 +296,11 @@ def sort_jobs(jobs: Records, a: Array, spare: Array, n: int, by: int) -> None:
 @inner
 def rearrange(state: State, b: int) -> None:
     """Bring the queue, listed in ``scratch[0]``, into the order of its scores."""
-    env = state.env[b]
+    env = state.scalars[b]
     jobs = state.jobs[b]
     flat = state.scratch[0]
     n = env.n_waiting
-    sort_jobs(jobs, flat, state.scratch[1], n, BY_SCORE if state.rules[0].persistent_sort else BY_ORDER)
+    sort_jobs(jobs, flat, state.scratch[1], n, BY_SCORE if state.switches[0].persistent_sort else BY_ORDER)
     k = 0
     for i in range(env.n_blocks):  # the blocks keep their sizes
         block = state.blocks[b, i]
@@ -313,7 +313,7 @@ def rearrange(state: State, b: int) -> None:
 def sort(state: State, b: int) -> None:
     """Score every waiting job now and bring the queue into order (dynamic orders only)."""
     flat = state.scratch[0]
-    n = flatten(state, b, flat)
+    n = list_in_order(state, b, flat)
     evaluate(state, b, state.program, flat, n)
     jobs = state.jobs[b]
     for i in range(n):
@@ -324,26 +324,28 @@ def sort(state: State, b: int) -> None:
 @inline
 def _is_bounded(state: State) -> bool:
     """Tell whether blocks keep bounds of their jobs: not where sorting moves jobs between them."""
-    return bool(not state.rules[0].dynamic_order or state.rules[0].growing_order)
+    return bool(not state.switches[0].dynamic_order or state.switches[0].growing_order)
 
 
 @inline
 def may_fit(state: State, b: int, block: int, nodes: int) -> bool:
     """Tell whether a block may hold a job that fits in `nodes`."""
-    return bool(not _is_bounded(state) or state.least[b, block] <= nodes)
+    return bool(not _is_bounded(state) or state.min_nodes[b, block] <= nodes)
 
 
 @inline
-def loose(state: State, b: int, block: int, nodes: int, extra: int, klass: int, room: int) -> bool:
+def may_backfill_from(
+    state: State, b: int, block: int, nodes: int, extra: int, klass: int, room: int
+) -> bool:
     """Tell whether a block may hold a job that fits in `nodes`, and ends in `room` or fits in `extra`."""
     if not may_fit(state, b, block, nodes):
         return False
-    least = state.least[b, block]
-    return bool(not _is_bounded(state) or least <= extra or state.shortest[b, block, klass] <= room)
+    least = state.min_nodes[b, block]
+    return bool(not _is_bounded(state) or least <= extra or state.min_estimate[b, block, klass] <= room)
 
 
 def waiting(state: State, b: int = 0) -> Array:
     """Return the waiting jobs' indices in queue order (a copy)."""
-    out = np.zeros(int(state.env.n_waiting[b]), np.int32)
-    flatten(state, b, out)
+    out = np.zeros(int(state.scalars.n_waiting[b]), np.int32)
+    list_in_order(state, b, out)
     return out

@@ -1,19 +1,19 @@
 """What EASY reserves for a blocked head, and whether a job may start before it."""
 
-from bridge.arrays import Array
-from bridge.jit import inline
+from bridge.base.arrays import Array
+from bridge.base.jit import inline
 from bridge.scheduler.amounts import give, take
-from bridge.scheduler.running import fits
+from bridge.scheduler.running_jobs import fits
 from bridge.scheduler.state import NEVER, SECOND, State
 
 
 @inline
-def overrun(state: State, b: int) -> int:
+def count_overrun(state: State, b: int) -> int:
     """Return how many running jobs are past their estimate and believed to end one second from now."""
-    if not state.rules[0].clamp_overrun:
+    if not state.switches[0].clamp_overrun:
         return 0
-    now = state.env[b].now
-    n = state.env[b].n_running
+    now = state.scalars[b].now
+    n = state.scalars[b].n_running
     k = 0
     while k < n and state.run_end[b, k] <= now:
         k += 1
@@ -28,10 +28,10 @@ def next_release(state: State, b: int, i: int, late: int, free: Array) -> tuple[
     jobs not yet released, believed to end in one second. Returns (time of the release or NEVER, new i, new
     late).
     """
-    n = state.env[b].n_running
+    n = state.scalars[b].n_running
     ends = state.run_end[b]
     which = state.run_job[b]
-    soon = state.env[b].now + SECOND
+    soon = state.scalars[b].now + SECOND
     if late > 0 and (i == n or ends[i] >= soon):
         end = soon
         for k in range(late):
@@ -48,18 +48,18 @@ def next_release(state: State, b: int, i: int, late: int, free: Array) -> tuple[
 
 
 @inline
-def reserve(state: State, b: int, j: int) -> None:
+def reserve_head(state: State, b: int, j: int) -> None:
     """Reserve blocked job `j`: set the shadow time and the extra amounts.
 
     The shadow time is the first believed end at which it fits, all releases of that instant counted;
     extra is what is free then beyond its demand (Mu'alem & Feitelson 2001, EASY backfilling).
     """
-    env = state.env[b]
+    env = state.scalars[b]
     free = state.extra[b]
     demand = state.demand[b, j]
     for r in range(free.shape[0]):
         free[r] = state.free[b, r]
-    late = overrun(state, b)
+    late = count_overrun(state, b)
     i = late
     end = env.now
     while not fits(demand, free) and end != NEVER:
@@ -71,12 +71,12 @@ def reserve(state: State, b: int, j: int) -> None:
 
 
 @inline
-def in_time(state: State, b: int, j: int) -> bool:
+def ends_before_shadow(state: State, b: int, j: int) -> bool:
     """Tell whether job `j`, started now, is believed to end before the shadow time."""
-    end = state.env[b].now + state.jobs[b, j].est_wait
-    if state.rules[0].strict:
-        return bool(end < state.env[b].shadow)
-    return bool(end <= state.env[b].shadow)
+    end = state.scalars[b].now + state.jobs[b, j].est_wait
+    if state.switches[0].strict:
+        return bool(end < state.scalars[b].shadow)
+    return bool(end <= state.scalars[b].shadow)
 
 
 @inline
@@ -84,6 +84,6 @@ def may_backfill(state: State, b: int, j: int) -> bool:
     """EASY's rule: it fits now, and ends by the shadow time or fits in the extra amounts."""
     if not fits(state.demand[b, j], state.free[b]):
         return False
-    return in_time(state, b, j) or (
-        bool(state.rules[0].extra_nodes) and fits(state.demand[b, j], state.extra[b])
+    return ends_before_shadow(state, b, j) or (
+        bool(state.switches[0].extra_nodes) and fits(state.demand[b, j], state.extra[b])
     )

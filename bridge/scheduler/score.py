@@ -5,10 +5,10 @@ from enum import IntEnum
 
 import numpy as np
 
-from bridge.arrays import Array, Records
-from bridge.jit import inline, inner
+from bridge.base.arrays import Array, Records
+from bridge.base.jit import inline, inner
 from bridge.scheduler.reservation import may_backfill
-from bridge.scheduler.running import fits
+from bridge.scheduler.running_jobs import fits
 from bridge.scheduler.state import SECOND, STACK, State
 
 #: What programs are made of: a constant; variables, by the names that expressions have for them: those of
@@ -37,17 +37,17 @@ def wait_seconds(now: int, submit: int, truncate: int) -> float:
 @inline
 def fairshare(state: State, b: int, user: int) -> float:
     """Return Slurm's classic fair-share factor 2^(-usage/share), both as fractions of the machine's use."""
-    total = state.env[b].used_total
+    total = state.scalars[b].used_total
     if total <= 0.0 or state.share[user] <= 0.0:
         return 1.0
     return math.pow(2.0, -(state.usage[b, user] / total) / state.share[user])
 
 
 @inner
-def believed_left(state: State, b: int, j: int) -> float:
+def estimated_remaining(state: State, b: int, j: int) -> float:
     """Return for how long running job `j` is believed to run on, seconds, as the rules believe it."""
-    left = state.jobs[b, j].est_end - state.env[b].now
-    if left <= 0 and state.rules[0].clamp_overrun:
+    left = state.jobs[b, j].est_end - state.scalars[b].now
+    if left <= 0 and state.switches[0].clamp_overrun:
         left = SECOND
     return float(left / 1e6)
 
@@ -68,7 +68,7 @@ def _goal(state: State, b: int, r: int) -> float:
     n_resources = state.capacity.shape[0]
     own = 0.0
     total = 0.0
-    for i in range(state.env[b].n_blocks):
+    for i in range(state.scalars[b].n_blocks):
         block = state.blocks[b, i]
         for k in range(state.size[b, block]):
             j = state.items[b, block, k]
@@ -78,9 +78,9 @@ def _goal(state: State, b: int, r: int) -> float:
                 total += work
                 if q == r:
                     own += work
-    for i in range(state.env[b].n_running):
+    for i in range(state.scalars[b].n_running):
         j = state.run_job[b, i]
-        length = max(believed_left(state, b, j), 0.0)
+        length = max(estimated_remaining(state, b, j), 0.0)
         for q in range(n_resources):
             work = _fraction(state, state.demand[b, j, q], q) * length
             total += work
@@ -93,11 +93,11 @@ def _goal(state: State, b: int, r: int) -> float:
 def _load(state: State, b: int) -> float:
     """Return the sum of 1/max(t, 1) over the jobs that wait or run (the reward of Mao et al. 2016)."""
     total = 0.0
-    for i in range(state.env[b].n_blocks):
+    for i in range(state.scalars[b].n_blocks):
         block = state.blocks[b, i]
         for k in range(state.size[b, block]):
             total += 1.0 / max(state.jobs[b, state.items[b, block, k]].t, 1.0)
-    for i in range(state.env[b].n_running):
+    for i in range(state.scalars[b].n_running):
         total += 1.0 / max(state.jobs[b, state.run_job[b, i]].t, 1.0)
     return total
 
@@ -105,7 +105,7 @@ def _load(state: State, b: int) -> float:
 @inline
 def _of_machine(state: State, b: int, op: int, r: int) -> float:
     """Return a variable that is the same for every job."""
-    env = state.env[b]
+    env = state.scalars[b]
     if op == Op.USED:
         return float(_fraction(state, state.capacity[r] - state.free[b, r], r))
     if op == Op.GOAL:
@@ -136,20 +136,20 @@ def _of_machine(state: State, b: int, op: int, r: int) -> float:
             j = state.items[b, block, k]
             if op == Op.COST:
                 total += 1.0 / max(state.jobs[b, j].t, 10.0)
-            elif state.rules[0].backfill > 0 and j != env.head and fits(state.demand[b, j], state.free[b]):
+            elif state.switches[0].backfill > 0 and j != env.head and fits(state.demand[b, j], state.free[b]):
                 total += 1.0
     return total
 
 
 @inline
-def look(state: State, b: int, op: int, r: int, place: int, which: Array, n: int) -> None:
+def prepare_variable(state: State, b: int, op: int, r: int, place: int, which: Array, n: int) -> None:
     """Write variable `op` of machine and pass, of resource `r`, for jobs ``which[:n]`` where programs look.
 
     Kept out of `compute`, which every changing order runs at every pass and which is slower with it inside.
     `place`: how many such variables stand before it in the program.
     """
     out = state.stack[STACK + place]
-    head = state.env[b].head
+    head = state.scalars[b].head
     if op == Op.FITS:
         for i in range(n):
             out[i] = 1.0 if fits(state.demand[b, which[i]], state.free[b]) else 0.0
@@ -158,14 +158,14 @@ def look(state: State, b: int, op: int, r: int, place: int, which: Array, n: int
             out[i] = 1.0 if which[i] == head else 0.0
     elif op == Op.SAFE:
         for i in range(n):
-            out[i] = 1.0 if state.env[b].is_reserved and may_backfill(state, b, which[i]) else 0.0
+            out[i] = 1.0 if state.scalars[b].is_reserved and may_backfill(state, b, which[i]) else 0.0
     elif op == Op.REJECTS:
         for i in range(n):
             out[i] = float(state.jobs[b, which[i]].rejects)
     elif op == Op.LEFT:
         for i in range(n):
             has_started = state.jobs[b, which[i]].start >= 0
-            out[i] = believed_left(state, b, which[i]) if has_started else 0.0
+            out[i] = estimated_remaining(state, b, which[i]) if has_started else 0.0
     elif op == Op.SHARE:
         for i in range(n):
             out[i] = _fraction(state, state.demand[b, which[i], r], r)
@@ -178,10 +178,10 @@ def look(state: State, b: int, op: int, r: int, place: int, which: Array, n: int
 @inner
 def compute(state: State, b: int, program: Records, which: Array, n: int) -> None:
     """Leave a program's values for the jobs ``which[:n]`` in ``stack[0]``."""
-    env = state.env[b]
+    env = state.scalars[b]
     jobs = state.jobs[b]
     stack = state.stack
-    truncate = state.rules[0].truncate_wait
+    truncate = state.switches[0].truncate_wait
     now = env.now
     looked = STACK
     top = -1
@@ -232,10 +232,10 @@ def compute(state: State, b: int, program: Records, which: Array, n: int) -> Non
                 for i in range(n):
                     stack[top, i] = state.constants[1]
             else:
-                seen = stack[looked]
+                values = stack[looked]
                 looked += 1
                 for i in range(n):
-                    stack[top, i] = seen[i]
+                    stack[top, i] = values[i]
         elif op <= Op.POW or op >= Op.MIN:
             top -= 1
             x = stack[top]
@@ -298,8 +298,8 @@ def finite(state: State, b: int, value: float, j: int) -> float:
     """Return job `j`'s value, or 0 if it is no finite number, which is noted."""
     if math.isfinite(value):
         return value
-    if state.env[b].bad_score < 0:
-        state.env[b].bad_score = j
+    if state.scalars[b].bad_score < 0:
+        state.scalars[b].bad_score = j
     return 0.0
 
 

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridge.errors import BridgeError
-from bridge.jit import entry
-from bridge.scheduler import machine
+from bridge.base.errors import BridgeError
+from bridge.base.jit import entry
+from bridge.scheduler import core
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import Policy, Protocol
 from bridge.scheduler.state import LATEST, NEVER, SECOND, State, allocate, copy_into, unstarted
@@ -18,14 +18,14 @@ _MOST_TOLD = 256
 #: Steps of the availability profile that a kernel reads at most before Python sees Ctrl-C.
 _WORK = 100_000_000
 #: What a submission says of a job; see `JOB`.
-_SAID = ["id", "submit", "est_wait", "est_run", "t", "s", "n", "user", "p"]
+_JOB_FIELDS = ["id", "submit", "est_wait", "est_run", "t", "s", "n", "user", "p"]
 #: Most candidates that a backfilling rule in Python is shown.
 _WINDOW = 1 << 16
 #: Jobs that a scheduler has met, ended ones too, before it is to forget those; and times as many as are left.
 _MET, _TIMES = 4096, 4
 
 
-class Lengths(NamedTuple):
+class JobEstimates(NamedTuple):
     """Believed lengths of one job, microseconds: as orders see it, while it waits, while it runs."""
 
     order: int
@@ -33,7 +33,7 @@ class Lengths(NamedTuple):
     running: int
 
     @classmethod
-    def same(cls, length: int) -> "Lengths":
+    def same(cls, length: int) -> "JobEstimates":
         """Return one belief for all."""
         return cls(length, length, length)
 
@@ -71,7 +71,9 @@ class Session:
         self.compiled = compile_policy(policy, protocol)
         self.n_jobs = 0
         self._capacity = tuple(map(int, capacity))
-        self._told: list[int] = []  # submissions and completions that the kernel does not know of yet
+        self._pending_events: list[
+            int
+        ] = []  # submissions and completions that the kernel does not know of yet
         self._opening = False  # a pass that is not open yet
         self._window = window if self.compiled.chooser is None else _WINDOW
         self._shares = np.asarray(shares, np.float64)
@@ -85,36 +87,36 @@ class Session:
     def _use(self, state: State) -> None:
         self._state = state
         # plain views: reading a scalar of a record array costs more than a pass
-        env = state.env.view(np.ndarray)
+        env = state.scalars.view(np.ndarray)
         names = ("now", "work", "bad_score", "n_started", "wake_at")
         self._now, self._work, self._bad, self._n_started, self._wake_at = (
             memoryview(env[name]) for name in names
         )
         self._started_as = state.jobs.view(np.ndarray)[0][["how", "past", "reserved"]]
-        self._said, self._demand = state.jobs.view(np.ndarray)[0][_SAID], state.demand[0]
+        self._job_records, self._demand = state.jobs.view(np.ndarray)[0][_JOB_FIELDS], state.demand[0]
         self._buffer = np.zeros(_MOST_TOLD, np.int64)
         self._follow: Callable[..., Any] | None = None  # `machine.follow`, once it is compiled
 
     @property
     def state(self) -> State:
         """The core's arrays, which know of all that was told."""
-        if self._told:
+        if self._pending_events:
             self._apply()
         if self._opening:
             self._opening = False
-            machine.begin(self._state, 0)
+            core.begin_pass(self._state, 0)
         return self._state
 
     def _apply(self) -> None:
         """Let the core know what was told."""
-        told, self._told = self._told, []
-        for j in told:
-            (machine.submit if j >= 0 else machine.finish)(self._state, 0, j if j >= 0 else -1 - j)
+        events, self._pending_events = self._pending_events, []
+        for j in events:
+            (core.submit if j >= 0 else core.finish)(self._state, 0, j if j >= 0 else -1 - j)
 
     def _allocate(self, length: int, resources: int) -> State:
         state = allocate(1, length, resources, window=self._window, users=len(self._shares))
         state.jobs.run[:] = -1
-        return self.compiled.onto(state)
+        return self.compiled.install_in(state)
 
     def _grow(self) -> None:
         old = self._state
@@ -132,7 +134,7 @@ class Session:
         Only jobs that have ended or were withdrawn may be forgotten. What is decided stays the same.
         """
         state, n, left = self.state, self.n_jobs, len(keep)
-        jobs, env, kept = state.jobs[0], state.env[0], np.asarray(keep, np.int64)
+        jobs, env, kept = state.jobs[0], state.scalars[0], np.asarray(keep, np.int64)
         new = np.full(n + 1, -1, np.int32)  # by the old number; the last is for -1
         new[kept] = np.arange(left, dtype=np.int32)
         jobs[:left], state.demand[0, :left] = jobs[kept], state.demand[0, kept]
@@ -170,7 +172,7 @@ class Session:
     def now(self, time: int) -> None:
         if time < self._now[0]:
             raise BridgeError(f"time runs backwards: {time / SECOND:.6f} s after {self.now / SECOND:.6f} s")
-        if self._told:
+        if self._pending_events:
             self._apply()
         self._now[0] = time
 
@@ -178,7 +180,7 @@ class Session:
         self,
         job_id: int,
         demand: Sequence[int],
-        lengths: Lengths,
+        lengths: JobEstimates,
         *,
         user: int = 0,
         partition: float = 0.0,
@@ -190,17 +192,17 @@ class Session:
             BridgeError: it can never run, the error names the resource; or its believed end is beyond int64.
         """
         j = self.n_jobs
-        if j == len(self._said):
+        if j == len(self._job_records):
             self._grow()
         asks = self._demand[j]
-        for r, asked in enumerate(demand):
-            if asked > self._capacity[r]:
+        for r, amount in enumerate(demand):
+            if amount > self._capacity[r]:
                 raise BridgeError(
-                    f"can never run: it asks for {asked} of {self._names[r]}, "
+                    f"can never run: it asks for {amount} of {self._names[r]}, "
                     f"the machine has {self._capacity[r]}",
                     where=f"job {job_id}",
                 )
-            asks[r] = asked
+            asks[r] = amount
         order, waiting, running = lengths
         longest = max(order, waiting, running)
         if longest >= LATEST:
@@ -211,32 +213,32 @@ class Session:
         self.n_jobs += 1
         since = self.now if submitted is None else submitted
         user = user if 0 <= user < len(self._shares) else 0
-        self._said[j] = (
+        self._job_records[j] = (
             *(job_id, since, waiting, running, order / SECOND, since / SECOND, demand[0]),
             *(user, partition),
         )
-        self._told.append(j)
+        self._pending_events.append(j)
         return j
 
     def adopt(self, j: int, start: int) -> None:
         """Waiting job `j` runs since `start`, whoever started it."""
-        machine.adopt(self.state, 0, j, start)
+        core.mark_running(self.state, 0, j, start)
 
     def finish(self, j: int) -> None:
         """Job `j` ended now, however it ended."""
-        self._told.append(-1 - j)
+        self._pending_events.append(-1 - j)
 
     def withdraw(self, j: int) -> None:
         """Take waiting job `j` out of the queue."""
-        machine.withdraw(self.state, 0, j)
+        core.withdraw(self.state, 0, j)
 
     def set_out_of_service(self, amounts: Sequence[int]) -> None:
         """Set how much of each resource is neither free nor used by a job."""
-        machine.set_out_of_service(self.state, 0, np.asarray(amounts, np.int64))
+        core.set_out_of_service(self.state, 0, np.asarray(amounts, np.int64))
 
     def running(self) -> list[int]:
         """Return the running jobs by believed end."""
-        return [int(j) for j in self.state.run_job[0, : int(self.state.env.n_running[0])]]
+        return [int(j) for j in self.state.run_job[0, : int(self.state.scalars.n_running[0])]]
 
     def begin(self) -> None:
         """Open a pass: everything of this instant has been told."""
@@ -249,29 +251,27 @@ class Session:
             BridgeError: an order's score is not a number.
         """
         kind = self._first() if self._opening else self._on()
-        while kind != machine.NOTHING and (
-            kind == machine.PAUSE or self.compiled.decide(self._state, 0, kind)
-        ):
+        while kind != core.NOTHING and (kind == core.PAUSE or self.compiled.decide(self._state, 0, kind)):
             kind = self._on()
         return kind
 
     def _first(self) -> int:
         """Open the pass with what was told."""
-        self._opening, told = False, self._told
-        if len(told) > _MOST_TOLD:
+        self._opening, events = False, self._pending_events
+        if len(events) > _MOST_TOLD:
             self._apply()
-            told = self._told
-        for k, j in enumerate(told):
+            events = self._pending_events
+        for k, j in enumerate(events):
             self._buffer[k] = j
-        self._told = []
+        self._pending_events = []
         if self._follow is None:
-            kind = self._checked(machine.follow, self._buffer, len(told))
-            self._follow = entry(machine.follow)
+            kind = self._checked(core.apply_events, self._buffer, len(events))
+            self._follow = entry(core.apply_events)
             return kind
-        return self._checked(self._follow, self._buffer, len(told))
+        return self._checked(self._follow, self._buffer, len(events))
 
     def _on(self) -> int:
-        return self._checked(machine.advance)
+        return self._checked(core.advance)
 
     def _checked(self, kernel: Callable[..., Any], *more: Any) -> int:
         self._work[0] = _WORK
@@ -290,9 +290,9 @@ class Session:
         Raises:
             BridgeError: no such candidate.
         """
-        if choice != machine.DECLINE and not 0 <= choice < max(int(self.state.env.n_candidates[0]), 1):
-            raise BridgeError(f"answer {choice} is not among {self.state.env.n_candidates[0]} candidates")
-        machine.answer(self.state, 0, choice)
+        if choice != core.DECLINE and not 0 <= choice < max(int(self.state.scalars.n_candidates[0]), 1):
+            raise BridgeError(f"answer {choice} is not among {self.state.scalars.n_candidates[0]} candidates")
+        core.apply_choice(self.state, 0, choice)
 
     def starts(self) -> list[int]:
         """Return the jobs started since the last call, in order."""

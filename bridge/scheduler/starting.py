@@ -1,16 +1,16 @@
 """How a job starts, whoever decided it."""
 
-from bridge.jit import inline
+from bridge.base.jit import inline
 from bridge.scheduler.amounts import take
 from bridge.scheduler.queue import remove
-from bridge.scheduler.running import add_running
+from bridge.scheduler.running_jobs import add_running
 from bridge.scheduler.state import State
 
 
 @inline
 def _start(state: State, b: int, j: int, how: int, past: int) -> None:
     """Start waiting job `j` now."""
-    env = state.env[b]
+    env = state.scalars[b]
     job = state.jobs[b, j]
     remove(state, b, j)
     take(state.free[b], state.demand[b, j])

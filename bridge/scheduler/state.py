@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 
-from bridge.arrays import Array, Bundle, Records
+from bridge.base.arrays import Array, Bundle, Records
 
 #: Ticks of the clock in a second.
 SECOND = 1_000_000
@@ -42,7 +42,10 @@ JOB = np.dtype(
         ("s", "f8"),  # submit time that orders see, seconds
         ("n", "f8"),  # nodes
         ("p", "f8"),  # partition's share, for multifactor orders
-        ("score", "f8"),  # higher first; of a growing order an upper bound, see `bridge.scheduler.leader`
+        (
+            "score",
+            "f8",
+        ),  # higher first; of a growing order an upper bound, see `bridge.scheduler.growing_scores`
         ("alt", "f8"),  # score among backfill candidates, if they have an order of their own
         ("how", "i4"),  # one of HOW_*
         ("past", "i4"),  # the blocked head it overtook, or -1
@@ -54,10 +57,10 @@ JOB = np.dtype(
     align=True,
 )
 
-HOW_WAITING, HOW_HEAD, HOW_BACKFILLED = 0, 1, 2
+HOW_WAITING, STARTED_AS_HEAD, HOW_BACKFILLED = 0, 1, 2
 
 #: One scheduler's scalars.
-ENV = np.dtype(
+SCALARS = np.dtype(
     [
         ("now", "i8"),
         ("shadow", "i8"),  # reservation of the blocked head, valid while `head` >= 0 is blocked
@@ -103,7 +106,7 @@ _SWITCHES = (
     *("clamp_overrun", "resort_running", "backfill", "dynamic_order", "growing_order", "uses_fairshare"),
     *("agent_pick", "agent_inspect", "agent_backfill", "guard", "max_rejects", "retry_after", "keep_above"),
 )
-RULES = np.dtype([(name, "i8") for name in _SWITCHES])
+SWITCHES = np.dtype([(name, "i8") for name in _SWITCHES])
 
 #: A kept booking, in queue order: from when on, NEVER = there is none; how long; whose; its slot.
 KEPT = np.dtype([("time", "i8"), ("length", "i8"), ("job", "i4"), ("slot", "i4")], align=True)
@@ -122,12 +125,12 @@ LATEST = 1 << 62
 
 
 class _Arrays(NamedTuple):
-    rules: Annotated[Records, RULES, 1]
+    switches: Annotated[Records, SWITCHES, 1]
     program: Annotated[Records, INSTRUCTION, 1]  # the order; a policy's own replaces it, any length
     alt_program: Annotated[Records, INSTRUCTION, 1]  # the order among backfill candidates, likewise
     capacity: Annotated[Array, "i8", "R"]
     constants: Annotated[Array, "f8", 3]  # longest t, nodes, (spare)
-    env: Annotated[Records, ENV, "B"]
+    scalars: Annotated[Records, SCALARS, "B"]
     jobs: Annotated[Records, JOB, "B", "L"]
     demand: Annotated[Array, "i8", "B", "L", "R"]
     free: Annotated[Array, "i8", "B", "R"]
@@ -135,9 +138,11 @@ class _Arrays(NamedTuple):
     blocks: Annotated[Array, "i4", "B", "NB"]  # the waiting queue: block numbers in queue order
     items: Annotated[Array, "i4", "B", "NB", BLOCK]  # job indices
     size: Annotated[Array, "i4", "B", "NB"]  # jobs in each block
-    least: Annotated[Array, "i8", "B", "NB"]  # lower bound of the nodes asked for in a block
-    shortest: Annotated[Array, "i8", "B", "NB", CLASSES]  # that of est_wait among jobs up to a size class
-    top: Annotated[Array, "f8", "B", "NB"]  # of a growing order: an upper bound of the scores in a block
+    min_nodes: Annotated[Array, "i8", "B", "NB"]  # lower bound of the nodes asked for in a block
+    min_estimate: Annotated[Array, "i8", "B", "NB", CLASSES]  # that of est_wait among jobs up to a size class
+    score_bound: Annotated[
+        Array, "f8", "B", "NB"
+    ]  # of a growing order: an upper bound of the scores in a block
     run_end: Annotated[Array, "i8", "B", "L"]  # believed ends of running jobs, ascending
     run_job: Annotated[Array, "i4", "B", "L"]
     started: Annotated[Array, "i4", "B", "L"]  # jobs started and not yet collected by the world
@@ -150,12 +155,12 @@ class _Arrays(NamedTuple):
     p_time: Annotated[Array, "i8", "P"]  # availability profile: times
     p_free: Annotated[Array, "i8", "R", "P"]  # free amounts from that time on
     kept: Annotated[Records, KEPT, "L"]  # bookings kept for the next pass; of a scheduler that is alone
-    was_time: Annotated[Array, "i8", "P"]  # the profile without bookings at the last pass: times
+    previous_time: Annotated[Array, "i8", "P"]  # the profile without bookings at the last pass: times
     was_free: Annotated[Array, "i8", "R", "P"]  # free amounts
-    spare_time: Annotated[Array, "i8", "P"]  # scratch: another profile
+    scratch_time: Annotated[Array, "i8", "P"]  # scratch: another profile
     spare_free: Annotated[Array, "i8", "R", "P"]
-    no_hole: Annotated[Records, NO_HOLE, SHAPES]
-    looks: Annotated[Array, "i8", 1]  # passes of conservative backfilling so far, of all schedulers
+    hole_bounds: Annotated[Records, NO_HOLE, SHAPES]
+    pass_count: Annotated[Array, "i8", 1]  # passes of conservative backfilling so far, of all schedulers
 
 
 class State(Bundle, _Arrays):
@@ -164,12 +169,12 @@ class State(Bundle, _Arrays):
 
 def zeros(kind: type[T], sizes: Mapping[str, int]) -> T:
     """Return a named tuple of arrays, all zeros, by its fields' types and axes."""
-    made = []
+    arrays = []
     for hint in get_type_hints(kind, include_extras=True).values():
         dtype, *axes = hint.__metadata__
         array = np.zeros([axis if isinstance(axis, int) else sizes[axis] for axis in axes], dtype)
-        made.append(array.view(np.recarray) if array.dtype.names else array)
-    return kind(*made)
+        arrays.append(array.view(np.recarray) if array.dtype.names else array)
+    return kind(*arrays)
 
 
 def copy_into(target: Iterable[Array], source: Iterable[Array]) -> None:
@@ -195,10 +200,10 @@ def allocate(batch: int, length: int, resources: int, *, window: int = 128, user
 
 def reset(state: State, b: int) -> None:
     """Make scheduler `b` idle, empty and at time 0; what is known of jobs stays."""
-    state.env[b] = np.zeros((), ENV)
-    state.env.head[b] = -1
-    state.env.bad_score[b] = -1
-    state.env.wake_at[b] = NEVER
+    state.scalars[b] = np.zeros((), SCALARS)
+    state.scalars.head[b] = -1
+    state.scalars.bad_score[b] = -1
+    state.scalars.wake_at[b] = NEVER
     state.free[b] = state.capacity
     state.usage[b] = 0.0
     # block numbers beyond n_blocks are the free list

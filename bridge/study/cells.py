@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from bridge import plugins
+from bridge.base import plugins
+from bridge.base.errors import BridgeError
 from bridge.config.fields import fields_of
-from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
-from bridge.learn.recipe import AnyRecipe, is_late, with_training
+from bridge.learn.recipe import AnyRecipe, may_still_improve, with_training
+from bridge.pool.study_rows import Heuristic, digest_of, learnt_by, read_jobs
 from bridge.scheduler.names import PREFIX
-from bridge.study.pool import Heuristic, digest_of, learnt_by, read_jobs
-from bridge.study.spec import Row, Study
+from bridge.study.spec import Study, StudyRow
 from bridge.study.store import Store
-from bridge.study.windows import Test
+from bridge.study.windows import TestSet
 from bridge.workload.catalogue import read_log
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 
 def digest(*parts: Any, letters: int = 12) -> str:
@@ -28,7 +28,7 @@ def digest(*parts: Any, letters: int = 12) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:letters]
 
 
-def unusual(value: Any) -> Any:
+def non_default_fields(value: Any) -> Any:
     """Return a dataclass as plain data without the fields that have their defaults.
 
     A field that is added later, with a default that changes nothing, leaves old results valid.
@@ -36,7 +36,7 @@ def unusual(value: Any) -> Any:
     if not dataclasses.is_dataclass(value):
         return value
     held = ((key, getattr(value, f.name), f.default) for key, f in fields_of(type(value)).items())
-    return {key: unusual(here) for key, here, default in held if here != default}
+    return {key: non_default_fields(here) for key, here, default in held if here != default}
 
 
 #: Of a cell's record; another number makes other keys.
@@ -67,11 +67,11 @@ class Cell:
     log: str
     seed: int
     sha256: str
-    setup: Setup
+    setup: SchedulerConfig
     recipe: AnyRecipe | None
     learnt_on: str
     learnt_sha256: str
-    tests: tuple[Test, ...]
+    tests: tuple[TestSet, ...]
     behind: float
     metrics: tuple[str, ...]
     reject: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Cell:
     steps: tuple[int, ...] = ()
 
     @property
-    def learnt_by(self) -> AnyRecipe | None:
+    def training_recipe(self) -> AnyRecipe | None:
         """The recipe by which its agent learns: one for all whose trainings are the same bit for bit."""
         return learnt_by(self.recipe)
 
@@ -95,14 +95,16 @@ class Cell:
         if self.recipe is None:
             return ""
         more = [*([self.teacher.agent_key] if self.teacher else []), *self.others]
-        return digest(FORMAT, unusual(self.learnt_by), self.learnt_sha256, self.seed, *more, letters=16)
+        return digest(
+            FORMAT, non_default_fields(self.training_recipe), self.learnt_sha256, self.seed, *more, letters=16
+        )
 
     @functools.cached_property
     def key(self) -> str:
         """The digest of all that decides its outcome; names do not count."""
-        who = self.agent_key or unusual(self.setup)
-        pool = self.heuristic and unusual(self.heuristic)
-        other = unusual(self.recipe) if self.recipe != self.learnt_by else {}
+        who = self.agent_key or non_default_fields(self.setup)
+        pool = self.heuristic and non_default_fields(self.heuristic)
+        other = non_default_fields(self.recipe) if self.recipe != self.training_recipe else {}
         if more := [value for value in (self.reject, self.rule, self.deploy, pool, other) if value]:
             who = [who, *more]
         tests = [test.as_key() for test in self.tests]
@@ -117,7 +119,7 @@ class Cell:
     def shorter(self) -> tuple["Cell", ...]:
         """The same, trained no longer than `epochs`, then than each of its steps; none if it is no longer."""
         recipe: Any = self.recipe
-        if recipe is None or recipe.training.most == recipe.training.epochs:
+        if recipe is None or recipe.training.epoch_limit == recipe.training.epochs:
             return ()
         ends = (0, *(step for step in self.steps if step > recipe.training.epochs))
         recipes = [with_training(recipe, {"longest": end}) for end in ends]
@@ -141,7 +143,7 @@ class Cell:
 
 
 @functools.cache
-def log_of(name: str) -> Any:
+def load_log(name: str) -> Any:
     """Return a log, or jobs of the time-stepped pool, read once a process."""
     return read_jobs(name) if name.startswith(PREFIX) else read_log(name)
 
@@ -149,31 +151,31 @@ def log_of(name: str) -> Any:
 @functools.cache
 def sha256_of(name: str) -> str:
     """Return the digest of a log's contents."""
-    return sha256_of_log(name, log_of(name))
+    return sha256_of_log(name, load_log(name))
 
 
 def sha256_of_log(name: str, log: Any) -> str:
     """Return the digest of the contents of a log that was read already."""
-    found: str = digest_of(log) if name.startswith(PREFIX) else log.digest()
-    return found
+    digest: str = digest_of(log) if name.startswith(PREFIX) else log.digest()
+    return digest
 
 
-def cells_of(study: Study, known: Mapping[str, str] = MappingProxyType({})) -> list[Cell]:
+def cells_of(study: Study, digests: Mapping[str, str] = MappingProxyType({})) -> list[Cell]:
     """Return the cells of a study, first seeds first, so that every row has something early.
 
-    `known`: digests of logs that need not be there: their cells can be looked up, not carried out.
+    `digests`: digests of logs that need not be there: their cells can be looked up, not carried out.
     BridgeError: a log or a recipe cannot be read.
     """
-    found = []
+    cells = []
     for row in study.rows:
         for log in row.logs or study.logs:
-            first = _cell(study, row, log, known)
+            first = _cell(study, row, log, digests)
             seeds = range(1, (row.seeds or study.seeds) + 1) if first.recipe else (0,)
-            found += [_with_seed(first, seed) for seed in seeds]
-    return sorted(found, key=lambda cell: cell.seed)
+            cells += [_with_seed(first, seed) for seed in seeds]
+    return sorted(cells, key=lambda cell: cell.seed)
 
 
-def settled(cells: Iterable[Cell], store: Store, *, for_now: bool = False) -> list[Cell]:
+def prefer_shorter_trainings(cells: Iterable[Cell], store: Store, *, for_now: bool = False) -> list[Cell]:
     """Return cells, but a shorter one where the store has it and its training would not go on.
 
     `for_now`: where it would, too, as long as no longer one is done.
@@ -184,10 +186,10 @@ def settled(cells: Iterable[Cell], store: Store, *, for_now: bool = False) -> li
 def _settled(cell: Cell, store: Store, for_now: bool) -> Cell:
     if cell.teacher is not None:
         cell = replace(cell, teacher=_settled(cell.teacher, store, for_now=False))
-    done = [(one, found) for one in cell.shorter if (found := store.cell(one.key)) is not None]
-    for one, found in done:
-        best = found["best_epoch"]  # 0: an old record does not know it
-        if best > 0 and not is_late(best, found["epochs"]):
+    done = [(one, record) for one in cell.shorter if (record := store.cell(one.key)) is not None]
+    for one, record in done:
+        best = record["best_epoch"]  # 0: an old record does not know it
+        if best > 0 and not may_still_improve(best, record["epochs"]):
             return one
     if for_now and store.cell(cell.key) is None:
         if done:
@@ -197,21 +199,21 @@ def _settled(cell: Cell, store: Store, for_now: bool) -> Cell:
     return cell
 
 
-def _cell(study: Study, row: Row, log: str, known: Mapping[str, str]) -> Cell:
+def _cell(study: Study, row: StudyRow, log: str, digests: Mapping[str, str]) -> Cell:
     """Return a row's cell on a log, without its seed."""
-    row = study.on(row, log)
+    row = study.for_log(row, log)
     recipe = row.recipe(study.epochs, max(study.longest, default=0)) if row.policy else None
-    file, learnt_on = (study.files.get(name, name) for name in (log, row.learnt_on or log))
+    file, learnt_on = (study.files.get(name, name) for name in (log, row.training_log or log))
     rows = {one.name: one for one in study.rows}
     return Cell(
         row=row.name,
         log=log,
         seed=0,
-        sha256=_digest(file, known),
+        sha256=_digest(file, digests),
         setup=row.setup,
         recipe=recipe,
         learnt_on=learnt_on if recipe else "",
-        learnt_sha256=_digest(learnt_on, known) if recipe else "",
+        learnt_sha256=_digest(learnt_on, digests) if recipe else "",
         tests=study.tests_of(row, log),
         behind=study.held_out_from,
         metrics=study.metrics,
@@ -221,8 +223,8 @@ def _cell(study: Study, row: Row, log: str, known: Mapping[str, str]) -> Cell:
         deploy=row.deploy,
         file=file,
         heuristic=row.pool,
-        teacher=_cell(study, rows[row.teacher], log, known) if row.teacher else None,
-        others=tuple(_digest(name, known) for name in getattr(recipe and recipe.training, "logs", ())),
+        teacher=_cell(study, rows[row.teacher], log, digests) if row.teacher else None,
+        others=tuple(_digest(name, digests) for name in getattr(recipe and recipe.training, "logs", ())),
         steps=study.longest[:-1],
     )
 
@@ -231,10 +233,10 @@ def _with_seed(cell: Cell, seed: int) -> Cell:
     return replace(cell, seed=seed, teacher=_with_seed(cell.teacher, seed) if cell.teacher else None)
 
 
-def _digest(file: str, known: Mapping[str, str]) -> str:
+def _digest(file: str, digests: Mapping[str, str]) -> str:
     try:
         return sha256_of(file)
     except BridgeError:
-        if file not in known:
+        if file not in digests:
             raise
-        return known[file]
+        return digests[file]

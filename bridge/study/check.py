@@ -3,20 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bridge import plugins
+from bridge.base import plugins
+from bridge.base.errors import BridgeError, add_location
 from bridge.config.fields import fields_of
-from bridge.errors import BridgeError, placed
 from bridge.experiment.spec import METRICS
-from bridge.fast.setup import Setup
 from bridge.learn.recipe import AGENT_TEACHER, AnyRecipe, Recipe
+from bridge.pool import study_rows
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.names import PREFIX
-from bridge.study import pool
-from bridge.study.windows import Drawn, starts_of
+from bridge.study.windows import PoolDraw, starts_of
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 if TYPE_CHECKING:
     from bridge.study.cells import Cell, Logs
-    from bridge.study.spec import Row, Study
+    from bridge.study.spec import Study, StudyRow
     from bridge.workload.select import Jobs
     from bridge.workload.table import Tally
 
@@ -36,7 +36,7 @@ def check(study: "Study", where: str) -> None:
 
     Such as names that stand for two things or none, teachers in a circle, learning from what is held out.
     """
-    with placed(where):
+    with add_location(where):
         _names(study)
         _numbers(study)
         if list(study.longest) != sorted(set(study.longest)):
@@ -45,15 +45,15 @@ def check(study: "Study", where: str) -> None:
             logs = row.logs or study.logs
             if not logs:
                 raise BridgeError(f"row {row.name!r} has no logs", remedy='Add logs = ["NAME or path"].')
-            if (log := twice(logs)) is not None:  # its trainings would count twice
+            if (log := find_duplicate(logs)) is not None:  # its trainings would count twice
                 what = f"row {row.name!r} has the log {log!r} twice"
                 raise BridgeError(what, remedy="Leave one out.")
             _row(study, row)
             for log in (log for log in logs if log in study.changes_on):
-                _row(study, study.on(row, log))
+                _row(study, study.for_log(row, log))
 
 
-def twice(names: Sequence[str]) -> str | None:
+def find_duplicate(names: Sequence[str]) -> str | None:
     """Return a name that is there more than once, the first by the alphabet; None if none is."""
     return min((name for name in names if names.count(name) > 1), default=None)
 
@@ -62,8 +62,8 @@ def _numbers(study: "Study") -> None:
     """Refuse numbers of trainings or sequences that nobody can mean."""
     seeds = {"seeds": study.seeds} | {f"seeds of row {row.name!r}": row.seeds or 0 for row in study.rows}
     sequences = {f"sequences of test {test.name!r}": test.sequences for test in study.tests}
-    for found, most in ((seeds, MOST_SEEDS), (sequences, MOST_SEQUENCES)):
-        for name, many in found.items():
+    for numbers, most in ((seeds, MOST_SEEDS), (sequences, MOST_SEQUENCES)):
+        for name, many in numbers.items():
             if many > most:
                 raise BridgeError(f"{name} cannot be {many}", remedy=f"At most {most:,}.")
 
@@ -74,7 +74,7 @@ def _names(study: "Study") -> None:
     for kind, names in (("row", rows), ("test", tests)):
         if not names:
             raise BridgeError(f"has no {kind}s", remedy=f"Add [[{kind}s]].")
-        if (name := twice(names)) is not None:
+        if (name := find_duplicate(names)) is not None:
             raise BridgeError(f"two {kind}s are called {name!r}", remedy="Rename one.")
     for one in study.compared:
         for name in (one.row, one.base):
@@ -91,7 +91,7 @@ def _names(study: "Study") -> None:
                     f"row {row.name!r} has no test {name!r}", remedy=f"Tests: {', '.join(tests)}."
                 )
     logs = {log for row in study.rows for log in row.logs or study.logs}
-    parts = sorted({*fields_of(Recipe), *pool.PARTS})
+    parts = sorted({*fields_of(Recipe), *study_rows.PARTS})
     for log, changes in study.changes_on.items():
         if log not in logs:
             what = f"changes_on names {log!r}, which is no log"
@@ -99,11 +99,13 @@ def _names(study: "Study") -> None:
         for part in changes:
             if part not in parts:
                 what = f"changes_on.{log} has {part!r}, which no recipe has"
-                raise BridgeError(what, remedy=f"{plugins.near(part, parts)}Parts: {', '.join(parts)}.")
+                raise BridgeError(
+                    what, remedy=f"{plugins.did_you_mean(part, parts)}Parts: {', '.join(parts)}."
+                )
     _teachers({row.name: row for row in study.rows})
 
 
-def _teachers(rows: "Mapping[str, Row]") -> None:
+def _teachers(rows: "Mapping[str, StudyRow]") -> None:
     """Refuse who cannot teach: nobody, a row that learns nothing, one that is taught by its own pupil."""
     agents = [row.name for row in rows.values() if row.policy]
     for row in rows.values():
@@ -118,7 +120,7 @@ def _teachers(rows: "Mapping[str, Row]") -> None:
             teacher = rows[teacher].teacher
 
 
-def _row(study: "Study", row: "Row") -> None:
+def _row(study: "Study", row: "StudyRow") -> None:
     """Refuse a row that fails in each of its cells, or says what none of them heeds."""
     decides, learns = ([name for name in names if getattr(row, name)] for names in (DECIDES, LEARNS))
     if len(decides) > 1:
@@ -127,7 +129,7 @@ def _row(study: "Study", row: "Row") -> None:
         what = f"row {row.name!r} learns nothing, but has {', '.join(learns)}"
         raise BridgeError(what, remedy="Name its policy, or leave that out.")
     recipe = row.recipe(study.epochs) if row.policy else None
-    if row.setup != Setup() and (recipe is not None or row.pool):
+    if row.setup != SchedulerConfig() and (recipe is not None or row.pool):
         remedy = "An agent's rules stand in its recipe: write them under changes.setup."
         remedy = "A heuristic of the pool has settings of its own, under pool." if row.pool else remedy
         raise BridgeError(f"row {row.name!r} has a {decides[0]} and a setup", remedy=remedy)
@@ -136,18 +138,18 @@ def _row(study: "Study", row: "Row") -> None:
         what = f"row {row.name!r} has a teacher, from which its recipe does not learn"
         raise BridgeError(what, remedy=f"Leave it out; those with training.teacher = {AGENT_TEACHER!r} do.")
     if row.pool or not isinstance(recipe, Recipe | None):
-        _metrics(study.metrics, pool.METRICS, row)
+        _metrics(study.metrics, study_rows.METRICS, row)
         return
     _metrics([one for one in study.metrics if not one.startswith("utilisation.")], EVENT, row)
-    with placed(f"row {row.name!r}"):
+    with add_location(f"row {row.name!r}"):
         setup, policy = (recipe.setup, recipe.policy()) if recipe else (row.setup, row.setup.policy())
         compile_policy(policy, setup.rules()[0])
         if row.reject:
-            from bridge.study.fixed_rules import Reject
+            from bridge.study.fixed_rules import RejectRule
 
-            Reject(row.reject).encoder().compile({})
+            RejectRule(row.reject).encoder().compile({})
     for test in study.tests_of(row, ""):
-        if test.drawn != Drawn():
+        if test.pool_draw != PoolDraw():
             what = f"test {test.name!r} says how sequences of the time-stepped pool are drawn"
             remedy = f"Row {row.name!r} is not of the pool: leave `drawn` out, or name the row's own tests."
             raise BridgeError(what, remedy=remedy)
@@ -157,23 +159,25 @@ def _row(study: "Study", row: "Row") -> None:
             raise BridgeError(what, remedy=f"Let held_out_from ({behind:g}) be at least that.")
 
 
-def _logs(study: "Study", row: "Row", recipe: AnyRecipe | None) -> None:
+def _logs(study: "Study", row: "StudyRow", recipe: AnyRecipe | None) -> None:
     """Refuse logs that are jobs of the time-stepped pool for others, and the other way round."""
     of_pool = row.pool is not None or not isinstance(recipe, Recipe | None)
     further = getattr(recipe and recipe.training, "logs", ())
-    for log in (*(row.logs or study.logs), *([row.learnt_on] if row.learnt_on else []), *further):
+    for log in (*(row.logs or study.logs), *([row.training_log] if row.training_log else []), *further):
         if study.files.get(log, log).startswith(PREFIX) != of_pool:
             whose = "is of the time-stepped pool" if of_pool else "is not of the time-stepped pool"
             remedy = f"Its logs begin with {PREFIX}." if of_pool else f"Choose a log without {PREFIX}."
             raise BridgeError(f"row {row.name!r} {whose}, {log!r} is" + " not" * of_pool, remedy=remedy)
 
 
-def _metrics(asked: Iterable[str], known: Sequence[str], row: "Row") -> None:
-    for metric in asked:
-        if metric not in known:
+def _metrics(metrics: Iterable[str], valid_names: Sequence[str], row: "StudyRow") -> None:
+    for metric in metrics:
+        if metric not in valid_names:
             what = f"row {row.name!r} cannot be measured by {metric!r}"
-            remedy = f"Choose {', '.join(known)} for `metric` and `more` (which has two if it is not said)."
-            raise BridgeError(what, remedy=f"{plugins.near(metric, known)}{remedy}")
+            remedy = (
+                f"Choose {', '.join(valid_names)} for `metric` and `more` (which has two if it is not said)."
+            )
+            raise BridgeError(what, remedy=f"{plugins.did_you_mean(metric, valid_names)}{remedy}")
 
 
 def check_on_logs(cells: "Iterable[Cell]", log_of: "Logs") -> "dict[str, list[Tally]]":
@@ -182,31 +186,31 @@ def check_on_logs(cells: "Iterable[Cell]", log_of: "Logs") -> "dict[str, list[Ta
     BridgeError: too few held-out jobs, metrics of no resource, fixed rules that nobody brings. Logs that are
     absent are left: a record knows their cells. So it does those of rules that are.
     """
-    selected: dict[tuple[str, Setup], Jobs] = {}
+    selected: dict[tuple[str, SchedulerConfig], Jobs] = {}
     tallies: dict[str, list[Tally]] = {}
     for cell in cells:
         if cell.rule and not callable(cell.maker):
-            with placed(f"row {cell.row!r}"):
+            with add_location(f"row {cell.row!r}"):
                 raise plugins.unknown("rule", cell.rule, ())
         if cell.heuristic or not isinstance(cell.recipe, Recipe | None):
             continue
-        setup = (cell.recipe.setup if cell.recipe else cell.setup).deciding_as(Setup())
+        setup = (cell.recipe.setup if cell.recipe else cell.setup).with_policy_of(SchedulerConfig())
         try:
             log = log_of(cell.file)
         except BridgeError:
             continue
-        with placed(f"{cell.row} on {cell.log}"):
+        with add_location(f"{cell.row} on {cell.log}"):
             if (cell.file, setup) not in selected:
                 selected[cell.file, setup] = setup.select(log)
-                tally, told = selected[cell.file, setup].tally, tallies.setdefault(cell.log, [])
-                if tally and tally not in told:
-                    told.append(tally)
+                tally, tallies_of_log = selected[cell.file, setup].tally, tallies.setdefault(cell.log, [])
+                if tally and tally not in tallies_of_log:
+                    tallies_of_log.append(tally)
             jobs = selected[cell.file, setup]
             for test in cell.tests:
-                with placed(f"test {test.name!r}"):
+                with add_location(f"test {test.name!r}"):
                     starts_of(test, len(jobs), cell.behind)
-            known = [f"utilisation.{name}" for name in jobs.resources]
+            names = [f"utilisation.{name}" for name in jobs.resources]
             for metric in cell.metrics:
-                if metric.startswith("utilisation.") and metric not in known:
-                    raise BridgeError(f"there is no {metric!r}", remedy=f"Choose {', '.join(known)}.")
+                if metric.startswith("utilisation.") and metric not in names:
+                    raise BridgeError(f"there is no {metric!r}", remedy=f"Choose {', '.join(names)}.")
     return tallies

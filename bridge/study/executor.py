@@ -19,18 +19,18 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
-from bridge.errors import BridgeError
-from bridge.study.cells import Cell, Logs, log_of
+from bridge.base.errors import BridgeError
+from bridge.study.cells import Cell, Logs, load_log
 from bridge.study.store import Store
-from bridge.study.work import carry_out
+from bridge.study.work import run_cell
 
 
 @dataclass(frozen=True)
-class Ended:
+class CellOutcome:
     """What became of a cell: its record, or why it failed, or that its worker died."""
 
     cell: Cell
-    found: dict[str, Any] | None = None
+    record: dict[str, Any] | None = None
     error: str = ""
     lost: bool = False
 
@@ -46,23 +46,23 @@ class Executor(Protocol):
     def start(self, cell: Cell) -> None:
         """Have a cell carried out."""
 
-    def ended(self, seconds: float) -> Sequence[Ended]:
+    def collect_ended(self, seconds: float) -> Sequence[CellOutcome]:
         """Return the cells that have ended since; wait so long for one."""
 
     def close(self) -> None:
         """End all work in hand; what is saved stays."""
 
 
-def attempt(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> Ended:
+def try_cell(cell: Cell, store: Store, runner: str, logs: Logs = load_log) -> CellOutcome:
     """Carry out a cell; whatever is wrong with it is told, never raised."""
     try:
-        return Ended(cell, carry_out(cell, store, runner, logs))
+        return CellOutcome(cell, run_cell(cell, store, runner, logs))
     except BridgeError as error:
-        return Ended(cell, error=str(error))
+        return CellOutcome(cell, error=str(error))
     except (Exception, SystemExit) as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
-        said = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
-        return Ended(cell, error=said)
+        message = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
+        return CellOutcome(cell, error=message)
 
 
 class Processes:
@@ -73,11 +73,11 @@ class Processes:
 
     def __init__(self, store: Store, runner: str, workers: int) -> None:
         self.width = workers
-        self._attempt = functools.partial(attempt, store=store, runner=runner)
+        self._attempt = functools.partial(try_cell, store=store, runner=runner)
         self._context = multiprocessing.get_context("spawn")
         self._leash, self._ends = self._context.Pipe()
         self._idle: list[ProcessPoolExecutor] = []
-        self._hands: dict[Future[Ended], tuple[Cell, ProcessPoolExecutor]] = {}
+        self._hands: dict[Future[CellOutcome], tuple[Cell, ProcessPoolExecutor]] = {}
 
     @property
     def room(self) -> int:
@@ -96,19 +96,19 @@ class Processes:
     def _new(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(1, self._context, initializer=_begin, initargs=(self._ends,))
 
-    def ended(self, seconds: float) -> Sequence[Ended]:
+    def collect_ended(self, seconds: float) -> Sequence[CellOutcome]:
         if not self._hands:
             time.sleep(seconds)
-        found = []
+        outcomes = []
         for one in wait(self._hands, seconds, FIRST_COMPLETED).done:
             cell, pool = self._hands.pop(one)
             try:
-                found.append(one.result())
+                outcomes.append(one.result())
                 self._idle.append(pool)
             except BrokenExecutor:  # killed, by somebody or for memory
                 pool.shutdown()
-                found.append(Ended(cell, lost=True))
-        return found
+                outcomes.append(CellOutcome(cell, lost=True))
+        return outcomes
 
     def close(self) -> None:
         self._leash.close()
@@ -161,11 +161,11 @@ class Ray:
             _reach(address)
             ray.init(address=address, **how)
         except (OSError, ValueError, RuntimeError, OverflowError) as error:
-            said = str(error).partition("\n")[0]
+            message = str(error).partition("\n")[0]
             remedy = "Start one with `ray start --head`" + ", or use --ray local" * (address != "local") + "."
-            raise BridgeError(f"no cluster answers ({said})", where=address, remedy=remedy) from error
+            raise BridgeError(f"no cluster answers ({message})", where=address, remedy=remedy) from error
         names = dict.fromkeys(name for cell in cells for name in cell.needs)
-        self._logs = {name: ray.put(log_of(name)) for name in names}
+        self._logs = {name: ray.put(load_log(name)) for name in names}
         self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_on_a_node)
         self._hands: dict[Any, Cell] = {}
         self._resources: Any = ray.cluster_resources
@@ -184,19 +184,19 @@ class Ray:
         logs = [self._logs[name] for name in cell.needs]
         self._hands[self._task.remote(cell, self._folder, self._runner, *logs)] = cell
 
-    def ended(self, seconds: float) -> Sequence[Ended]:
+    def collect_ended(self, seconds: float) -> Sequence[CellOutcome]:
         ready, _ = self._ray.wait(list(self._hands), num_returns=1, timeout=seconds)
         return [self._taken(one, self._hands.pop(one)) for one in ready]
 
-    def _taken(self, one: Any, cell: Cell) -> Ended:
+    def _taken(self, one: Any, cell: Cell) -> CellOutcome:
         errors = self._ray.exceptions
         try:
-            found: Ended = self._ray.get(one)
-            return found
+            outcome: CellOutcome = self._ray.get(one)
+            return outcome
         except errors.RayTaskError as error:
-            return Ended(cell, error=str(error).strip().splitlines()[-1])
+            return CellOutcome(cell, error=str(error).strip().splitlines()[-1])
         except errors.RayError:
-            return Ended(cell, lost=True)
+            return CellOutcome(cell, lost=True)
 
     def close(self) -> None:
         for one in self._hands:
@@ -211,6 +211,6 @@ def _reach(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), CONNECTING).close()
 
 
-def _on_a_node(cell: Cell, folder: str, runner: str, *logs: Any) -> Ended:
+def _on_a_node(cell: Cell, folder: str, runner: str, *logs: Any) -> CellOutcome:
     """Carry out a cell, with the logs that it needs."""
-    return attempt(cell, Store(Path(folder)), runner, dict(zip(cell.needs, logs, strict=True)).__getitem__)
+    return try_cell(cell, Store(Path(folder)), runner, dict(zip(cell.needs, logs, strict=True)).__getitem__)

@@ -5,23 +5,23 @@ from typing import Protocol
 
 import numpy as np
 
-from bridge.arrays import Ints
-from bridge.encode.encoder import Encoder
-from bridge.env.batch import View
+from bridge.base.arrays import Ints
+from bridge.env.batch import PackedObservations
+from bridge.env.encoder import Encoder
 
 
-class Rule(Protocol):
+class FixedRule(Protocol):
     """What a fixed rule is: what it sees, and its answers."""
 
     def encoder(self) -> Encoder:
         """Return what the rule sees, of the decision that it answers."""
 
-    def __call__(self, view: View) -> Ints:
+    def __call__(self, view: PackedObservations) -> Ints:
         """Return an answer for each decision."""
 
 
 @dataclass(frozen=True)
-class Reject:
+class RejectRule:
     """A rule for INSPECT: a pick is rejected where any of the expressions (of features) is above 0."""
 
     expressions: tuple[str, ...]
@@ -29,6 +29,6 @@ class Reject:
     def encoder(self) -> Encoder:
         return Encoder("inspect", {str(k): text for k, text in enumerate(self.expressions)})
 
-    def __call__(self, view: View) -> Ints:
+    def __call__(self, view: PackedObservations) -> Ints:
         """Return 1 (reject) or 0 (accept) for each inspected job."""
         return np.asarray((view.rows > 0).any(1), np.int64)

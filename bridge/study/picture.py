@@ -11,20 +11,20 @@ from bridge.study.headings import heading, is_share
 def draw(document: Mapping[str, Any], test: str, path: Path) -> Path | None:
     """Draw differences to the base, in percent, a share's in points, by log and row; None: there are none."""
     learnt = {(row["row"], row["log"]) for row in document["rows"] if row["learnt"]}
-    found = [
+    rows = [
         one
         for one in document["comparisons"]
         if one["test"] == test and one.get("percent") is not None
         if not learnt or (one["row"], one["log"]) in learnt
     ]
-    if not found:
+    if not rows:
         return None
-    logs = list(dict.fromkeys(one["log"] for one in found))
+    logs = list(dict.fromkeys(one["log"] for one in rows))
     share = is_share(document["metric"])
-    figure = new_figure(7.5, 1.2 + 0.24 * len(found))
+    figure = new_figure(7.5, 1.2 + 0.24 * len(rows))
     axes = figure.subplots()
     plain(axes, grid="x")
-    for place, one in enumerate(found):
+    for place, one in enumerate(rows):
         difference = one["difference"]
         unit = 100 if share else 100 / one["base_mean"]
         colour = COLOURS[logs.index(one["log"]) % len(COLOURS)]
@@ -33,18 +33,18 @@ def draw(document: Mapping[str, Any], test: str, path: Path) -> Path | None:
             ends = (difference["low"] * unit, difference["high"] * unit)
             axes.plot(ends, (place, place), color=colour, linewidth=1.6)
     bases: dict[str, set[str]] = {}
-    for one in found:
+    for one in rows:
         bases.setdefault(one["row"], set()).add(one["base"])
     names = [
         one["row"]
         + (f", to {one['base']}" if len(bases[one["row"]]) > 1 else "")
         + (f", {one['log']}" if len(logs) > 1 and one["log"] not in one["row"] else "")
-        for one in found
+        for one in rows
     ]
-    axes.set_yticks(range(len(found)), names, fontsize=7)
-    axes.set_ylim(len(found) - 0.4, -0.6)
+    axes.set_yticks(range(len(rows)), names, fontsize=7)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.axvline(0, color=LIMIT, linewidth=0.8)
-    reach = max(abs(one["percent"]) for one in found)
+    reach = max(abs(one["percent"]) for one in rows)
     if reach > 200 and not share:
         axes.set_xscale("symlog", linthresh=50)
     of = (

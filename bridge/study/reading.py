@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bridge.config import build, read_toml
-from bridge.errors import BridgeError
-from bridge.study.check import check, twice
+from bridge.base.errors import BridgeError
+from bridge.config import from_tables, read_toml
+from bridge.study.check import check, find_duplicate
 from bridge.study.spec import Study
 
 
@@ -19,8 +19,8 @@ def _with_rows(table: dict[str, Any], tables: Sequence[Mapping[str, Any]], where
     there = {one.get("name"): one.get("rows") for one in tables}
     rows = there.get(name)
     if not isinstance(rows, list):
-        known = ", ".join(str(key) for key, value in there.items() if isinstance(value, list))
-        raise BridgeError(f"rows = {name!r} is no table with rows", where=where, remedy=f"Tables: {known}.")
+        lists = ", ".join(str(key) for key, value in there.items() if isinstance(value, list))
+        raise BridgeError(f"rows = {name!r} is no table with rows", where=where, remedy=f"Tables: {lists}.")
     own = [{key: value for key, value in row.items() if key != "published"} for row in rows]
     return {**table, "rows": own}
 
@@ -40,7 +40,7 @@ def read_studies(
         raise BridgeError("tables is no list of tables", where=str(path), remedy="Write [[tables]].")
     studies: list[Study] = []
     for table in tables:
-        study = build(Study, _with_rows({**common, **table}, tables, str(path)), str(path))
+        study = from_tables(Study, _with_rows({**common, **table}, tables, str(path)), str(path))
         if seeds is not None:
             study = replace(study, seeds=seeds, rows=tuple(replace(row, seeds=None) for row in study.rows))
         if epochs is not None:
@@ -49,6 +49,6 @@ def read_studies(
             study = replace(study, tests=tuple(replace(test, sequences=sequences) for test in study.tests))
         check(study, str(path))
         studies.append(study)
-    if (name := twice([one.name for one in studies])) is not None:
+    if (name := find_duplicate([one.name for one in studies])) is not None:
         raise BridgeError(f"two tables are called {name!r}", where=str(path), remedy="Rename one.")
     return tuple(studies)

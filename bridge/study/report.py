@@ -6,13 +6,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from bridge.errors import BridgeError
-from bridge.files import replacing
+from bridge.base.errors import BridgeError
+from bridge.base.files import replacing
 from bridge.judge.stats import INTERVALS, TOO_FEW, mark_of
-from bridge.learn.recipe import is_late
+from bridge.learn.recipe import may_still_improve
 from bridge.report.table import Table, render
-from bridge.study.findings import document_of as document_of
 from bridge.study.headings import HEADS, heading, is_share
+from bridge.study.results import document_of as document_of
 
 Document = Mapping[str, Any]
 #: Heading of what a study says beyond its first paragraph.
@@ -48,14 +48,14 @@ def _difference(metric: str, one: Document | None) -> str:
         return ""
     if "difference" not in one:
         return str(one["verdict"])
-    said = "" if one["difference"]["low"] is None else f"{SHORT.get(one['verdict'], one['verdict'])} "
+    verdict_text = "" if one["difference"]["low"] is None else f"{SHORT.get(one['verdict'], one['verdict'])} "
     percent = _percent(metric, one, 0)
-    return f"{said}{percent and f'{percent} %: '}{interval(metric, one['difference'], '+')}"
+    return f"{verdict_text}{percent and f'{percent} %: '}{interval(metric, one['difference'], '+')}"
 
 
 def _late(row: Document) -> int:
     """Count the seeds whose training may not have ended: their best epoch is one of the last."""
-    return sum(map(is_late, row.get("best_epochs", ()), row.get("epochs", ())))
+    return sum(map(may_still_improve, row.get("best_epochs", ()), row.get("epochs", ())))
 
 
 def _seeds(row: Document) -> str:
@@ -128,11 +128,11 @@ def _nothing(row: Document) -> str:
 
 def _by_row(comparisons: Iterable[Document], test: str) -> dict[tuple[str, str], Document]:
     """Return the first comparison of every row and log."""
-    found: dict[tuple[str, str], Document] = {}
+    rows: dict[tuple[str, str], Document] = {}
     for one in comparisons:
         if one["test"] == test:
-            found.setdefault((one["row"], one["log"]), one)
-    return found
+            rows.setdefault((one["row"], one["log"]), one)
+    return rows
 
 
 def details(document: Document, test: str) -> list[Table]:
@@ -141,8 +141,8 @@ def details(document: Document, test: str) -> list[Table]:
     rows = [row for row in document["rows"] if row["test"] == test]
     others = list(dict.fromkeys(m for row in rows for m in row.get("more", ())))
     head = ["log", "published", "seeds", "windows (apart)", "b", heading(metric), *map(heading, others)]
-    known = any(row.get("kept") for row in rows)
-    head += [_KEPT] * known
+    has_best = any(row.get("kept") for row in rows)
+    head += [_KEPT] * has_best
     every = Table(["row", *head, "by seed", "best epoch"], caption=f"Rows, {test}", words=(1,))
     for row in rows:
         cells = [row["row"] + "*" * bool(row.get("oracle")), row["log"]]
@@ -156,7 +156,7 @@ def details(document: Document, test: str) -> list[Table]:
             epochs = _epochs(row)
         windows = f"{row['windows']} ({row['windows_apart']})"
         more = [_number(m, row["more"].get(m)) for m in others]
-        more += [_chosen(metric, row.get("kept"))] * known
+        more += [_chosen(metric, row.get("kept"))] * has_best
         mean = interval(metric, row["mean"])
         every.add(*cells, _seeds(row), windows, row["mean"]["b"], mean, *more, seeds, epochs)
     head = ["log", "seeds of both", "b", f"difference in {heading(metric)}", "%", "says"]
@@ -166,8 +166,8 @@ def details(document: Document, test: str) -> list[Table]:
         if "difference" not in one:
             pairs.add(*cells, "–", "", "", one["verdict"])
             continue
-        told, b = interval(metric, one["difference"], "+"), one["difference"]["b"]
-        pairs.add(*cells, b, told, _percent(metric, one, 1), one["verdict"])
+        interval_text, b = interval(metric, one["difference"], "+"), one["difference"]["b"]
+        pairs.add(*cells, b, interval_text, _percent(metric, one, 1), one["verdict"])
     return [table for table in (every, pairs) if table.rows]
 
 
@@ -188,21 +188,21 @@ def sentences(document: Document, test: str) -> list[str]:
     apart, blocks = (_range(of) for of in ((n for _, n, _ in windows), (row["mean"]["b"] for row in rows)))
     many, _, length = windows[0]
     of = f"{many} windows of {length} {rows[0]['unit']} a log, of which {apart} share no job"
-    said = [f"{of}: b = {blocks} independent blocks."]
+    lines = [f"{of}: b = {blocks} independent blocks."]
     if many == 1:
         return ["One sequence a log: no interval, and its difference says little."]
     learnt = {(row["row"], row["log"]) for row in rows if row["learnt"]}
     for name, whom in (("comparisons", "their base"), ("best_rules", "the best rule of this page")):
-        found = _by_row(document[name], test)
-        verdicts = [one["verdict"] for key, one in found.items() if key in learnt or not learnt]
+        documents = _by_row(document[name], test)
+        verdicts = [one["verdict"] for key, one in documents.items() if key in learnt or not learnt]
         if verdicts and (learnt or name == "comparisons"):
             better, worse = (verdicts.count(word) for word in ("better", "worse"))
             all_of = f"Of {len(verdicts)} {'agents' if learnt else 'rows'}, {better} are better than {whom}"
             few = verdicts.count(TOO_FEW)
             rest = len(verdicts) - better - worse - few
             none = f"; of {few} nothing can be told, for want of blocks" * bool(few)
-            said.append(f"{all_of}, {worse} worse, and {rest} cannot be told from it{none}.")
-    return said
+            lines.append(f"{all_of}, {worse} worse, and {rest} cannot be told from it{none}.")
+    return lines
 
 
 def _range(numbers: Iterable[int]) -> str:
@@ -255,22 +255,22 @@ def markdown(
     tests = tests_of(document)
     parts = [f"# {document['title']}", document["says"], (table or summary(document, tests[0])).markdown()]
     picture = f"![{name}]({name}.svg)" if name else ""
-    said = " ".join(sentences(document, tests[0]))
-    said = f"{tests[0]}: {said}" if table is not None and len(tests) > 1 else said
-    parts += [said, picture, f"`{command}`"]
+    sentence_text = " ".join(sentences(document, tests[0]))
+    sentence_text = f"{tests[0]}: {sentence_text}" if table is not None and len(tests) > 1 else sentence_text
+    parts += [sentence_text, picture, f"`{command}`"]
     if document["details"]:
-        parts += folded(DETAILS, [document["details"]])
+        parts += collapsible(DETAILS, [document["details"]])
     for test in tests[1 if table is None else 0 :]:
-        parts += folded(f"{test}: {sentences(document, test)[0]}", [summary(document, test).markdown()])
+        parts += collapsible(f"{test}: {sentences(document, test)[0]}", [summary(document, test).markdown()])
     inside = [text for one in tables_of(document) for text in (f"{one.caption}:", one.markdown())]
-    parts += folded("All rows and comparisons", inside)
-    parts += folded("Notes", ["\n".join(f"- {note}" for note in notes_of(document))])
+    parts += collapsible("All rows and comparisons", inside)
+    parts += collapsible("Notes", ["\n".join(f"- {note}" for note in notes_of(document))])
     if more:
-        parts += folded("Further pictures", more)
+        parts += collapsible("Further pictures", more)
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
-def folded(title: str, parts: Iterable[str]) -> list[str]:
+def collapsible(title: str, parts: Iterable[str]) -> list[str]:
     """Return Markdown that hides some parts behind a line to click on."""
     return ["<details markdown>", f"<summary>{escape(title)}</summary>", *parts, "</details>"]
 
@@ -300,14 +300,14 @@ def write(document: Document, name: str, folder: Path, command: str) -> list[Pat
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BridgeError(f"cannot be made ({error.strerror})", where=str(folder)) from error
-    drawn = draw(document, tests_of(document)[0], folder / f"{name}.svg")
-    svg = drawn.read_text(encoding="utf-8") if drawn else ""
+    picture = draw(document, tests_of(document)[0], folder / f"{name}.svg")
+    svg = picture.read_text(encoding="utf-8") if picture else ""
     texts = {
-        f"{name}.md": markdown(document, name if drawn else "", command),
+        f"{name}.md": markdown(document, name if picture else "", command),
         f"{name}.html": page(document, svg[svg.find("<svg") :] if svg else "", command),
         f"{name}.json": json.dumps(document, indent=1) + "\n",
     }
     for file, text in texts.items():
         with replacing(folder / file) as out:
             out.write(text.encode())
-    return [*(folder / file for file in texts), *([drawn] if drawn else [])]
+    return [*(folder / file for file in texts), *([picture] if picture else [])]

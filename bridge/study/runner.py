@@ -8,28 +8,28 @@ from statistics import fmean
 from typing import Any
 
 from bridge.study.cells import Cell
-from bridge.study.executor import Ended, Executor
+from bridge.study.executor import CellOutcome, Executor
 from bridge.study.store import Store
 
 
-class Costs:
+class CostModel:
     """Measured times of a study's cells: the same row's, or an epoch of the same recipe, or of any."""
 
     def __init__(self, cells: Iterable[Cell], store: Store) -> None:
-        self._known: dict[object, list[float]] = {}
+        self._costs: dict[object, list[float]] = {}
         self._store, done = store, store.done()
         for cell in cells:
-            if cell.key in done and (found := store.cell(cell.key)) is not None:
-                self.add(cell, found)
+            if cell.key in done and (record := store.cell(cell.key)) is not None:
+                self.add(cell, record)
 
-    def add(self, cell: Cell, found: Mapping[str, Any]) -> None:
+    def add(self, cell: Cell, record: Mapping[str, Any]) -> None:
         """Take notice of a cell that is done."""
-        seconds = float(found["seconds"])
-        if cell.seed and float(found["train_seconds"]) < 0.5 * seconds / max(cell.epochs, 1):
+        seconds = float(record["seconds"])
+        if cell.seed and float(record["train_seconds"]) < 0.5 * seconds / max(cell.epochs, 1):
             return  # the agent was there: this tells nothing about a training
         share = seconds / max(cell.epochs, 1)
         for name, value in zip(_names(cell), (seconds, share, share), strict=True):
-            self._known.setdefault(name, []).append(value)
+            self._costs.setdefault(name, []).append(value)
 
     def of_all(self, cells: Iterable[Cell]) -> list[float | None]:
         """Return what each of some cells will cost, in seconds of one worker; None if nothing is known yet.
@@ -50,7 +50,7 @@ class Costs:
         return None if own is None or teacher is None else own + teacher
 
     def _of(self, cell: Cell) -> float | None:
-        row, recipe, kind = (self._known.get(name) for name in _names(cell))
+        row, recipe, kind = (self._costs.get(name) for name in _names(cell))
         if row:
             return fmean(row)
         alike = recipe or kind
@@ -62,7 +62,7 @@ def _names(cell: Cell) -> tuple[object, object, object]:
     return (cell.row, cell.log, cell.epochs), who, bool(cell.recipe)
 
 
-def in_words(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a time as people say it."""
     if seconds < 90:
         return f"{seconds:.0f} s"
@@ -76,7 +76,7 @@ LOOK = 1.0
 
 
 @dataclass
-class State:
+class StudyProgress:
     """How far a run is.
 
     Attributes:
@@ -94,7 +94,7 @@ class State:
     running: dict[str, tuple[Cell, float]] = field(default_factory=dict)
     elsewhere: set[str] = field(default_factory=set)
     lost: dict[str, int] = field(default_factory=dict)
-    begun: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time.monotonic)
 
     @property
     def waiting(self) -> list[Cell]:
@@ -103,7 +103,7 @@ class State:
         return [cell for key, cell in self.cells.items() if key not in over]
 
 
-class Run:
+class StudyRun:
     """One run of a study; `say` takes a line about each cell that ends, `tick` is called every second."""
 
     def __init__(
@@ -111,17 +111,17 @@ class Run:
         cells: Sequence[Cell],
         store: Store,
         say: Callable[[str], None] = lambda _: None,
-        tick: Callable[["Run"], None] = lambda _: None,
+        tick: Callable[["StudyRun"], None] = lambda _: None,
     ) -> None:
         self.store, self.say, self.tick = store, say, tick
         self.token = uuid.uuid4().hex[:12]
         unique = {cell.key: cell for cell in cells}
         done = store.done() & unique.keys()
-        self.state = State(unique, done, len(done))
-        self.costs = Costs(unique.values(), store)
+        self.state = StudyProgress(unique, done, len(done))
+        self.costs = CostModel(unique.values(), store)
         self.width, self.look = 1, LOOK
 
-    def carry_out(self, executor: Executor) -> State:
+    def carry_out(self, executor: Executor) -> StudyProgress:
         """Carry out what is not done; returns when nothing is left that could be."""
         state, self.width, looked = self.state, executor.width, 0.0
         try:
@@ -131,7 +131,7 @@ class Run:
                     self.tick(self)
                     looked = time.monotonic()
                 self._start(executor)
-                for one in executor.ended(self.look):
+                for one in executor.collect_ended(self.look):
                     self._take(one)
             self.tick(self)
         finally:
@@ -162,16 +162,16 @@ class Run:
             executor.start(cell)
             state.running[cell.key] = (cell, time.monotonic())
 
-    def _take(self, one: Ended) -> None:
+    def _take(self, one: CellOutcome) -> None:
         state, key = self.state, one.cell.key
         state.running.pop(key, None)
-        if one.found is not None or key in self.store.done():
-            found = one.found or self.store.cell(key) or {}
+        if one.record is not None or key in self.store.done():
+            record = one.record or self.store.cell(key) or {}
             if key not in self.store.done():  # a worker without the shared folder
-                self.store.keep(key, found)
+                self.store.save(key, record)
             state.done.add(key)
-            self.costs.add(one.cell, found)
-            how = f"{found['seconds']:.1f} s"
+            self.costs.add(one.cell, record)
+            how = f"{record['seconds']:.1f} s"
         elif one.lost and state.lost.get(key, 0) < RETRIES:
             state.lost[key] = state.lost.get(key, 0) + 1
             how = "its worker died; again"
@@ -186,14 +186,17 @@ class Run:
     def left(self) -> str:
         """Return how long the rest will take, in words."""
         state, now = self.state, time.monotonic()
-        begun = {key: since for key, (_, since) in state.running.items()}
+        started_at = {key: since for key, (_, since) in state.running.items()}
         cells = [*(cell for cell, _ in state.running.values()), *state.waiting]
         costs = zip(cells, self.costs.of_all(cells), strict=True)
-        known = [max(cost - (now - begun.get(one.key, now)), 0.0) for one, cost in costs if cost is not None]
+        costs_left = [
+            max(cost - (now - started_at.get(one.key, now)), 0.0) for one, cost in costs if cost is not None
+        ]
         count = len(cells)
         if not count:
             return "nothing is left"
-        if not known:
+        if not costs_left:
             return f"{count} left"
-        unknown = f", and {count - len(known)} of unknown cost" if len(known) < count else ""
-        return f"{count} left, about {in_words(sum(known) / max(1, min(self.width, count)))}{unknown}"
+        unknown = f", and {count - len(costs_left)} of unknown cost" if len(costs_left) < count else ""
+        duration = format_duration(sum(costs_left) / max(1, min(self.width, count)))
+        return f"{count} left, about {duration}{unknown}"

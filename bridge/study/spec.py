@@ -6,18 +6,18 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from bridge.config import Count, Of, build, merged
-from bridge.fast.setup import Setup
+from bridge.config import Constraint, Count, from_tables, merged
 from bridge.learn.recipe import AnyRecipe, from_dict, with_training
 from bridge.learn.registry import find_recipe
-from bridge.study.pool import Heuristic
-from bridge.study.windows import Part, Test
+from bridge.pool.study_rows import Heuristic
+from bridge.study.windows import LogFraction, TestSet
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 _WORD = "Write one word of letters, digits, dots, - and _ that does not begin with a dot."
 
 
 @dataclass(frozen=True)
-class Row:
+class StudyRow:
     """One who is judged: rules of scheduling, or an agent that learns first.
 
     Attributes:
@@ -33,7 +33,7 @@ class Row:
         deploy: how the agent answers when it is judged, if not as its recipe says; it trains all the same.
         logs: that it is judged on; empty = all of the study.
         tests: that it is judged by; empty = all of the study.
-        learnt_on: the log that the agent learns on, if not the one that it is judged on.
+        training_log: the log that the agent learns on, if not the one that it is judged on.
         seeds: trainings, if not as many as the study says.
         base: the rows that it is compared with, if not the first; tables show it beside the first of them.
         teacher: the row whose agent of the same seed teaches this one, where its recipe wants an agent.
@@ -41,7 +41,7 @@ class Row:
     """
 
     name: str
-    setup: Setup = field(default_factory=Setup)
+    setup: SchedulerConfig = field(default_factory=SchedulerConfig)
     reject: tuple[str, ...] = ()
     rule: str = ""
     pool: Heuristic | None = None
@@ -49,21 +49,21 @@ class Row:
     setting: str = ""
     changes: Mapping[str, Any] = field(default_factory=dict)
     deploy: Literal["", "greedy", "sample"] = ""
-    logs: Annotated[tuple[str, ...], Of(single=True)] = ()
-    tests: Annotated[tuple[str, ...], Of(single=True)] = ()
-    learnt_on: str = ""
+    logs: Annotated[tuple[str, ...], Constraint(single=True)] = ()
+    tests: Annotated[tuple[str, ...], Constraint(single=True)] = ()
+    training_log: Annotated[str, Constraint(key="learnt_on")] = ""
     seeds: Count | None = None
-    base: Annotated[tuple[str, ...], Of(single=True)] = ()
+    base: Annotated[tuple[str, ...], Constraint(single=True)] = ()
     teacher: str = ""
     published: Mapping[str, float] = field(default_factory=dict)
 
     def recipe(self, epochs: int | None, longest: int = 0) -> AnyRecipe:
         """Return what is trained, for so many epochs or the recipe's own; raises BridgeError."""
-        made: Any = from_dict(self.changes, f"row {self.name!r}", _recipe(self.policy, self.setting))
+        full_recipe: Any = from_dict(self.changes, f"row {self.name!r}", _recipe(self.policy, self.setting))
         if epochs is not None:
-            made = with_training(made, {"epochs": epochs})
-        longer = with_training(made, {"longest": longest or made.training.longest})
-        recipe: AnyRecipe = longer if longer.training.most > made.training.most else made
+            full_recipe = with_training(full_recipe, {"epochs": epochs})
+        longer = with_training(full_recipe, {"longest": longest or full_recipe.training.max_epochs})
+        recipe: AnyRecipe = longer if longer.training.epoch_limit > full_recipe.training.epoch_limit else full_recipe
         return recipe
 
 
@@ -72,7 +72,7 @@ _recipe = cache(find_recipe)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RowComparison:
     """Two rows whose difference is asked for, row − base, on every log that both are judged on."""
 
     row: str
@@ -94,11 +94,11 @@ class Study:
         logs: names or paths, see `bridge workload list`.
         rows: who is judged.
         name: of its page's files.
-        says: a paragraph below the title.
+        introduction: a paragraph below the title.
         details: what else there is to say, folded on the page.
         metric: what rows are compared by: bsld, wait, slowdown, turnaround, utilisation, bsld.max, wait.max,
             idle.fitting; utilisation.NAME of a resource; slowdown and completion on the time-stepped pool.
-        more: further metrics that are measured.
+        extra_metrics: further metrics that are measured.
         seeds: trainings of every agent, with seeds 1, 2, …
         epochs: of every training, in place of the recipes' own.
         longest: epochs at most of a training whose best one is among its last: it trains on until it is not;
@@ -113,36 +113,36 @@ class Study:
     """
 
     title: str
-    logs: Annotated[tuple[str, ...], Of(single=True)]
-    rows: tuple[Row, ...]
-    name: Annotated[str, Of(parse=_one_word, remedy=_WORD)] = "study"
-    says: str = ""
+    logs: Annotated[tuple[str, ...], Constraint(single=True)]
+    rows: tuple[StudyRow, ...]
+    name: Annotated[str, Constraint(parse=_one_word, remedy=_WORD)] = "study"
+    introduction: Annotated[str, Constraint(key="says")] = ""
     details: str = ""
     metric: str = "bsld"
-    more: tuple[str, ...] = ("wait", "utilisation")
+    extra_metrics: Annotated[tuple[str, ...], Constraint(key="more")] = ("wait", "utilisation")
     seeds: Count = 3
     epochs: Count | None = None
-    longest: Annotated[tuple[int, ...], Of(single=True, least=1)] = ()
-    held_out_from: Part = 0.6
+    longest: Annotated[tuple[int, ...], Constraint(single=True, ge=1)] = ()
+    held_out_from: LogFraction = 0.6
     changes_on: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    tests: tuple[Test, ...] = (Test(),)
-    comparisons: tuple[Comparison, ...] = ()
+    tests: tuple[TestSet, ...] = (TestSet(),)
+    comparisons: tuple[RowComparison, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     record: str = ""
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """All that is measured, each once."""
-        return tuple(dict.fromkeys((self.metric, *self.more)))
+        return tuple(dict.fromkeys((self.metric, *self.extra_metrics)))
 
     @property
-    def compared(self) -> tuple[Comparison, ...]:
+    def compared(self) -> tuple[RowComparison, ...]:
         """The comparisons that are asked for."""
         first = (self.rows[0].name,)
         pairs = ((row.name, base) for row in self.rows for base in dict.fromkeys(row.base or first))
-        return self.comparisons or tuple(Comparison(row, base) for row, base in pairs if row != base)
+        return self.comparisons or tuple(RowComparison(row, base) for row, base in pairs if row != base)
 
-    def on(self, row: Row, log: str) -> Row:
+    def for_log(self, row: StudyRow, log: str) -> StudyRow:
         """Return the row as it is on one log; raises BridgeError."""
         changes = self.changes_on.get(log, {})
         if row.policy or not changes:
@@ -150,10 +150,10 @@ class Study:
         where = f"changes_on.{log!r}"
         if row.pool:
             own = row.pool.settings
-            settings = build(type(own), changes.get("pool", {}), where, own)
+            settings = from_tables(type(own), changes.get("pool", {}), where, own)
             return replace(row, pool=replace(row.pool, settings=settings))
-        return replace(row, setup=build(Setup, changes.get("setup", {}), where, row.setup))
+        return replace(row, setup=from_tables(SchedulerConfig, changes.get("setup", {}), where, row.setup))
 
-    def tests_of(self, row: Row, log: str) -> tuple[Test, ...]:
+    def tests_of(self, row: StudyRow, log: str) -> tuple[TestSet, ...]:
         """Return the tests of a row on a log."""
         return tuple(test.on(log) for test in self.tests if not row.tests or test.name in row.tests)

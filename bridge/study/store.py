@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bridge.cache import AGENT
+from bridge.base.cache import AGENT
+from bridge.base.errors import BridgeError
+from bridge.base.files import read_json, replacing
 from bridge.config.fields import record_of
-from bridge.errors import BridgeError
-from bridge.files import read_json, replacing
-from bridge.learn.folder import RESUME
+from bridge.learn.checkpoint_files import RESUME
 
 #: A claim whose holder has not been heard of for so long is void, seconds.
 VOID = 60.0
@@ -88,18 +88,18 @@ class Store:
         if not path.exists():
             return None
         try:
-            found = read_json(path)
+            record = read_json(path)
         except BridgeError as error:
             if _is_barred(error):
                 raise
             raise BridgeError(error.what, where=error.where, remedy=_DAMAGED) from error
-        if not isinstance(found, dict):
+        if not isinstance(record, dict):
             raise BridgeError("is no cell", where=str(path), remedy=_DAMAGED)
-        return found
+        return record
 
-    def keep(self, key: str, found: Mapping[str, Any]) -> None:
+    def save(self, key: str, record: Mapping[str, Any]) -> None:
         """Keep what a cell has found; raises BridgeError if a value of it is infinite or no number."""
-        self._write(self._path("cells", key), found)
+        self._write(self._path("cells", key), record)
         self._path("failed", key).unlink(missing_ok=True)
 
     def failure(self, key: str) -> str:
@@ -120,7 +120,7 @@ class Store:
         """Say that somebody works on a cell, and how far it is."""
         self._write(self._path("claims", key), record_of(claim))
 
-    def alive(self, key: str) -> None:
+    def refresh_claim(self, key: str) -> None:
         """Give a sign of life for a claim."""
         with contextlib.suppress(OSError):
             os.utime(self._path("claims", key))
@@ -157,8 +157,8 @@ class Store:
         own = self.folder / "work" / f"{key}.{uuid.uuid4().hex[:12]}"
         before = sorted((self.folder / "work").glob(f"{key}.*"))
         own.mkdir()
-        begun, source = [self.agent(one) for one in reversed(shorter)], own
-        for left in [*sorted(before, key=_saved, reverse=True), *begun]:
+        folders, source = [self.agent(one) for one in reversed(shorter)], own
+        for left in [*sorted(before, key=_saved, reverse=True), *folders]:
             try:
                 shutil.copyfile(left / AGENT, own / AGENT)
                 shutil.copyfile(left / RESUME, own / RESUME)

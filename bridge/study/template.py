@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
-from bridge.study.cells import log_of
+from bridge.base.errors import BridgeError
+from bridge.study.cells import load_log
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 #: Jobs a sequence, and sequences, where the log is long enough; fewer jobs than `LEAST` make no study.
 LENGTH, SEQUENCES, LEAST = 256, 200, 500
@@ -13,7 +13,7 @@ LENGTH, SEQUENCES, LEAST = 256, 200, 500
 
 def template_for(log: str) -> str:
     """Return a study's file for a log; raises BridgeError if that cannot be read, or is too short."""
-    jobs = len(Setup().select(log_of(log)))
+    jobs = len(SchedulerConfig().select(load_log(log)))
     if jobs < LEAST:
         remedy = f"A study needs {LEAST} or more, to learn from some and judge on others."
         raise BridgeError(f"has {jobs} jobs only", where=log, remedy=remedy)

@@ -10,21 +10,21 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from bridge.arrays import Floats, Ints
-from bridge.config import Count, Natural, Of, Positive, Share
+from bridge.base.arrays import Floats, Ints
+from bridge.base.errors import BridgeError
+from bridge.config import Constraint, Count, Natural, Positive, Share
 from bridge.config.fields import record_of
-from bridge.errors import BridgeError
 from bridge.judge.sequences import SAMPLERS, sample
-from bridge.judge.stats import Estimate, block_length, series_interval, verdict
+from bridge.judge.stats import ConfidenceInterval, block_length, series_interval, verdict
 
 #: A part of a log that leaves something behind it.
-Part = Annotated[float, Of(least=0, below=1)]
+LogFraction = Annotated[float, Constraint(ge=0, lt=1)]
 #: The sampler that takes all jobs as one sequence.
 WHOLE = "whole"
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PoolDraw:
     """How a test's sequences are drawn on the pool.
 
     Attributes:
@@ -39,7 +39,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Test:
+class TestSet:
     """Which sequences policies are compared on.
 
     Attributes:
@@ -51,32 +51,32 @@ class Test:
         held_out: only behind the part of the log that agents learn from.
         behind: fraction of the log from which on jobs are held out, if not what the study says.
         seeds: of the draw by log, where they differ.
-        drawn: how they are drawn on the time-stepped pool, where beside it only number and seed count.
+        pool_draw: how they are drawn on the time-stepped pool, where beside it only number and seed count.
     """
 
     name: str = "held-out"
-    sampler: Annotated[str, Of(choices=lambda: (*SAMPLERS, WHOLE))] = "standard"
+    sampler: Annotated[str, Constraint(choices=lambda: (*SAMPLERS, WHOLE))] = "standard"
     sequences: Count = 200
     length: Count = 256
     seed: Natural = 1
     held_out: bool = True
-    behind: Part | None = None
+    behind: LogFraction | None = None
     seeds: Mapping[str, int] = field(default_factory=dict)
-    drawn: Drawn = field(default_factory=Drawn)
+    pool_draw: Annotated[PoolDraw, Constraint(key="drawn")] = field(default_factory=PoolDraw)
 
-    def on(self, log: str) -> "Test":
+    def on(self, log: str) -> "TestSet":
         """Return the test as it is on one log."""
         return replace(self, seed=self.seeds.get(log, self.seed), seeds={})
 
     def as_key(self) -> dict[str, Any]:
         """Return what decides which sequences these are; the name does not."""
-        found = {**record_of(self), "name": ""}
-        if self.drawn == Drawn():
-            del found["drawn"]
-        return {name: value for name, value in found.items() if value not in (None, {})}
+        fields = {**record_of(self), "name": ""}
+        if self.pool_draw == PoolDraw():
+            del fields["drawn"]
+        return {name: value for name, value in fields.items() if value not in (None, {})}
 
 
-def starts_of(test: Test, jobs: int, behind: float) -> tuple[Ints, int]:
+def starts_of(test: TestSet, jobs: int, behind: float) -> tuple[Ints, int]:
     """Return the first jobs of a test's sequences, and their length; raises BridgeError if there are too few.
 
     `jobs`, `behind`: jobs of the log, and the fraction of it from which on they are held out.
@@ -88,11 +88,11 @@ def starts_of(test: Test, jobs: int, behind: float) -> tuple[Ints, int]:
         raise BridgeError(f"none of {jobs} jobs is held out", remedy=remedy)
     if test.sampler == WHOLE:
         return np.array([first], np.int64), jobs - first
-    drawn = sample(SAMPLERS[test.sampler], jobs - first, test.sequences, test.length, test.seed)
-    return first + drawn, test.length
+    starts = sample(SAMPLERS[test.sampler], jobs - first, test.sequences, test.length, test.seed)
+    return first + starts, test.length
 
 
-def apart(starts: Ints, length: int) -> int:
+def n_disjoint(starts: Ints, length: int) -> int:
     """Return how many sequences can be taken of which no two share a job."""
     taken, end = 0, -1
     for start in sorted(int(s) for s in starts):
@@ -102,7 +102,7 @@ def apart(starts: Ints, length: int) -> int:
 
 
 @dataclass(frozen=True)
-class Values:
+class RowValues:
     """What a row has in a test: [seeds, windows] values, [windows] first jobs, and jobs a window."""
 
     of: Floats
@@ -115,16 +115,16 @@ class Values:
         return len(self.of)
 
     @property
-    def apart(self) -> int:
+    def n_disjoint(self) -> int:
         """Windows that do not overlap."""
-        return apart(self.starts, self.length)
+        return n_disjoint(self.starts, self.length)
 
-    def alike(self, other: "Values") -> bool:
+    def has_same_sequences(self, other: "RowValues") -> bool:
         """Tell whether these are the same windows."""
         return self.length == other.length and np.array_equal(self.starts, other.starts)
 
 
-def interval(mine: Values, base: Values | None = None) -> Estimate:
+def interval(mine: RowValues, base: RowValues | None = None) -> ConfidenceInterval:
     """Return a row's mean, or its mean difference to another row on the same windows, with an interval.
 
     It is over seeds, of both rows, and windows, the same for both, in blocks of neighbours as long as windows
@@ -135,12 +135,12 @@ def interval(mine: Values, base: Values | None = None) -> Estimate:
     return series_interval(rows, block_length(mine.starts, mine.length))
 
 
-def spread(mine: Values, base: Values | None = None) -> tuple[float, float]:
+def spread(mine: RowValues, base: RowValues | None = None) -> tuple[float, float]:
     """Return the least and the largest mean of a row's seeds, or their differences to another row's mean."""
     means = mine.of.mean(axis=1) - (base.of.mean() if base else 0.0)
     return float(means.min()), float(means.max())
 
 
-def judged(difference: Estimate, metric: str) -> str:
+def judged(difference: ConfidenceInterval, metric: str) -> str:
     """Return what a difference says: better, worse, not distinguishable, or that nothing can be told."""
     return verdict(-difference if metric.startswith("utilisation") else difference)

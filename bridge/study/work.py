@@ -5,9 +5,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bridge.errors import BridgeError
-from bridge.learn.folder import best_epoch_of, epochs_of, validated_of
-from bridge.study.cells import FORMAT, Cell, Logs, log_of, sha256_of, sha256_of_log, unusual
+from bridge.base.errors import BridgeError
+from bridge.learn.checkpoint_files import best_epoch_of, epochs_of, validated_of
+from bridge.study.cells import FORMAT, Cell, Logs, load_log, non_default_fields, sha256_of, sha256_of_log
 from bridge.study.store import Claim, Store, damaged
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ BEAT = 5.0
 def _read(name: str, sha256: str, logs: Logs) -> Any:
     """Return a log that is still what the cell's key says; raises BridgeError where it was replaced."""
     log = logs(name)
-    if (sha256_of(name) if logs is log_of else sha256_of_log(name, log)) != sha256:
+    if (sha256_of(name) if logs is load_log else sha256_of_log(name, log)) != sha256:
         what = "the log was replaced after this run had read it"
         raise BridgeError(what, where=name, remedy="Run the study again.")
     return log
 
 
-def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dict[str, Any]:
+def run_cell(cell: Cell, store: Store, runner: str, logs: Logs = load_log) -> dict[str, Any]:
     """Train the cell's agent, or go on with it, judge, and keep what was found; what is done is read."""
     done = store.cell(cell.key)
     if done is not None:
@@ -36,31 +36,31 @@ def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dic
     store.claim(cell.key, claim)
     ended = threading.Event()
     threading.Thread(target=_beat, args=(store, cell.key, ended), daemon=True).start()
-    from bridge.study.judging import judged
+    from bridge.study.evaluate_cell import evaluate_cell
 
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     try:
         log = _read(cell.file, cell.sha256, logs)
         agent = _trained(cell, store, claim, logs) if cell.recipe else None
         trained = time.perf_counter()
-        found = {
+        record = {
             "format": FORMAT,
             "row": cell.row,
             "log": cell.log,
             "seed": cell.seed,
             "logs": {cell.file: cell.sha256} | ({cell.learnt_on: cell.learnt_sha256} if agent else {}),
             "metrics": list(cell.metrics),
-            "tests": list(judged(cell, agent, log)),
+            "tests": list(evaluate_cell(cell, agent, log)),
             "epochs": epochs_of(agent.folder) if agent else 0,
             "best_epoch": best_epoch_of(agent.folder) if agent else 0,
             "validated": validated_of(agent.folder) if agent else None,
             "agent": cell.agent_key,
-            "made_of": unusual(cell.recipe or cell.heuristic or cell.setup),
-            "train_seconds": trained - begun,
-            "seconds": time.perf_counter() - begun,
+            "made_of": non_default_fields(cell.recipe or cell.heuristic or cell.setup),
+            "train_seconds": trained - started_at,
+            "seconds": time.perf_counter() - started_at,
         }
-        store.keep(cell.key, found)
-        return found
+        store.save(cell.key, record)
+        return record
     finally:
         ended.set()
         store.release(cell.key)
@@ -69,17 +69,17 @@ def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dic
 def _beat(store: Store, key: str, ended: threading.Event) -> None:
     """Give signs of life until the cell has ended."""
     while not ended.wait(BEAT):
-        store.alive(key)
+        store.refresh_claim(key)
 
 
 def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Agent[Any]":
     """Return the cell's agent, trained as far as its recipe says; a training that broke off goes on."""
     from bridge.learn.checkpoint import load
-    from bridge.learn.learner import Assignment
-    from bridge.learn.trainer import Progress
-    from bridge.learn.training import Material, train_or_resume, use_threads
+    from bridge.learn.learner import TrainingContext
+    from bridge.learn.trainer import EpochRecord
+    from bridge.learn.training import TrainingData, train_or_resume, use_threads
 
-    recipe = cell.learnt_by
+    recipe = cell.training_recipe
     assert recipe is not None
     folder, kind = store.agent(cell.agent_key), type(recipe)
     if folder.exists():
@@ -87,15 +87,17 @@ def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Agent[Any]"
             return load(folder, kind)
     use_threads(1)
     log = _read(cell.learnt_on, cell.learnt_sha256, logs)
-    material = Material.of(recipe, log, cell.learnt_sha256)
+    material = TrainingData.of(recipe, log, cell.learnt_sha256)
     teacher = _trained(cell.teacher, store, claim, logs).folder if cell.teacher else None
 
-    def report(progress: Progress) -> None:
+    def report(progress: EpochRecord) -> None:
         epochs = max(cell.epochs, progress.epoch)
         store.claim(cell.key, replace(claim, epoch=progress.epoch, epochs=epochs))
 
     with store.attempt(cell.agent_key, [one.agent_key for one in cell.shorter]) as own:
         origin = material.origin(cell.learnt_on, cell.seed)
-        given: Assignment[Any] = Assignment(material.recipe, material.jobs, origin, own, teacher=teacher)
-        train_or_resume(given, report)
+        context: TrainingContext[Any] = TrainingContext(
+            material.recipe, material.jobs, origin, own, teacher=teacher
+        )
+        train_or_resume(context, report)
     return load(folder, kind)

@@ -4,8 +4,9 @@ import math
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from bridge.errors import BridgeError
-from bridge.wire import hosts, jsontext
+from bridge.base import jsontext
+from bridge.base.errors import BridgeError
+from bridge.wire import hosts
 from bridge.wire.hosts import Hosts
 
 _MISSING: Any = object()
@@ -17,33 +18,33 @@ class Fields:
     """The members of a JSON object; `what` is what to call another value.
 
     Every reader raises BridgeError where a field is missing (and has no default) or is not what it should be;
-    the place is for the caller to add, by `bridge.errors.placed`.
+    the place is for the caller to add, by `bridge.base.errors.placed`.
     """
 
     def __init__(self, value: Any, what: str = "is") -> None:
         if type(value) is not dict:
             raise BridgeError(f"{what} not an object")
-        self.given: dict[str, Any] = value
+        self.values: dict[str, Any] = value
 
     def __contains__(self, key: str) -> bool:
-        return key in self.given
+        return key in self.values
 
     def only(self, needed: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
         """Refuse other fields than these."""
         for key in needed:
             self.any(key)
-        for key in self.given:
+        for key in self.values:
             if key not in needed and key not in optional:
                 raise BridgeError(f"'{key}' does not belong here", remedy="Batsim refuses such an event.")
 
     def any(self, key: str) -> Any:
         """Return a value of any type."""
-        if key not in self.given:
+        if key not in self.values:
             raise BridgeError(f"'{key}' is missing")
-        return self.given[key]
+        return self.values[key]
 
     def _of(self, types: tuple[type[_T], ...], named: str, key: str, default: Any) -> _T:
-        value: _T = self.given.get(key, default)
+        value: _T = self.values.get(key, default)
         if type(value) not in types:
             raise BridgeError(f"'{key}' is {'missing or ' if default is _MISSING else ''}not {named}")
         return value
@@ -96,16 +97,16 @@ class Fields:
     def hosts(self, key: str) -> Hosts:
         """Return a set of machine ids, not empty, as Batsim writes it; they may be beyond the machine."""
         try:
-            found = hosts.merged([hosts.intervals(self.text(key))])
+            host_set = hosts.merged([hosts.intervals(self.text(key))])
         except ValueError as error:
             raise BridgeError(f"'{key}': {error}") from None
-        if not found:
+        if not host_set:
             raise BridgeError(f"'{key}' names no machine", remedy="Write it like '0-1 5'.")
-        return found
+        return host_set
 
 
 def read_json(text: str | bytes, *, unique: bool = True, most_bytes: int = 0) -> Fields:
-    """Return the JSON object that a text is (else BridgeError), within `bridge.wire.jsontext`'s limits."""
+    """Return the JSON object that a text is (else BridgeError), within `bridge.base.jsontext`'s limits."""
     try:
         value = jsontext.loads(text, unique=unique, most_bytes=most_bytes)
     except ValueError as error:

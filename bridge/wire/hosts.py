@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from bridge.wire.jsontext import shortened
+from bridge.base.jsontext import shortened
 
 #: Ascending, disjoint, closed intervals of resource ids; neighbours are merged.
 Hosts = tuple[tuple[int, int], ...]
@@ -23,47 +23,47 @@ def intervals(text: str) -> list[tuple[int, int]]:
         return []
     if not _TEXT.fullmatch(text):
         raise ValueError(f"{shortened(text)!r} is not a set of host ids such as '0-3 7'")
-    found = []
+    ranges = []
     for word in text.split(" "):
         first, dash, last = word.partition("-")
         low = high = int(first)
         if dash and low > (high := int(last)):
             raise ValueError(f"the interval {word!r} runs backwards")
-        found.append((low, high))
-    return found
+        ranges.append((low, high))
+    return ranges
 
 
 def parse(text: str) -> Hosts:
     """Return the hosts of a text such as ``0-3 7``. Raises ValueError: no such text, or a host twice."""
-    found = intervals(text)
-    if len(found) == 1:
-        return (found[0],)
-    found.sort()
+    ranges = intervals(text)
+    if len(ranges) == 1:
+        return (ranges[0],)
+    ranges.sort()
     last, touching = -2, False
-    for low, high in found:
+    for low, high in ranges:
         if low <= last:
             raise ValueError(f"host {low} is named twice")
         touching |= low == last + 1
         last = high
-    return merged([found]) if touching else tuple(found)
+    return merged([ranges]) if touching else tuple(ranges)
 
 
 def mask(hosts: Hosts, most: int) -> int:
     """Return the hosts below `most` as a number: bit k stands for host k."""
-    found = 0
+    bits = 0
     for low, high in hosts:
         if low < most:
-            found |= (1 << min(high + 1, most)) - (1 << low)
-    return found
+            bits |= (1 << min(high + 1, most)) - (1 << low)
+    return bits
 
 
-def of_mask(bits: int) -> list[int]:
+def ids_from_mask(bits: int) -> list[int]:
     """Return the ids whose bits are set, in order."""
-    found = []
+    ids = []
     while bits:
-        found.append((bits & -bits).bit_length() - 1)
+        ids.append((bits & -bits).bit_length() - 1)
         bits &= bits - 1
-    return found
+    return ids
 
 
 def from_ids(ids: Sequence[int]) -> Hosts:
@@ -114,11 +114,11 @@ class HostSet:
     def overlap(self, hosts: Hosts) -> Hosts:
         """Return the given hosts that are in the set."""
         lows, highs = self.lows, self.highs
-        found: list[tuple[int, int]] = []
+        ranges: list[tuple[int, int]] = []
         for low, high in hosts:
             for k in range(bisect_left(highs, low), bisect_right(lows, high)):
-                found.append((max(low, lows[k]), min(high, highs[k])))
-        return tuple(found)
+                ranges.append((max(low, lows[k]), min(high, highs[k])))
+        return tuple(ranges)
 
     def add(self, hosts: Iterable[tuple[int, int]]) -> None:
         """Put hosts in; those that are in already stay."""
@@ -132,9 +132,9 @@ class HostSet:
                 self.size += high - low + 1
                 continue
             start, end = min(low, lows[first]), max(high, highs[last - 1])
-            known = sum(highs[first:last]) - sum(lows[first:last]) + last - first
+            overlap = sum(highs[first:last]) - sum(lows[first:last]) + last - first
             lows[first:last], highs[first:last] = [start], [end]
-            self.size += end - start + 1 - known
+            self.size += end - start + 1 - overlap
 
     def remove(self, hosts: Hosts) -> None:
         """Take hosts out; those that are not in stay out."""

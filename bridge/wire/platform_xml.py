@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 
 #: Larger files are not platform descriptions (SimGrid itself would need minutes).
 MAX_BYTES = 256 * 1024 * 1024
@@ -147,9 +147,9 @@ class _Scanner:
 
     def skip(self, at: int) -> int:
         """Past white space, comments and processing instructions."""
-        found = _SKIP.match(self.text, at)
-        assert found is not None
-        at = found.end()
+        match = _SKIP.match(self.text, at)
+        assert match is not None
+        at = match.end()
         for opening, what in (("<!--", "comment"), ("<?", "processing instruction")):
             if self.text.startswith(opening, at):
                 raise self.error(at, f"not well-formed XML: this {what} does not end")
@@ -160,21 +160,21 @@ class _Scanner:
         text = self.text
         if text[:1] in ("\ufeff", "\0") or text.startswith(("\\xff\\xfe", "\\xfe\\xff")) or text[1:2] == "\0":
             raise XmlError(1, "xml-encoding", *_ENCODING)
-        found = _BEFORE.match(text)
-        assert found is not None
-        at = found.end()
+        match = _BEFORE.match(text)
+        assert match is not None
+        at = match.end()
         if text.startswith("<?xml", at):  # only the first is a declaration, later ones are instructions
-            found = _DECLARATION.match(text, at)
-            if found is None:
+            match = _DECLARATION.match(text, at)
+            if match is None:
                 remedy = "Write <?xml version='1.0'?>."
                 raise self.error(at, "SimGrid does not take this XML declaration", remedy)
-            at = found.end()
+            at = match.end()
         at = self.skip(at)
         if not text.startswith("<!", at):
             return at, False
-        found = _DOCTYPE.match(text, at)
-        if found is not None:
-            return self.skip(found.end()), True
+        match = _DOCTYPE.match(text, at)
+        if match is not None:
+            return self.skip(match.end()), True
         if (other := _OTHER_DECLARATION.match(text, at)) is None:
             raise self.error(at, "not well-formed XML before the first element")
         if "[" in other[0]:
@@ -185,15 +185,15 @@ class _Scanner:
 
     def tag(self, at: int) -> tuple[str, int]:
         """The tag that begins at `at`, and the offset behind its name."""
-        found = _START.match(self.text, at)
-        if found is None:
+        match = _START.match(self.text, at)
+        if match is None:
             raise self.error(at, "not well-formed XML: invalid token")
-        name = found[1]
-        if name not in TAGS and _GLUED.match(self.text, found.end()):
+        name = match[1]
+        if name not in TAGS and _GLUED.match(self.text, match.end()):
             for tag in _LONGEST_FIRST:
                 if name.startswith(tag):
                     return tag, at + 1 + len(tag)
-        return name, found.end()
+        return name, match.end()
 
     def start(self, at: int) -> tuple[Element, int, bool]:
         """Read a start tag: the element, the offset behind it, and whether it is empty (`/>`)."""
@@ -206,28 +206,28 @@ class _Scanner:
                 return element, here + 1, False
             if text.startswith("/>", here):
                 return element, here + 2, True
-            found = _ATTRIBUTE.match(text, here)
-            if found is None:
+            match = _ATTRIBUTE.match(text, here)
+            if match is None:
                 raise self.error(here, f"not well-formed XML inside the tag <{tag}>")
-            name, quoted = found[1], 2 if found[2] is not None else 3
-            raw = found[quoted]
+            name, quoted = match[1], 2 if match[2] is not None else 3
+            raw = match[quoted]
             if "&" in raw:
                 if (spurious := _SPURIOUS.search(raw)) is not None:
-                    line = self.line(found.start(quoted) + spurious.start())
+                    line = self.line(match.start(quoted) + spurious.start())
                     raise XmlError(line, "xml-entity", "an undefined entity is refused", _PLAIN)
                 element.escaped.add(name)
             if name in element.attributes:
                 element.repeated.add(name)
             element.attributes[name] = _value(raw)
-            here = found.end()
+            here = match.end()
 
     def profile(self, element: Element, at: int) -> int:
         """The text of a `<trace>`, up to its end tag."""
-        found = _PROFILE.match(self.text, at)
-        if found is None:
+        match = _PROFILE.match(self.text, at)
+        if match is None:
             raise self.error(at, "not well-formed XML inside <trace>")
-        element.profile = _value(_PROFILE_MARKUP.sub(lambda part: part[1] or "", found[1]))
-        return found.end()
+        element.profile = _value(_PROFILE_MARKUP.sub(lambda part: part[1] or "", match[1]))
+        return match.end()
 
     def tree(self, at: int) -> tuple[Element, int]:
         """The root element and the offset behind it."""
@@ -238,11 +238,11 @@ class _Scanner:
             top = stack[-1]
             at = self.skip(at)
             if text.startswith("</", at):
-                found = _END.match(text, at)
-                if found is None or found[1] != top.tag:
+                match = _END.match(text, at)
+                if match is None or match[1] != top.tag:
                     raise self.error(at, f"not well-formed XML: mismatched tag, </{top.tag}> is expected")
                 stack.pop()
-                at = found.end()
+                at = match.end()
             elif text.startswith("<", at):
                 child, at, empty = self.start(at)
                 top.children.append(child)

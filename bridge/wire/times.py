@@ -2,7 +2,7 @@
 
 from decimal import ROUND_HALF_EVEN, Decimal
 
-from bridge.wire.jsontext import shortened
+from bridge.base.jsontext import shortened
 
 MICRO = 1_000_000
 #: Later than any simulation lasts, and far from the end of int64: 2,900 years.

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from bridge.batsim.events import Resource
+    from bridge.wire.events import HostInfo
 
 #: What a power budget counts: watts above idle nodes, or all watts of jobs' nodes (idle ones count nothing).
 Accounting = Literal["above-idle", "jobs"]
@@ -51,13 +51,13 @@ def parse_wattages(text: str) -> tuple[Watts, ...]:
 
     Raises ValueError.
     """
-    found = []
+    wattages = []
     for part in text.split(","):
         values = [parse_watts(value) for value in part.split(":")]
         if len(values) not in (2, 3):
             raise ValueError(f"'{part.strip()}' has {len(values)} values instead of idle:epsilon:all")
-        found.append(Watts(values[0], values[-2] if len(values) == 3 else values[0], values[-1]))
-    return tuple(found)
+        wattages.append(Watts(values[0], values[-2] if len(values) == 3 else values[0], values[-1]))
+    return tuple(wattages)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -66,7 +66,7 @@ def parse_sleep_states(text: str, pstates: int) -> tuple[SleepState, ...]:
 
     Raises ValueError: malformed, out of range, or in two roles.
     """
-    found: list[SleepState] = []
+    sleep_states: list[SleepState] = []
     for part in text.split(","):
         if not re.fullmatch(r"\s*\d{1,6}\s*:\s*\d{1,6}\s*:\s*\d{1,6}\s*", part, re.ASCII):
             raise ValueError(f"'{part.strip()}' is not sleep:off:on, three pstate numbers")
@@ -74,15 +74,15 @@ def parse_sleep_states(text: str, pstates: int) -> tuple[SleepState, ...]:
         for number in state:
             if number >= pstates:
                 raise ValueError(f"'{part.strip()}' names pstate {number}, there are {pstates}")
-        found.append(state)
-    sleeping = [state.sleep for state in found]
-    moving = {number for state in found for number in state[1:]}
+        sleep_states.append(state)
+    sleeping = [state.sleep for state in sleep_states]
+    moving = {number for state in sleep_states for number in state[1:]}
     if len(set(sleeping)) != len(sleeping) or moving & set(sleeping):
         raise ValueError(f"'{text}' uses one pstate both for sleeping and for something else")
-    return tuple(found)
+    return tuple(sleep_states)
 
 
-def states(resource: "Resource") -> tuple[frozenset[int], frozenset[int]]:
+def parse_power_states(resource: "HostInfo") -> tuple[frozenset[int], frozenset[int]]:
     """Return a host's computing and sleeping power states.
 
     ``wattage_per_state`` says how many there are; ``sleep_pstates`` is "sleep:off:on, …", where off and on

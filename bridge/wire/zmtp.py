@@ -23,7 +23,7 @@ import socket
 import struct
 from pathlib import Path
 
-from bridge.wire.jsontext import MOST_BYTES
+from bridge.base.jsontext import MOST_BYTES
 
 _MORE, _LONG, _COMMAND = 1, 2, 4
 #: Signature, version 3.0, mechanism, not a server, filler.
@@ -79,8 +79,8 @@ def listener(address: str) -> tuple[socket.socket, str]:
         ("" if host == "*" else inside, 0 if port == "*" else int(port)), family=family, backlog=100
     )
     bound = listens.getsockname()
-    shown = f"[{bound[0]}]" if family == socket.AF_INET6 else bound[0]
-    return listens, f"tcp://{shown}:{bound[1]}"
+    host_text = f"[{bound[0]}]" if family == socket.AF_INET6 else bound[0]
+    return listens, f"tcp://{host_text}:{bound[1]}"
 
 
 def connected(address: str) -> socket.socket:
@@ -179,7 +179,7 @@ class Connection:
         return self._greeted
 
     def _frames(self) -> list[list[bytes]]:
-        found, unread, at = [], self._unread, 0
+        frames, unread, at = [], self._unread, 0
         while len(unread) >= at + 2:
             flags, begin = unread[at], at + (9 if unread[at] & _LONG else 2)
             end = begin + int.from_bytes(unread[at + 1 : begin])
@@ -200,10 +200,10 @@ class Connection:
             self._parts.append(body)
             self._size += len(body)
             if not flags & _MORE:
-                found.append(self._parts)
+                frames.append(self._parts)
                 self._parts, self._size = [], 0
         del unread[:at]
-        return found
+        return frames
 
     def send(self, frame: bytes) -> None:
         """Send a question, or the answer that a REQ waits for."""

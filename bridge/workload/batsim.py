@@ -12,19 +12,19 @@ from typing import Any
 
 import pandas as pd
 
-from bridge import files
-from bridge.dialects.profile_names import Profile, of_workload, spread, to_file, unlike
-from bridge.errors import BridgeError
-from bridge.wire.jsontext import shortened
+from bridge.base import files
+from bridge.base.errors import BridgeError
+from bridge.base.jsontext import shortened
+from bridge.wire.profile_names import ProfileFields, is_simulated_differently, of_workload, spread, to_file
 from bridge.workload.batsim_profiles import delays
-from bridge.workload.columns import complete
+from bridge.workload.columns import complete_columns
 from bridge.workload.ids import of_texts
 from bridge.workload.rules import KEEP, Walltime
 from bridge.workload.table import SWF_COLUMNS, Workload, tally
 
 _Row = dict[Hashable, Any]
 #: Makes the profiles of jobs (rows of a job table): each job's profile name, and name -> profile.
-ProfileBuilder = Callable[[pd.DataFrame], tuple[Sequence[str], Mapping[str, Profile]]]
+ProfileBuilder = Callable[[pd.DataFrame], tuple[Sequence[str], Mapping[str, ProfileFields]]]
 
 #: Extra columns ``batsim_user``, ``batsim_queue``, … keep what is text in the file, but a number in SWF.
 KEPT = "batsim_"
@@ -38,11 +38,13 @@ _STANDS_FOR = frozenset({"job_id", "submit", "procs", "req_procs", "run", "req_t
 _WORKLOAD = "w0"
 
 
-def delay_profiles(jobs: pd.DataFrame) -> tuple[list[str], dict[str, Profile]]:
+def delay_profiles(jobs: pd.DataFrame) -> tuple[list[str], dict[str, ProfileFields]]:
     """Return a delay profile per distinct run time, all positive: as logged, on any platform."""
     _refuse(jobs, jobs["run"] <= 0, "has no positive run time, and Batsim refuses such a delay")
     runs = jobs["run"].tolist()
-    profiles: dict[str, Profile] = {f"delay{r}": {"type": "delay", "delay": r} for r in sorted(set(runs))}
+    profiles: dict[str, ProfileFields] = {
+        f"delay{r}": {"type": "delay", "delay": r} for r in sorted(set(runs))
+    }
     return [f"delay{run}" for run in runs], profiles
 
 
@@ -66,19 +68,19 @@ def write_batsim5(
     workload: Workload, path: str | Path, profiles: ProfileBuilder = delay_profiles, walltime: Walltime = KEEP
 ) -> None:
     """Write a workload of Batsim 5; see `write_batsim`."""
-    top, jobs, made = _document(workload, profiles, walltime)
+    top, jobs, profiles_by_name = _document(workload, profiles, walltime)
     for job in jobs:
         for name in (job["id"], job["profile"]):
             if _WORKLOAD in str(name):
                 what = f"the name {str(name)!r} holds {_WORKLOAD!r}, which Batsim 5 takes for the workload's"
                 remedy = "Give the job an id of its own, such as a number."
                 raise BridgeError(what, where=f"job {job['id']}", remedy=remedy)
-    _write(path, top, list(map(_with_extra_data, jobs)), _profiles(jobs, made))
+    _write(path, top, list(map(_with_extra_data, jobs)), _profiles(jobs, profiles_by_name))
 
 
 def _document(
     workload: Workload, profiles: ProfileBuilder, walltime: Walltime
-) -> tuple[dict[str, object], list[dict[str, Any]], Mapping[str, Profile]]:
+) -> tuple[dict[str, object], list[dict[str, Any]], Mapping[str, ProfileFields]]:
     """Return what a file says of the whole workload, its jobs and its profiles; see `write_batsim`."""
     jobs = workload.jobs
     res = jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"])
@@ -86,20 +88,26 @@ def _document(
     _refuse(jobs, jobs["submit"] < 0, "is submitted before time 0")
     ids = _ids(jobs)
     _refuse(jobs, pd.Series(ids, index=jobs.index).duplicated(), "has the id of another job")
-    names, made = profiles(jobs)
+    names, profiles_by_name = profiles(jobs)
     whole = {str(name) for name in jobs.columns if name in SWF_COLUMNS and jobs[name].dtype.kind == "i"}
     rows = zip(jobs.to_dict("records"), ids, res.tolist(), names, strict=True)
-    listed = [_job(row, ident, size, name, made[name], whole, walltime) for row, ident, size, name in rows]
+    listed = [
+        _job(row, ident, size, name, profiles_by_name[name], whole, walltime)
+        for row, ident, size, name in rows
+    ]
     top: dict[str, object] = {"nb_res": int(workload.capacity.get("nodes", res.max()))}
     if more := {name: int(amount) for name, amount in workload.capacity.items() if name != "nodes"}:
         top["capacity"] = more
     if workload.header:
         top["header"] = workload.header
-    return top, listed, made
+    return top, listed, profiles_by_name
 
 
 def _write(
-    path: str | Path, top: Mapping[str, object], jobs: list[dict[str, Any]], profiles: Mapping[str, Profile]
+    path: str | Path,
+    top: Mapping[str, object],
+    jobs: list[dict[str, Any]],
+    profiles: Mapping[str, ProfileFields],
 ) -> None:
     """Write a workload's parts as a file, a line a job and a profile."""
     parts = [f"{json.dumps(key)}: {_dump(value)}" for key, value in top.items()]
@@ -130,7 +138,7 @@ def _ids(jobs: pd.DataFrame) -> list[str]:
 
 
 def _job(
-    row: _Row, ident: str, size: int, name: str, profile: Profile, whole: set[str], walltime: Walltime
+    row: _Row, ident: str, size: int, name: str, profile: ProfileFields, whole: set[str], walltime: Walltime
 ) -> dict[str, Any]:
     """Return a job as Batsim has it; whole SWF fields that are -1 are unknown and left out."""
     job: dict[str, Any] = {"id": ident, "subtime": row["submit"], "res": size, "profile": name}
@@ -145,12 +153,12 @@ def _job(
     if profile.get("type") != "delay" or profile.get("delay") != row["run"]:
         job["run"] = row["run"]
     for key, value in row.items():
-        known = not (isinstance(value, float) and value != value)
+        is_number = not (isinstance(value, float) and value != value)
         if str(key).startswith(KEPT):
-            if known:
+            if is_number:
                 job.setdefault(str(key).removeprefix(KEPT), value)
         elif key not in _STANDS_FOR and f"{KEPT}{key}" not in row and not (key in whole and value == -1):
-            job[str(key)] = value if known else None
+            job[str(key)] = value if is_number else None
     return job
 
 
@@ -160,39 +168,45 @@ def _with_extra_data(job: Mapping[str, Any]) -> dict[str, Any]:
     return own | ({"extra_data": more} if more else {})
 
 
-def _profiles(jobs: list[dict[str, Any]], made: Mapping[str, Profile]) -> dict[str, Profile]:
+def _profiles(
+    jobs: list[dict[str, Any]], profiles_by_name: Mapping[str, ProfileFields]
+) -> dict[str, ProfileFields]:
     """Return the profiles, each as Batsim 5 has it, or as it gets it right."""
-    sizes = _sizes(jobs, made)
-    found: dict[str, Profile] = {}
-    for name, profile in made.items():
-        told = to_file(profile)
+    sizes = _sizes(jobs, profiles_by_name)
+    profiles_in_file: dict[str, ProfileFields] = {}
+    for name, profile in profiles_by_name.items():
+        profile_in_file = to_file(profile)
         kind = profile.get("type")
-        if told is None or kind == "data_staging":
-            why = "dies of a profile" if told else "has no profile"
+        if profile_in_file is None or kind == "data_staging":
+            why = "dies of a profile" if profile_in_file else "has no profile"
             what = f"Batsim 5 (5.0.0-rc2) {why} of type {kind!r}"
             raise BridgeError(what, where=f"profile {name!r}", remedy="Use another profile, or Batsim 4.")
-        if unlike(profile):
+        if is_simulated_differently(profile):
             if len(sizes[name]) > 1:
                 what = "reads and writes different amounts, which Batsim 5.0.0-rc2 confuses, and is used by "
                 what += f"jobs of {', '.join(map(str, sorted(sizes[name])))} hosts"
                 remedy = "Give jobs of different sizes profiles of their own."
                 raise BridgeError(what, where=f"profile {name!r}", remedy=remedy)
-            told = spread(profile, *sizes[name] or {1})
-        found[name] = told
-    return found
+            profile_in_file = spread(profile, *sizes[name] or {1})
+        profiles_in_file[name] = profile_in_file
+    return profiles_in_file
 
 
-def _sizes(jobs: list[dict[str, Any]], made: Mapping[str, Profile]) -> dict[str, set[int]]:
+def _sizes(jobs: list[dict[str, Any]], profiles_by_name: Mapping[str, ProfileFields]) -> dict[str, set[int]]:
     """Return how many hosts the jobs have that use a profile, by itself or as a part."""
-    found: dict[str, set[int]] = defaultdict(set)
+    sizes_by_profile: dict[str, set[int]] = defaultdict(set)
     todo = list({(str(job["profile"]), int(job["res"])) for job in jobs})
     while todo:
         name, size = todo.pop()
-        if size in found[name]:
+        if size in sizes_by_profile[name]:
             continue
-        found[name].add(size)
-        todo += [(str(part), size) for part in made.get(name, {}).get("seq", ()) if part in made]
-    return found
+        sizes_by_profile[name].add(size)
+        todo += [
+            (str(part), size)
+            for part in profiles_by_name.get(name, {}).get("seq", ())
+            if part in profiles_by_name
+        ]
+    return sizes_by_profile
 
 
 def read_batsim(path: str | Path) -> Workload:
@@ -223,7 +237,7 @@ def read_batsim(path: str | Path) -> Workload:
             words = [None if value == -1 else str(value) for value in columns[name]]
             codes, _ = pd.factorize(pd.Series(words))
             columns[name], columns[f"{KEPT}{name}"] = [int(c) + 1 if c >= 0 else -1 for c in codes], words
-    table, repaired = complete(
+    table, repaired = complete_columns(
         pd.DataFrame(columns), lambda n: f"{path}, job {shortened(str(jobs[n]['id']))}", str(path)
     )
     unknown = tally("noted", "run time unknown: the profile is no delay", table["job_id"][table["run"] < 0])

@@ -29,9 +29,9 @@ def delays(profiles: Mapping[str, Any]) -> dict[str, float]:
         if profile.get("type") != "composed" or repeat is None or not isinstance(parts, list) or not parts:
             return None
         values = [time_of(part, levels + 1) for part in parts]
-        known = [value for value in values if value is not None]
+        seconds = [value for value in values if value is not None]
         try:
-            return _number(repeat * sum(known)) if len(known) == len(values) else None
+            return _number(repeat * sum(seconds)) if len(seconds) == len(values) else None
         except OverflowError:
             return None
 

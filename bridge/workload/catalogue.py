@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bridge.cache import cache_root, shipped
+from bridge.base.cache import bundled_files, cache_root
+from bridge.base.errors import BridgeError
+from bridge.base.files import is_there, stem
 from bridge.config import read_toml
-from bridge.errors import BridgeError
-from bridge.files import is_there, stem
 
 if TYPE_CHECKING:
     from bridge.workload.table import Workload
@@ -59,8 +59,10 @@ def catalogue() -> dict[str, Log]:
     content = read_toml(Path(__file__).with_name("catalogue.toml"))
 
     def log(name: str, path: str, terms: str = "", **more: Any) -> Log:
-        said = " ".join(filter(None, (content["terms"], terms)))
-        return Log(name, url=content["archive"] + path, citation=content["citation"], terms=said, **more)
+        terms_text = " ".join(filter(None, (content["terms"], terms)))
+        return Log(
+            name, url=content["archive"] + path, citation=content["citation"], terms=terms_text, **more
+        )
 
     return {name: log(name, **entry) for name, entry in content["log"].items()}
 
@@ -83,7 +85,7 @@ def cache_folder() -> Path:
 
 def bundled() -> dict[str, Path]:
     """Return the workloads that come with bridge, by name."""
-    return shipped("workloads", ".swf.gz")
+    return bundled_files("workloads", ".swf.gz")
 
 
 def resolve(name_or_path: str | Path) -> Path:

@@ -17,16 +17,16 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from bridge import files
-from bridge.arrays import as_numbers
-from bridge.errors import BridgeError
-from bridge.wire.jsontext import loads
+from bridge.base import files
+from bridge.base.arrays import as_numbers
+from bridge.base.errors import BridgeError
+from bridge.base.jsontext import loads
 from bridge.workload.ids import of_texts
 from bridge.workload.ignored import note_column
 from bridge.workload.table import (
     FLOAT_COLUMNS,
     SWF_COLUMNS,
-    Reason,
+    TallyEntry,
     Workload,
     format_header,
     parse_capacity,
@@ -68,7 +68,7 @@ def read_csv(path: str | Path) -> Workload:
     for name, empty in texts.items():
         if name in table and empty is not None:
             table[name] = table[name].fillna(empty)
-    jobs, repaired = complete(table, lambda row: f"{path}:{len(comments) + 2 + row}", str(path))
+    jobs, repaired = complete_columns(table, lambda row: f"{path}:{len(comments) + 2 + row}", str(path))
     return Workload.of_file(path, jobs, stated, header, repaired)
 
 
@@ -79,14 +79,14 @@ def _table(text: str, texts: Mapping[str, str | None], above: int, path: Path) -
         with warnings.catch_warnings():
             # Too many cells in a row are an error here, not a warning and a silent cut.
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            found: pd.DataFrame = pd.read_csv(
+            table: pd.DataFrame = pd.read_csv(
                 io.StringIO(text, newline=""), dtype=dict.fromkeys(texts, "str"), **how
             )
     except (ValueError, OverflowError, pd.errors.ParserWarning) as error:
         what = f"is no CSV table ({str(error).strip().splitlines()[-1]})"
         remedy = "The first line after comments must name the columns, and rows must have as many cells."
         raise BridgeError(what, where=str(path), remedy=remedy) from error
-    return found
+    return table
 
 
 def _ambiguous(ids: pd.Series) -> bool:
@@ -144,7 +144,7 @@ def read_parquet(path: str | Path, leave: Collection[str] = ()) -> Workload:
     except (ValueError, AttributeError, TypeError) as error:
         what = "the metadata for capacity and header is damaged"
         raise BridgeError(what, where=str(path), remedy="Write it again.") from error
-    jobs, repaired = complete(table, lambda row: f"{path}, row {row + 1}", str(path), leave)
+    jobs, repaired = complete_columns(table, lambda row: f"{path}, row {row + 1}", str(path), leave)
     return Workload.of_file(path, jobs, capacity, header, repaired)
 
 
@@ -165,9 +165,9 @@ def write_parquet(workload: Workload, path: str | Path) -> None:
         pq.write_table(table, file)
 
 
-def complete(
+def complete_columns(
     table: pd.DataFrame, place: Callable[[int], str], source: str, leave: Collection[str] = ()
-) -> tuple[pd.DataFrame, dict[str, Reason]]:
+) -> tuple[pd.DataFrame, dict[str, TallyEntry]]:
     """Return the table with every SWF column, in SWF order and of the right kind, and what was counted.
 
     Columns that are missing become -1 (unknown), and so do single empty cells, which are counted. Extra
@@ -190,7 +190,7 @@ def complete(
     if table.empty:
         raise BridgeError("the table has no row", where=source, remedy="Check what wrote it.")
     repaired: set[int] = set()
-    ignored: dict[str, Reason] = {}
+    ignored: dict[str, TallyEntry] = {}
     columns: dict[str, pd.Series] = {}
     for name in SWF_COLUMNS:
         if name not in table.columns:

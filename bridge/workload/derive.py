@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from bridge.arrays import Flags, Floats, Ints
-from bridge.errors import BridgeError
+from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.errors import BridgeError
 from bridge.workload.select import MICRO, Jobs
 from bridge.workload.statistics import offered_load
 from bridge.workload.table import UNKNOWN, Workload, submitted, whole_seconds
@@ -45,12 +45,12 @@ def scale_arrivals(workload: Workload, factor: float) -> Workload:
     """
     _positive(factor, f"the factor {factor} is not positive", "--scale", "Give a number > 0.")
     jobs = workload.jobs.copy()
-    known = submitted(jobs)
-    start = jobs["submit"][known].min()
-    moved = (start + (jobs["submit"] - start) * factor).where(known, UNKNOWN).to_numpy(np.float64)
+    has_time = submitted(jobs)
+    start = jobs["submit"][has_time].min()
+    moved = (start + (jobs["submit"] - start) * factor).where(has_time, UNKNOWN).to_numpy(np.float64)
     jobs["submit"] = whole_seconds(moved) if jobs["submit"].dtype.kind == "i" else moved
     note = f"time between arrivals multiplied by {factor:g}"
-    return replace(workload, jobs=jobs, header=noted(workload.header, note))
+    return replace(workload, jobs=jobs, header=add_note(workload.header, note))
 
 
 def scale_to_load(workload: Workload, load: float) -> Workload:
@@ -61,15 +61,15 @@ def scale_to_load(workload: Workload, load: float) -> Workload:
     return scale_arrivals(workload, now / load)
 
 
-def first(workload: Workload, count: int) -> Workload:
+def head(workload: Workload, count: int) -> Workload:
     """Keep the first records of the file. Raises BridgeError: fewer than one was asked for."""
     at_least_one(count, "records", "--first")
     jobs = workload.jobs.iloc[:count].reset_index(drop=True)
-    header = noted(workload.header, f"the first {len(jobs)} of {len(workload.jobs)} records")
+    header = add_note(workload.header, f"the first {len(jobs)} of {len(workload.jobs)} records")
     return replace(workload, jobs=jobs, header=with_records(header, len(jobs)))
 
 
-def noted(header: Mapping[str, str], text: str) -> dict[str, str]:
+def add_note(header: Mapping[str, str], text: str) -> dict[str, str]:
     """Return the header with one more note."""
     return {**header, "Note": "\n".join(line for line in (header.get("Note", ""), text) if line)}
 
@@ -94,25 +94,25 @@ def resample(workload: Workload, jobs: int, seed: int, gap: float | None = None)
     what = f"a mean time between arrivals of {gap:g} s is not positive"
     _positive(gap, what, "--gap", "Give a number of seconds > 0.")
     rng = np.random.default_rng(seed)
-    drawn = table.iloc[rng.integers(0, len(table), jobs)].reset_index(drop=True)
-    drawn["job_id"] = np.arange(1, jobs + 1, dtype=np.int64)
-    drawn["submit"] = whole_seconds(np.floor(np.cumsum(rng.exponential(gap, jobs))))
+    samples = table.iloc[rng.integers(0, len(table), jobs)].reset_index(drop=True)
+    samples["job_id"] = np.arange(1, jobs + 1, dtype=np.int64)
+    samples["submit"] = whole_seconds(np.floor(np.cumsum(rng.exponential(gap, jobs))))
     for name in ("wait", "preceding_job", "think_time"):
-        drawn[name] = np.int64(-1)
+        samples[name] = np.int64(-1)
     note = f"Poisson resampling of {workload.name}: {jobs} jobs, mean gap {gap:.6g} s, seed {seed}"
     clock = {"UnixStartTime", "StartTime", "EndTime", "MaxJobs"}
     header = {label: text for label, text in workload.header.items() if label not in clock}
     return replace(
         workload,
         name=f"{workload.name}-poisson",
-        jobs=drawn,
-        header=with_records(noted(header, note), jobs),
+        jobs=samples,
+        header=with_records(add_note(header, note), jobs),
         source=f"{workload.name}, resampled with seed {seed}",
         tally={},
     )
 
 
-def keep(workload: Workload, jobs: Jobs) -> Workload:
+def restrict_to(workload: Workload, jobs: Jobs) -> Workload:
     """Return the workload with only the selected jobs, in their order, repaired as they were selected.
 
     Submission, run and requested time, processors and further demands are the selection's; all other columns
@@ -132,7 +132,9 @@ def keep(workload: Workload, jobs: Jobs) -> Workload:
     for place, name in enumerate(jobs.resources[1:], start=1):
         table[name] = jobs.demand[:, place]
     capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
-    header = noted(_later(workload.header, jobs.origin), f"{len(table)} of {len(workload.jobs)} records kept")
+    header = add_note(
+        _later(workload.header, jobs.origin), f"{len(table)} of {len(workload.jobs)} records kept"
+    )
     return replace(workload, jobs=table, capacity=capacity, header=with_records(header, len(table)), tally={})
 
 
@@ -152,25 +154,25 @@ def _refuse(wrong: Flags, what: str, workload: Workload, jobs: Jobs) -> None:
         raise BridgeError(what, where=where, remedy="Renumber the jobs.")
 
 
-def resembling(jobs: Jobs, kind: str, sets: int, length: int, rng: np.random.Generator) -> Jobs:
+def sample_similar(jobs: Jobs, kind: str, sets: int, length: int, rng: np.random.Generator) -> Jobs:
     """Return sets of jobs one after the other, each of which begins at its own time 0.
 
     `kind`: ``sampled`` or ``synthetic``, see this module's first lines. `sets`, `length`: how many, and jobs
     in each. `rng`: the only source of randomness.
     """
     which = rng.integers(0, len(jobs), sets * length)
-    made = jobs.take(which)
+    sampled = jobs.take(which)
     gap = max((jobs.submit[-1] - jobs.submit[0]) / max(len(jobs) - 1, 1), 1.0)
     if kind == "synthetic":
         other = jobs.take(_alike(jobs, which, rng))
         lengths = ("run", "request", "logged_run", "logged_wait", "extra")  # extra: what is believed of them
-        made = replace(made, **{name: getattr(other, name) for name in lengths})
+        sampled = replace(sampled, **{name: getattr(other, name) for name in lengths})
         rates = _weekly(jobs)
         times = np.stack([_arrivals(rates, gap, length, rng) for _ in range(sets)])
     else:
         times = np.cumsum(rng.exponential(gap, (sets, length)), 1)
     submit = (times - times[:, :1]).round().astype(np.int64).reshape(-1)
-    return replace(made, id=np.arange(sets * length), submit=submit, origin=0)
+    return replace(sampled, id=np.arange(sets * length), submit=submit, origin=0)
 
 
 def _alike(jobs: Jobs, which: Ints, rng: np.random.Generator) -> Ints:

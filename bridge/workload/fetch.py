@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bridge import files
-from bridge.errors import BridgeError
-from bridge.version import __version__
+from bridge.base import files
+from bridge.base.errors import BridgeError
+from bridge.base.version import __version__
 from bridge.workload.catalogue import Log, cache_folder
 
 CHUNK = 1 << 16
@@ -18,11 +18,11 @@ CHUNK = 1 << 16
 TIMEOUT = 30.0
 
 #: Called with the bytes that are there and the total, None if the server does not say.
-Progress = Callable[[int, int | None], None]
+DownloadProgress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)
-class Fetched:
+class FetchResult:
     """A log that is in place, the digest of its decompressed text, bytes downloaded now, and resumed."""
 
     path: Path
@@ -32,8 +32,8 @@ class Fetched:
 
 
 def fetch(
-    log: Log, *, folder: Path | None = None, again: bool = False, progress: Progress | None = None
-) -> Fetched:
+    log: Log, *, folder: Path | None = None, again: bool = False, progress: DownloadProgress | None = None
+) -> FetchResult:
     """Download a log into the cache or a folder, or verify the one that is there (not `again`).
 
     A download that breaks off leaves ``FILE.part``, from which the next one goes on. A file whose content is
@@ -44,26 +44,26 @@ def fetch(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if path.exists() and not again:
-            return Fetched(path, _verify(log, path, path), 0, 0)
+            return FetchResult(path, _verify(log, path, path), 0, 0)
         progress = progress or (lambda _done, _total: None)
         resumed, size = _download(log, part, path, progress)
         try:
-            found = _verify(log, part, path)
+            digest = _verify(log, part, path)
         except BridgeError:
             if not resumed:
                 raise
             # The old part may have been of an older file: once more, from the start.
             resumed, size = _download(log, part, path, progress)
-            found = _verify(log, part, path)
+            digest = _verify(log, part, path)
         part.replace(path)
     except OSError as error:
         what, where = f"cannot be written ({error.strerror})", str(error.filename or folder)
         remedy = "Set BRIDGE_CACHE to a folder in which you may write."
         raise BridgeError(what, where=where, remedy=remedy) from error
-    return Fetched(path, found, size - resumed, resumed)
+    return FetchResult(path, digest, size - resumed, resumed)
 
 
-def _download(log: Log, part: Path, path: Path, progress: Progress) -> tuple[int, int]:
+def _download(log: Log, part: Path, path: Path, progress: DownloadProgress) -> tuple[int, int]:
     """Complete the partial file; return the bytes that were there before, and all bytes."""
     start = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(log.url, headers={"User-Agent": f"hpc-bridge/{__version__}"})
@@ -119,11 +119,13 @@ def _verify(log: Log, file: Path, path: Path) -> str:
                 size += len(block)
     except (BridgeError, OSError) as error:
         why = f"it is not whole or not gzip ({getattr(error, 'what', error)})"
-    found = digest.hexdigest()
-    if not why and log.sha256 is not None and found != log.sha256:
-        why = f"SHA-256 of its text is {found} ({size:,} bytes), not {log.sha256} ({log.size:,} bytes)"
+    actual_digest = digest.hexdigest()
+    if not why and log.sha256 is not None and actual_digest != log.sha256:
+        why = (
+            f"SHA-256 of its text is {actual_digest} ({size:,} bytes), not {log.sha256} ({log.size:,} bytes)"
+        )
     if not why:
-        return found
+        return actual_digest
     bad = path.with_name(f"{path.name}.bad")
     file.replace(bad)
     remedy = f"It was set aside under this name. Run `bridge workload fetch {log.name}` again; if that"

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bridge.arrays import Ints
-from bridge.errors import BridgeError
+from bridge.base.arrays import Ints
+from bridge.base.errors import BridgeError
 
 #: No job; of a think time: not stated.
 NONE = -1
@@ -29,9 +29,9 @@ def leaders(ids: npt.NDArray[Any], preceding: "pd.Series[Any]", order: Ints) -> 
         names = pd.Series(named).astype(str).str.removesuffix(".0").to_numpy(object)
         stated = ~np.isin(names, ("", "-1", "0", "nan", "None"))
         ids = ids.astype(str).astype(object)
-    found = np.asarray(pd.Index(ids[order]).get_indexer(pd.Index(names)), np.int64)
-    found[~stated] = NONE
-    return found, order[stated & (found == NONE)]
+    places = np.asarray(pd.Index(ids[order]).get_indexer(pd.Index(names)), np.int64)
+    places[~stated] = NONE
+    return places, order[stated & (places == NONE)]
 
 
 def refuse_circles(follows: Ints, ids: npt.NDArray[Any], where: str) -> None:

@@ -6,8 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bridge.errors import BridgeError
-from bridge.files import MAGIC, compression
+from bridge.base.errors import BridgeError
+from bridge.base.files import MAGIC, compression
 
 if TYPE_CHECKING:
     from bridge.workload.swf import Malformed
@@ -51,10 +51,10 @@ def format_of(path: str | Path, name: str | None = None) -> Format:
         return FORMATS[name]
     packed = compression(path)
     text = path.name.lower().removesuffix(packed)
-    for known in FORMATS.values():
-        if text.endswith(known.suffix) and (known.packed or not packed):
-            return known
-    suffixes = ", ".join(dict.fromkeys(known.suffix for known in FORMATS.values()))
+    for file_format in FORMATS.values():
+        if text.endswith(file_format.suffix) and (file_format.packed or not packed):
+            return file_format
+    suffixes = ", ".join(dict.fromkeys(file_format.suffix for file_format in FORMATS.values()))
     remedy = f"Known endings: {suffixes}; all but .parquet also with {', '.join(MAGIC)}."
     raise BridgeError("the name's ending tells no workload format", where=str(path), remedy=remedy)
 

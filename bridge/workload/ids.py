@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bridge.arrays import Flags, Ints
+from bridge.base.arrays import Flags, Ints
 
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _PADDED = re.compile(r"[0-9]{1,19}")
@@ -42,21 +42,21 @@ def ranks(ids: "pd.Series[int] | pd.Series[str]") -> Ints:
         return np.asarray(values, np.int64)
     texts = list(map(str, values))
     order = sorted(range(len(texts)), key=lambda n: (0, int(texts[n])) if is_number(texts[n]) else (1, n))
-    found = np.empty(len(texts), np.int64)
-    found[order] = np.arange(len(texts))
-    return found
+    places = np.empty(len(texts), np.int64)
+    places[order] = np.arange(len(texts))
+    return places
 
 
 def unlike(ids: "pd.Series[Any]", again: Flags) -> "pd.Series[Any]":
     """Return ids of which those used `again` [n] are new: numbers after the largest, texts with a number."""
-    made = ids.copy()
+    renumbered = ids.copy()
     if ids.dtype.kind in "iu":
         taken, largest = set(ids), int(ids.max())
         after = count(largest + 1 if largest + len(ids) <= _INT64.max else 1)
-        made[again] = list(islice((n for n in after if n not in taken), int(again.sum())))
-        return made
-    made[again] = list(_new_texts(set(ids), ids[again]))
-    return made
+        renumbered[again] = list(islice((n for n in after if n not in taken), int(again.sum())))
+        return renumbered
+    renumbered[again] = list(_new_texts(set(ids), ids[again]))
+    return renumbered
 
 
 def _new_texts(taken: set[str], ids: Iterable[str]) -> Iterable[str]:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bridge.arrays import Flags
-from bridge.workload.table import Reason, Workload
+from bridge.base.arrays import Flags
+from bridge.workload.table import TallyEntry, Workload
 
 #: Columns that are demands by their names.
 _DEMAND = re.compile(r"gpus(_\w+)?|main_memory|burst_buffer(_\w+)?|license_\w+|gres_\w+")
@@ -41,43 +41,43 @@ _FILLED: Mapping[str, str] = {
 }
 
 
-def note_ignored(workload: Workload, heeded: Collection[str] = ()) -> dict[str, Reason]:
+def note_ignored(workload: Workload, heeded: Collection[str] = ()) -> dict[str, TallyEntry]:
     """Return what the records of a log say and no scheduler looks at, by what it is, but `heeded` columns."""
-    jobs, found = workload.jobs, dict[str, Reason]()
+    jobs, notes = workload.jobs, dict[str, TallyEntry]()
     ids = jobs["job_id"]
     for name in (*_KINDS, *_FILLED):
         if name in jobs and name not in heeded:
             text = "qos_name" if name == "queue" and "qos_name" in jobs else name
-            found |= note_column(text, jobs[text], ids)
+            notes |= note_column(text, jobs[text], ids)
     if "state" in jobs:
         stopped = np.asarray(jobs["state"].isin(_STOPPED), np.bool_)
-        found |= _ignored(
+        notes |= _ignored(
             "were preempted, requeued, or lost a node: they run as long as logged", stopped, ids
         )
     demands = [str(name) for name in jobs if _DEMAND.fullmatch(str(name)) and name not in workload.capacity]
     for name in demands:
-        found |= _ignored(f"ask for {name}: no capacity of it is stated", _filled(jobs[name]), ids)
+        notes |= _ignored(f"ask for {name}: no capacity of it is stated", _filled(jobs[name]), ids)
     pooled = [name for name in workload.capacity if _OF_NODES.fullmatch(name) and name in jobs]
     if pooled:
         asking = np.logical_or.reduce([_filled(jobs[name]) for name in pooled])
-        found |= _ignored(f"ask for {', '.join(pooled)}: one pool, whichever nodes have it", asking, ids)
-    return found
+        notes |= _ignored(f"ask for {', '.join(pooled)}: one pool, whichever nodes have it", asking, ids)
+    return notes
 
 
-def note_column(name: str, column: "pd.Series[Any]", ids: "pd.Series[Any]") -> dict[str, Reason]:
+def note_column(name: str, column: "pd.Series[Any]", ids: "pd.Series[Any]") -> dict[str, TallyEntry]:
     """Return what one column of a log says and no scheduler looks at, if it says anything."""
     if name in _FILLED:
         return _ignored(_FILLED[name], _filled(column), ids)
     what = _KINDS.get("queue" if name == "qos_name" else name)
     if what is None or not len(column) or column.eq(column.iloc[0]).all():
         return {}
-    known = _known(column)
-    kinds = column[known].nunique()
+    has_value = _has_value(column)
+    kinds = column[has_value].nunique()
     what = "jobs of {} QOS: none has limits or a priority" if name == "qos_name" else what
-    return _ignored(what.format(kinds), known, ids) if kinds > 1 else {}
+    return _ignored(what.format(kinds), has_value, ids) if kinds > 1 else {}
 
 
-def _known(column: "pd.Series[Any]") -> Flags:
+def _has_value(column: "pd.Series[Any]") -> Flags:
     if column.dtype.kind in "iuf":
         return np.asarray(column >= 0, np.bool_)
     return _has_text(column)
@@ -93,9 +93,9 @@ def _has_text(column: "pd.Series[Any]") -> Flags:
     return ~np.asarray(column.fillna("").isin(_NOTHING), np.bool_)
 
 
-def _ignored(what: str, mask: Flags, ids: "pd.Series[Any]") -> dict[str, Reason]:
+def _ignored(what: str, mask: Flags, ids: "pd.Series[Any]") -> dict[str, TallyEntry]:
     """Return what some records say, the first of them as examples."""
     rows = np.flatnonzero(mask)
     if not len(rows):
         return {}
-    return {what: Reason("ignored", len(rows), tuple(ids.iloc[rows[:3]].tolist()))}
+    return {what: TallyEntry("ignored", len(rows), tuple(ids.iloc[rows[:3]].tolist()))}

@@ -4,16 +4,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bridge.arrays import Ints
-from bridge.errors import BridgeError
-from bridge.workload.derive import noted
+from bridge.base.arrays import Ints
+from bridge.base.errors import BridgeError
+from bridge.workload.derive import add_note
 from bridge.workload.mrsch import NODE_POWER
 from bridge.workload.statistics import demand
 from bridge.workload.table import Workload, tally
 
 
 @dataclass(frozen=True)
-class Levels:
+class PowerLevels:
     """The powers that a job's nodes can be given.
 
     A job of n nodes that demands P draws P / n + `uncharged` per node; it gets the lowest level that is not
@@ -43,7 +43,7 @@ class Levels:
         return None if level == len(self.watts) else (level, nodes * (self.watts[level] - self.uncharged))
 
 
-def rounded(workload: Workload, levels: Levels) -> Workload:
+def round_power_demands(workload: Workload, levels: PowerLevels) -> Workload:
     """Return the workload with every demand for power rounded up; jobs beyond the highest level are dropped.
 
     A log without the column ``power`` may have ``node_power``, W per node, instead. A demand that is not
@@ -73,4 +73,4 @@ def rounded(workload: Workload, levels: Levels) -> Workload:
         **tally("noted", "power rounded up to what hosts can be set to", jobs["job_id"][raised]),
     }
     note = f"power rounded up to levels of {levels.watts[0]} to {levels.watts[-1]} W per node"
-    return replace(workload, jobs=jobs[~beyond], header=noted(workload.header, note), tally=counted)
+    return replace(workload, jobs=jobs[~beyond], header=add_note(workload.header, note), tally=counted)

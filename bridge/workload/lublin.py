@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bridge.arrays import Floats, Ints
-from bridge.errors import BridgeError
-from bridge.workload.derive import at_least_one, noted
+from bridge.base.arrays import Floats, Ints
+from bridge.base.errors import BridgeError
+from bridge.workload.derive import add_note, at_least_one
 from bridge.workload.table import SWF_COLUMNS, Workload
 
 SLOTS = 48
@@ -62,7 +62,7 @@ class JobClass:
 
 
 @dataclass(frozen=True)
-class Model:
+class LublinModel:
     """A machine of so many processors and the classes of jobs on it, which arrive independently."""
 
     nodes: int
@@ -89,7 +89,7 @@ _PAPER: tuple[tuple[str, Any, Any, Any], ...] = (
 ALL_JOBS, BATCH, INTERACTIVE = (JobClass(**{name: values[k] for name, *values in _PAPER}) for k in range(3))
 
 
-def sized(job_class: JobClass, nodes: int, below: float = 2.5) -> JobClass:
+def scale_job_class(job_class: JobClass, nodes: int, below: float = 2.5) -> JobClass:
     """Return the class with sizes up to `nodes`; the middle lies `below` powers of two under them.
 
     The paper puts the middle 1.5 to 3.5 powers of two under the machine's size.
@@ -98,23 +98,23 @@ def sized(job_class: JobClass, nodes: int, below: float = 2.5) -> JobClass:
     return replace(job_class, size_mid=max(job_class.size_low, high - below), size_high=high)
 
 
-def lublin_1(nodes: int = 256) -> Model:
+def lublin_1(nodes: int = 256) -> LublinModel:
     """Return the model behind the log `lublin_256`: the paper's parameters for all jobs together."""
-    return Model(nodes, (sized(ALL_JOBS, nodes),))
+    return LublinModel(nodes, (scale_job_class(ALL_JOBS, nodes),))
 
 
-def lublin_2(nodes: int = 256) -> Model:
+def lublin_2(nodes: int = 256) -> LublinModel:
     """Return the model behind the log `lublin_256_new2`: the paper's batch and interactive jobs.
 
     Both classes reach its machine's size; its sizes are likeliest with the middle 2.4 powers of two below.
     """
-    return Model(nodes, tuple(sized(one, nodes, below=2.4) for one in (INTERACTIVE, BATCH)))
+    return LublinModel(nodes, tuple(scale_job_class(one, nodes, below=2.4) for one in (INTERACTIVE, BATCH)))
 
 
-PRESETS: Mapping[str, Callable[[int], Model]] = {"lublin-1": lublin_1, "lublin-2": lublin_2}
+PRESETS: Mapping[str, Callable[[int], LublinModel]] = {"lublin-1": lublin_1, "lublin-2": lublin_2}
 
 
-def generate(model: Model, jobs: int, seed: int, name: str = "lublin") -> Workload:
+def generate(model: LublinModel, jobs: int, seed: int, name: str = "lublin") -> Workload:
     """Draw a workload from the model; the same arguments give the same bits.
 
     The model knows no requested times, users or waits: these are -1. Requested processors are the processors.
@@ -135,7 +135,7 @@ def generate(model: Model, jobs: int, seed: int, name: str = "lublin") -> Worklo
         parts.append((arrival, size, run, np.full(jobs, job_class.queue)))
     submit, size, run, queue = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     first = np.argsort(submit, kind="stable")[:jobs]
-    known = {
+    table_columns = {
         "job_id": np.arange(1, jobs + 1),
         "submit": np.floor(submit[first]),
         "run": run[first],
@@ -144,7 +144,7 @@ def generate(model: Model, jobs: int, seed: int, name: str = "lublin") -> Worklo
         "status": np.ones(jobs),
         "queue": queue[first],
     }
-    table = pd.DataFrame(known, columns=SWF_COLUMNS).fillna(-1).astype(np.int64)
+    table = pd.DataFrame(table_columns, columns=SWF_COLUMNS).fillna(-1).astype(np.int64)
     header = {
         "Version": "2.2",
         "Information": "generated, Lublin-Feitelson model (JPDC 2003)",
@@ -190,7 +190,7 @@ def _arrivals(rng: np.random.Generator, job_class: JobClass, count: int) -> Floa
     return np.asarray((day * SLOTS + np.interp(within, clock, np.arange(SLOTS + 1))) * SLOT_SECONDS)
 
 
-def _sizes(rng: np.random.Generator, job_class: JobClass, model: Model, count: int) -> Ints:
+def _sizes(rng: np.random.Generator, job_class: JobClass, model: LublinModel, count: int) -> Ints:
     kind = rng.random(count)
     first = rng.random(count) <= job_class.size_first
     low = np.where(first, job_class.size_low, job_class.size_mid)
@@ -253,7 +253,7 @@ def add_estimates(workload: Workload, seed: int, users: int = 40) -> Workload:
     jobs["req_time"] = np.where(lazy, limits[queue], wanted).astype(np.int64)
     jobs["user"] = (user + 1).astype(np.int64)
     jobs["queue"] = np.array(list(QUEUES), dtype=np.int64)[queue]
-    header = noted(workload.header, f"requested times, {users} users and queues added, seed {seed}")
+    header = add_note(workload.header, f"requested times, {users} users and queues added, seed {seed}")
     header["MaxQueues"] = str(len(QUEUES))
     header["Queue"] = "\n".join(f"{number} up to {limit // 3600} h" for number, limit in QUEUES.items())
     return replace(workload, jobs=jobs, header=header)

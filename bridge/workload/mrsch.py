@@ -11,10 +11,10 @@ from typing import Literal
 
 import numpy as np
 
-from bridge.arrays import Floats, Ints
-from bridge.errors import BridgeError
+from bridge.base.arrays import Floats, Ints
+from bridge.base.errors import BridgeError
 from bridge.wire.wattages import Accounting
-from bridge.workload.derive import noted, scale_arrivals
+from bridge.workload.derive import add_note, scale_arrivals
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import MICRO, Jobs, machine_capacity, select
 from bridge.workload.statistics import demand
@@ -65,7 +65,7 @@ SETTINGS: Mapping[str, Setting] = {s.name: s for s in _S1_TO_S5} | {
 }
 
 
-def find(setting: str) -> Setting:
+def find_setting(setting: str) -> Setting:
     """Return the setting of this name. Raises BridgeError: there is none."""
     if setting not in SETTINGS:
         raise BridgeError(f"unknown setting {setting!r}", remedy=f"Known settings: {', '.join(SETTINGS)}.")
@@ -73,7 +73,7 @@ def find(setting: str) -> Setting:
 
 
 @dataclass(frozen=True)
-class Machine:
+class MrschMachine:
     """What a setting adds to the log's machine; the defaults are the paper's Theta.
 
     Attributes:
@@ -118,13 +118,13 @@ class Machine:
         return np.maximum(stepped, self.free)
 
 
-def generate(
+def generate_mrsch(
     base: Workload,
     setting: str,
     seed: int,
     *,
     sizes: Sizes = "uniform",
-    machine: Machine | None = None,
+    machine: MrschMachine | None = None,
     arrivals: float | None = None,
 ) -> Workload:
     """Return a log's jobs with the demands of a setting, S1 … S10; the same arguments give the same bits.
@@ -140,16 +140,16 @@ def generate(
     draws that no job is charged for. Raises BridgeError: no such setting; the base does not state its nodes,
     or has such a column already; a factor, budget or step that cannot be.
     """
-    chosen = find(setting)
-    machine = machine or Machine()
+    chosen = find_setting(setting)
+    machine = machine or MrschMachine()
     machine_capacity(base)  # which must be stated
     for name in ("burst_buffer", *(("power", NODE_POWER) if chosen.power else ())):
         if name in base.jobs.columns or name in base.capacity:
             what = f"the log already has {name!r}"
             raise BridgeError(what, where=base.where, remedy="Take the log itself.")
     factor = chosen.arrivals if arrivals is None else arrivals
-    made = scale_arrivals(base, factor) if factor != 1 else replace(base, jobs=base.jobs.copy())
-    jobs, capacity, header = made.jobs, {**made.capacity}, {**made.header}
+    workload = scale_arrivals(base, factor) if factor != 1 else replace(base, jobs=base.jobs.copy())
+    jobs, capacity, header = workload.jobs, {**workload.capacity}, {**workload.header}
     who, size, watts = np.random.default_rng(seed).spawn(3)
 
     note = f"{setting} of MRSch on {base.name}, seed {seed}: "
@@ -167,24 +167,24 @@ def generate(
     note += f"{chosen.share:.0%} of jobs with {chosen.least}-{chosen.most} TB of burst buffer ({sizes})"
     if chosen.power:
         nodes = demand(jobs).to_numpy(np.int64)
-        drawn, most = _draw_watts(len(jobs), machine, watts), machine.feasible(nodes, capacity["nodes"])
-        jobs[NODE_POWER] = np.minimum(drawn, most)
+        watts_drawn, most = _draw_watts(len(jobs), machine, watts), machine.feasible(nodes, capacity["nodes"])
+        jobs[NODE_POWER] = np.minimum(watts_drawn, most)
         jobs["power"] = nodes * (jobs[NODE_POWER] - machine.free)
         capacity["power"] = machine.power(capacity["nodes"])
         header["IdlePower"] = str(machine.free)
         counted = f"above {machine.idle} W" if machine.free else "in full"
         note += f", {machine.least}-{machine.most} W per node in steps of {machine.step} W, counted {counted}"
-        note += f", {int((drawn > most).sum())} jobs capped to fit {machine.budget} W alone"
+        note += f", {int((watts_drawn > most).sum())} jobs capped to fit {machine.budget} W alone"
     return replace(
-        made,
+        workload,
         name=f"{base.name}-{setting}",
         capacity=capacity,
-        header=noted(header, note),
+        header=add_note(header, note),
         source=f"{base.name}, {setting} with seed {seed}",
     )
 
 
-def _draw_watts(jobs: int, machine: Machine, watts: np.random.Generator) -> Ints:
+def _draw_watts(jobs: int, machine: MrschMachine, watts: np.random.Generator) -> Ints:
     """Return W per node, uniform over the steps from the least to the most: [jobs]."""
     span = machine.most - machine.least
     if machine.step < 1 or span % machine.step:
@@ -200,7 +200,7 @@ UNKNOWN = "not stated"
 
 
 @dataclass(frozen=True)
-class Row:
+class StatisticRow:
     """One statistic: of this workload, and of the paper's (text: the paper gives ranges, or nothing)."""
 
     what: str
@@ -225,26 +225,35 @@ def goal(jobs: Jobs) -> dict[str, float]:
     return dict(zip(jobs.resources, (wanted / wanted.sum()).tolist(), strict=True))
 
 
-def statistics(workload: Workload, setting: str) -> list[Row]:
+def statistics(workload: Workload, setting: str) -> list[StatisticRow]:
     """Return the statistics of what was generated for a setting, under the standard loading rule."""
-    paper = find(setting)
+    paper = find_setting(setting)
     jobs = select(workload, LOAD_RULES["standard"])
     buffer = jobs.demand[:, jobs.resources.index("burst_buffer")]
-    asked = buffer[buffer > 0] / TB
+    requested = buffer[buffer > 0] / TB
     rows = [
-        Row("jobs", len(jobs)),
-        Row("mean time between arrivals, s", float(np.ptp(jobs.submit)) / MICRO / max(1, len(jobs) - 1)),
-        Row("mean nodes", float(jobs.demand[:, 0].mean()), "halved" if paper.halved else "as logged"),
-        Row("jobs with burst buffer, %", 100 * len(asked) / len(jobs), f"{100 * paper.share:.0f}"),
+        StatisticRow("jobs", len(jobs)),
+        StatisticRow(
+            "mean time between arrivals, s", float(np.ptp(jobs.submit)) / MICRO / max(1, len(jobs) - 1)
+        ),
+        StatisticRow(
+            "mean nodes", float(jobs.demand[:, 0].mean()), "halved" if paper.halved else "as logged"
+        ),
+        StatisticRow(
+            "jobs with burst buffer, %", 100 * len(requested) / len(jobs), f"{100 * paper.share:.0f}"
+        ),
     ]
-    spreads = [("request, TB", asked, str(paper.least), str(paper.most))] if len(asked) else []
+    spreads = [("request, TB", requested, str(paper.least), str(paper.most))] if len(requested) else []
     if paper.power:
         spreads.append(("power per node, W", jobs.extra[NODE_POWER], "100", "215"))
     for what, values, least, most in spreads:
-        rows.append(Row(f"least {what}", float(values.min()), least))
-        rows.append(Row(f"mean {what}", float(values.mean())))
-        rows.append(Row(f"largest {what}", float(values.max()), most))
-    rows += [Row(f"offered load: {name}", load) for name, load in offered_loads(jobs).items()]
+        rows.append(StatisticRow(f"least {what}", float(values.min()), least))
+        rows.append(StatisticRow(f"mean {what}", float(values.mean())))
+        rows.append(StatisticRow(f"largest {what}", float(values.max()), most))
+    rows += [StatisticRow(f"offered load: {name}", load) for name, load in offered_loads(jobs).items()]
     # Figure 8 shows twelve hours of S5; Figure 9's boxes are drawn without numbers.
-    seen = {"S5": "0.6 to 0.9"}.get(setting, UNKNOWN)
-    return [*rows, Row("goal: burst_buffer (Eq. 1 over all jobs)", goal(jobs)["burst_buffer"], seen)]
+    share_range = {"S5": "0.6 to 0.9"}.get(setting, UNKNOWN)
+    return [
+        *rows,
+        StatisticRow("goal: burst_buffer (Eq. 1 over all jobs)", goal(jobs)["burst_buffer"], share_range),
+    ]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bridge.arrays import Flags, Floats, Ints
-from bridge.errors import BridgeError
+from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.errors import BridgeError
 from bridge.workload.following import NONE, leaders, refuse_circles
 from bridge.workload.ids import ranks
 from bridge.workload.ignored import note_ignored
@@ -193,8 +193,8 @@ class _Sieve:
         self.counted.update(tally("dropped", why, self.ids[bad]))
         self.alive[bad] = False
 
-    def note(self, found: Flags, why: str, kind: Literal["repaired", "noted"] = "repaired") -> None:
-        self.counted.update(tally(kind, why, self.ids[found & self.alive]))
+    def note(self, mask: Flags, why: str, kind: Literal["repaired", "noted"] = "repaired") -> None:
+        self.counted.update(tally(kind, why, self.ids[mask & self.alive]))
 
 
 def _runs(workload: Workload, rule: LoadRule, logged: Ints, sieve: _Sieve) -> Ints:

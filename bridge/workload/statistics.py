@@ -32,10 +32,10 @@ def offered_load(workload: Workload, resource: str = "nodes") -> float | None:
     span = float(submit.max() - submit.min())
     if capacity <= 0 or not span > 0 or (resource != "nodes" and not has_numbers(jobs, resource)):
         return None
-    asked = demand(jobs) if resource == "nodes" else jobs[resource].clip(lower=0)
+    requested = demand(jobs) if resource == "nodes" else jobs[resource].clip(lower=0)
     run = jobs["run"].clip(lower=0).astype(float)  # bytes times seconds overflow whole numbers
     run = run.where(submitted(jobs), 0.0)
-    return float((asked * run).sum() / (capacity * span))
+    return float((requested * run).sum() / (capacity * span))
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def summarise(workload: Workload) -> Summary:
         if name != "nodes" and has_numbers(jobs, name):
             quantities[name] = jobs[name][jobs[name] >= 0]
     further = {name: offered_load(workload, name) for name in workload.capacity if name != "nodes"}
-    known = procs[procs > 0].to_numpy()
+    positive = procs[procs > 0].to_numpy()
     return Summary(
         records=len(jobs),
         capacity=workload.capacity,
@@ -90,8 +90,8 @@ def summarise(workload: Workload) -> Summary:
         first_submit=float(submit[0]) if len(submit) else None,
         load=offered_load(workload),
         users=int(jobs["user"][jobs["user"] >= 0].nunique()),
-        serial=float((known == 1).mean()) if known.size else 0.0,
-        power_of_two=float(((known & (known - 1)) == 0).mean()) if known.size else 0.0,
+        serial=float((positive == 1).mean()) if positive.size else 0.0,
+        power_of_two=float(((positive & (positive - 1)) == 0).mean()) if positive.size else 0.0,
         overrun=float((jobs["run"] > jobs["req_time"])[both].mean()) if both.any() else None,
         loads={name: load for name, load in further.items() if load is not None},
         distributions={name: _distribution(values) for name, values in quantities.items() if len(values)},

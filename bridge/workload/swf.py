@@ -16,8 +16,8 @@ from typing import IO, Literal
 import numpy as np
 import pandas as pd
 
-from bridge import files
-from bridge.errors import BridgeError
+from bridge.base import files
+from bridge.base.errors import BridgeError
 from bridge.workload.columns import EXACT
 from bridge.workload.table import (
     FLOAT_COLUMNS,
@@ -92,13 +92,13 @@ def write_swf(workload: Workload, path: str | Path) -> None:
 
     What is text is left out, which a note in the header says (`left_out`).
     """
-    from bridge.workload.derive import noted
+    from bridge.workload.derive import add_note
 
     path = Path(path)
     jobs = workload.jobs
     header = with_capacity(workload.header, workload.capacity)
     if note := left_out(jobs):
-        header = noted(header, note)
+        header = add_note(header, note)
         kinds = {name: jobs[name].dtype.kind for name in jobs.columns}
         jobs = jobs[[name for name, kind in kinds.items() if kind in "iufb" or name == "job_id"]]
         if kinds["job_id"] not in "iufb":
@@ -163,12 +163,12 @@ def _unnamed(further: int) -> list[str]:
 
 def _words(names: list[str]) -> list[str]:
     """Return names of which each is one word, and one of its own; a nameless field is x and its number."""
-    found: list[str] = []
+    words: list[str] = []
     for number, name in enumerate(names, start=len(SWF_COLUMNS) + 1):
         word = re.sub(r"[\s\x00-\x1f\x7f]+", "_", name.strip()) or f"x{number}"
-        others = {*found, *SWF_COLUMNS, *(other for other in names if other != name)}
-        found.append(word if word not in others else f"{word}_{number}")
-    return found
+        others = {*words, *SWF_COLUMNS, *(other for other in names if other != name)}
+        words.append(word if word not in others else f"{word}_{number}")
+    return words
 
 
 def _names(header: dict[str, str], fields: int, path: Path) -> list[str]:
@@ -285,7 +285,7 @@ def _take_texts(records: list[list[str]], names: list[str]) -> dict[str, list[st
 
     Where something is named, texts get the numbers behind the largest, in order of appearance.
     """
-    found: dict[str, list[str]] = {}
+    texts_by_column: dict[str, list[str]] = {}
     for place, name in enumerate(names):
         if name in SWF_COLUMNS and name not in _NAMES:
             continue
@@ -293,16 +293,18 @@ def _take_texts(records: list[list[str]], names: list[str]) -> dict[str, list[st
         texts = dict.fromkeys(cell for cell in cells if not _DECIMAL.fullmatch(cell))
         if not texts:
             continue
-        found[f"{name}_name" if name in _NAMES else name] = ["" if cell == "-1" else cell for cell in cells]
+        texts_by_column[f"{name}_name" if name in _NAMES else name] = [
+            "" if cell == "-1" else cell for cell in cells
+        ]
         largest = max((int(float(cell)) for cell in cells if cell not in texts), default=0)
         numbers = {text: str(max(largest, 0) + k) for k, text in enumerate(texts, start=1)}
         for record in records:
             record[place] = numbers.get(record[place], record[place])
-    return found
+    return texts_by_column
 
 
-def _short(found: int, fewest: int) -> str:
-    return f"{found} fields instead of {fewest}: half a line"
+def _short(count: int, fewest: int) -> str:
+    return f"{count} fields instead of {fewest}: half a line"
 
 
 def _examine(tokens: list[str]) -> tuple[list[str], bool, str]:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bridge.errors import BridgeError
-from bridge.files import stem
+from bridge.base.errors import BridgeError
+from bridge.base.files import stem
 from bridge.workload.ids import unlike
 
 #: Standard SWF fields in file order. Times in seconds, memory in KB per processor, -1 = unknown.
@@ -39,7 +39,7 @@ STATUS_CANCELLED = 5
 
 
 @dataclass(frozen=True)
-class Reason:
+class TallyEntry:
     """How many records were dropped or repaired for one reason, and the first few job ids."""
 
     kind: Literal["dropped", "repaired", "noted", "ignored"]
@@ -47,21 +47,21 @@ class Reason:
     examples: tuple[int | str, ...] = ()
 
     @property
-    def shown(self) -> str:
+    def examples_text(self) -> str:
         """The ids of a few records, with dots if there are more."""
         return ", ".join(map(str, self.examples)) + (", …" if self.count > len(self.examples) else "")
 
 
-Tally = Mapping[str, Reason]
+Tally = Mapping[str, TallyEntry]
 
 
 def tally(
     kind: Literal["dropped", "repaired", "noted"], why: str, ids: Iterable[int] | Iterable[str]
-) -> dict[str, Reason]:
+) -> dict[str, TallyEntry]:
     """Return ``{why: Reason}`` for the given job ids, or an empty dict if there are none."""
-    found: list[Any] = list(ids)
-    examples = tuple(ident if isinstance(ident, str) else int(ident) for ident in found[:3])
-    return {why: Reason(kind, len(found), examples)} if found else {}
+    job_ids: list[Any] = list(ids)
+    examples = tuple(ident if isinstance(ident, str) else int(ident) for ident in job_ids[:3])
+    return {why: TallyEntry(kind, len(job_ids), examples)} if job_ids else {}
 
 
 def submitted(jobs: pd.DataFrame) -> npt.NDArray[np.bool_]:
@@ -69,10 +69,10 @@ def submitted(jobs: pd.DataFrame) -> npt.NDArray[np.bool_]:
     return np.asarray(jobs["submit"] != UNKNOWN, np.bool_)
 
 
-def note_order(jobs: pd.DataFrame) -> dict[str, Reason]:
+def note_order(jobs: pd.DataFrame) -> dict[str, TallyEntry]:
     """Count records that stand after a later submission."""
-    known = submitted(jobs)
-    jobs = jobs if known.all() else jobs[known]
+    has_time = submitted(jobs)
+    jobs = jobs if has_time.all() else jobs[has_time]
     submit, ids = jobs["submit"].to_numpy(), jobs["job_id"]
     late = np.flatnonzero(submit[1:] < np.maximum.accumulate(submit)[:-1]) + 1
     return tally("noted", "submitted before a record above it", ids.iloc[late])
@@ -140,17 +140,17 @@ class Workload:
         Columns count by name, in whatever order; whole numbers count as such, whether they are stored as
         int64 or float64.
         """
-        found = hashlib.sha256(json.dumps(sorted((k, int(v)) for k, v in self.capacity.items())).encode())
+        hasher = hashlib.sha256(json.dumps(sorted((k, int(v)) for k, v in self.capacity.items())).encode())
         for name in sorted(self.jobs.columns):
             column = self.jobs[name]
             if column.dtype.kind not in "iufb":
-                found.update(json.dumps([name, column.astype(str).tolist()]).encode())
+                hasher.update(json.dumps([name, column.astype(str).tolist()]).encode())
                 continue
             values = column.to_numpy()
             whole = values.astype(np.int64) if values.dtype.kind != "f" else _whole(values)
-            found.update(f"{name} {whole.dtype.kind} {len(whole)}\n".encode())
-            found.update(np.ascontiguousarray(whole, dtype=whole.dtype.newbyteorder("<")).tobytes())
-        return found.hexdigest()
+            hasher.update(f"{name} {whole.dtype.kind} {len(whole)}\n".encode())
+            hasher.update(np.ascontiguousarray(whole, dtype=whole.dtype.newbyteorder("<")).tobytes())
+        return hasher.hexdigest()
 
 
 def whole_seconds(times: npt.NDArray[np.float64]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
@@ -196,10 +196,10 @@ def parse_header(lines: Iterable[str]) -> dict[str, str]:
     header: dict[str, list[str]] = {}
     label = ""
     for line in lines:
-        found = _FIELD.match(line)
-        if found and (found["label"] in LABELS or len(found["indent"].expandtabs()) <= 1):
-            label = found["label"]
-            header.setdefault(label, []).append(found["text"].strip())
+        match = _FIELD.match(line)
+        if match and (match["label"] in LABELS or len(match["indent"].expandtabs()) <= 1):
+            label = match["label"]
+            header.setdefault(label, []).append(match["text"].strip())
         elif text := line.lstrip(";").strip():
             label = label or FREE_TEXT
             header.setdefault(label, []).append(text)
@@ -221,8 +221,8 @@ def capacity_of(header: Mapping[str, str], where: str = "") -> dict[str, int]:
     """
     capacity: dict[str, int] = {}
     for label in ("MaxProcs", "MaxNodes"):
-        found = _SIZE.search(header.get(label, ""))
-        digits = found[0].replace(",", "") if found else "0"
+        match = _SIZE.search(header.get(label, ""))
+        digits = match[0].replace(",", "") if match else "0"
         if len(digits) > 19:
             what = f"the header gives a machine size of {len(digits)} digits"
             raise BridgeError(what, where=where, remedy="Mend it.")
@@ -246,10 +246,10 @@ def parse_capacity(text: str, where: str = "") -> dict[str, int]:
     """Return resource -> amount of a text such as ``nodes=128 power=5000``; else BridgeError."""
     capacity = {}
     for word in text.split():
-        if not (found := _PAIR.fullmatch(word)):
+        if not (match := _PAIR.fullmatch(word)):
             what = f"{word[:40]!r} does not state a capacity"
             raise BridgeError(what, where=where, remedy="Write resource=amount, as in nodes=128.")
-        capacity[found[1]] = int(found[2])
+        capacity[match[1]] = int(match[2])
     return capacity
 
 

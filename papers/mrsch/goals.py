@@ -5,16 +5,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bridge.arrays import Floats, Ints
-from bridge.env.batch import Batch, View
-from bridge.files import replacing
+from bridge.base.arrays import Floats, Ints
+from bridge.base.files import replacing
+from bridge.env.batch import Batch, PackedObservations
 from bridge.learn import checkpoint
-from bridge.learn.agent import answers
+from bridge.learn.agent import action_function_of
 from bridge.learn.rollout import play
 from bridge.report.plots import COLOURS
 from bridge.scheduler.state import SECOND
 from bridge.study.spec import Study
-from bridge.study.windows import Test, starts_of
+from bridge.study.windows import TestSet, starts_of
 from papers import store, studies
 from papers.logs import log
 from papers.pictures import legend, panels, saved
@@ -23,28 +23,28 @@ from papers.pictures import legend, panels, saved
 HOURS = 12
 DATA = "mrsch-goals"
 TABLES = ("mrsch-s1-s5", "mrsch-s6-s10")
-_WHOLE = Test("whole", "whole")
+_WHOLE = TestSet("whole", "whole")
 
 
-def recorded(agent: checkpoint.Checkpoint, name: str) -> pd.DataFrame:
+def recorded(agent: checkpoint.LogAgent, name: str) -> pd.DataFrame:
     """Return the goal at every decision of the agent on all jobs that it has not learnt from.
 
     Returns:
         time (s since the log's begin) and one column per resource.
     """
     recipe = agent.recipe
-    prepared = recipe.setup.prepare(recipe.setup.select(log(name)), recipe.policy())
+    prepared = recipe.setup.build_scenario(recipe.setup.select(log(name)), recipe.policy())
     starts, length = starts_of(_WHOLE, len(prepared.jobs), recipe.test_from)
     batch = Batch(prepared, agent.encoder(), 1, length)
-    answer, resources = answers(agent), recipe.encoder.resources
-    found: list[list[float]] = []
+    answer, resources = action_function_of(agent), recipe.encoder.resources
+    rows: list[list[float]] = []
 
-    def noted(view: View) -> Ints:
-        found.append([batch.now[0] / SECOND, *view.context[0, -resources:].tolist()])
+    def noted(view: PackedObservations) -> Ints:
+        rows.append([batch.now[0] / SECOND, *view.context[0, -resources:].tolist()])
         return answer(view)
 
     play(batch, noted, starts)
-    return pd.DataFrame(found, columns=["time", *prepared.jobs.resources])
+    return pd.DataFrame(rows, columns=["time", *prepared.jobs.resources])
 
 
 def measured(paper: str, study: Study) -> pd.DataFrame:
@@ -71,13 +71,13 @@ def busiest(times: Floats, seconds: float) -> int:
 
 def draw(paper: str, study: Study) -> Path | None:
     """Draw both figures side by side; None where no agent has been trained here or before."""
-    found = measured(paper, study)
-    traces = [t for t in study.logs if (found["workload"] == t).any()]
+    results = measured(paper, study)
+    traces = [t for t in study.logs if (results["workload"] == t).any()]
     if not traces:
         return None
     figure, (left, right) = panels(9.0, 3.6, ("", ""))
-    shown = traces[-1]
-    one = found[found["workload"] == shown]
+    trace = traces[-1]
+    one = results[results["workload"] == trace]
     times = one["time"].to_numpy(np.float64)
     first = busiest(times, HOURS * 3600)
     inside = (times >= times[first]) & (times <= times[first] + HOURS * 3600)
@@ -90,23 +90,23 @@ def draw(paper: str, study: Study) -> Path | None:
             color=COLOURS[c],
             label=name.replace("_", " "),
         )
-    left.set_xlabel(f"h, the {HOURS} with most decisions, {shown}")
+    left.set_xlabel(f"h, the {HOURS} with most decisions, {trace}")
     left.set_ylabel("goal (Eq. 1)")
     left.set_ylim(0, 1)
     legend(left)
-    boxes = [found[found["workload"] == t]["burst_buffer"].to_numpy(np.float64) for t in traces]
+    boxes = [results[results["workload"] == t]["burst_buffer"].to_numpy(np.float64) for t in traces]
     right.boxplot(boxes, tick_labels=traces, showfliers=False, medianprops={"color": COLOURS[1]})
     right.set_ylabel("goal of the burst buffer")
     right.set_ylim(0, 1)
     return saved(figure, f"{study.name}-goals")
 
 
-def said(study: Study) -> list[str]:
+def sentences(study: Study) -> list[str]:
     """Return what the figures show, a sentence a workload."""
-    found = measured("mrsch", study)
+    results = measured("mrsch", study)
     text = []
     for trace in study.logs:
-        goal = found[found["workload"] == trace]["burst_buffer"].to_numpy(np.float64)
+        goal = results[results["workload"] == trace]["burst_buffer"].to_numpy(np.float64)
         if len(goal):
             low, middle, high = np.quantile(goal, (0.25, 0.5, 0.75))
             text.append(

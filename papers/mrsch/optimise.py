@@ -11,10 +11,10 @@ from typing import Annotated
 
 import numpy as np
 
-from bridge.arrays import Flags, Floats, Floats32, Ints
-from bridge.config import Count, Natural, Of, Share, verify
-from bridge.encode.encoder import Encoder
-from bridge.env.batch import View
+from bridge.base.arrays import Flags, Floats, Floats32, Ints
+from bridge.config import Constraint, Count, Natural, Share, verify
+from bridge.env.batch import PackedObservations
+from bridge.env.encoder import Encoder
 
 #: Fractions of a capacity nearer than this are equal: what is seen of them is float32.
 TIE = 1e-6
@@ -45,8 +45,8 @@ class Optimise:
 
     resources: Count
     window: Count = 10
-    exhaustive: Annotated[int, Of(least=0, most=_MOST)] = 10
-    population: Annotated[int, Of(least=2)] = 25
+    exhaustive: Annotated[int, Constraint(ge=0, le=_MOST)] = 10
+    population: Annotated[int, Constraint(ge=2)] = 25
     generations: Natural = 50
     mutation: Share = 0.05
 
@@ -68,7 +68,7 @@ class Optimise:
             resources=self.resources,
         )
 
-    def __call__(self, view: View) -> Ints:
+    def __call__(self, view: PackedObservations) -> Ints:
         """Return the row picked for each of D decisions, none of which is empty: [D]."""
         spans = zip(view.offsets[:-1].tolist(), view.offsets[1:].tolist(), strict=True)
         return np.array(
@@ -85,7 +85,7 @@ class Optimise:
         Args:
             share: [n, R] fractions of the capacities, oldest job first.
             used: [R] what is in use of them.
-            keys: [n] see `bridge.encode.rows.key_rows`: the same decision is searched with the same random
+            keys: [n] see `bridge.env.rows.key_rows`: the same decision is searched with the same random
                 numbers wherever it comes up.
         """
         wanted, taken = share.astype(np.float64), used.astype(np.float64)
@@ -115,19 +115,19 @@ class Optimise:
         singles = rng.permutation(k)[: self.population]
         alive[np.arange(len(singles)), singles] = True
         alive = filled(alive, wanted, taken, rng)
-        seen = [alive]
+        sets = [alive]
         for _ in range(self.generations):
             mothers, fathers = alive[rng.integers(len(alive), size=(2, half))]
             left = np.arange(k) < rng.integers(1, k, (half, 1))
             born = np.concatenate((np.where(left, mothers, fathers), np.where(left, fathers, mothers)))
             born ^= rng.random(born.shape) < self.mutation
             born = filled(born, wanted, taken, rng)
-            seen.append(born)
+            sets.append(born)
             alive = np.concatenate((born, alive))
             alive = alive[np.sort(np.unique(alive, axis=0, return_index=True)[1])]
             unbeaten = pareto(alive @ wanted)
             alive = np.concatenate((alive[unbeaten], alive[~unbeaten]))[: self.population]
-        return np.unique(np.concatenate(seen), axis=0)[::-1].astype(np.float64)
+        return np.unique(np.concatenate(sets), axis=0)[::-1].astype(np.float64)
 
 
 @lru_cache(maxsize=_MOST + 1)
@@ -156,13 +156,13 @@ def filled(sets: Flags, wanted: Floats, taken: Floats, rng: np.random.Generator)
     """
     order = rng.permutation(len(wanted))
     use = np.repeat(taken[None], len(sets), 0)
-    found = np.zeros_like(sets)
+    completed = np.zeros_like(sets)
     for own in (True, False):
         for j in order:
             fits = (sets[:, j] == own) & feasible(use + wanted[j])
-            found[:, j] |= fits
+            completed[:, j] |= fits
             use[fits] += wanted[j]
-    return found
+    return completed
 
 
 def pareto(use: Floats) -> Flags:

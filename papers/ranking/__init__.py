@@ -16,11 +16,13 @@ Row = Mapping[str, Any]
 
 def by_log(document: Document) -> dict[str, list[Row]]:
     """Return the rows that were run, best first, by log."""
-    found: dict[str, list[Row]] = {}
+    rows_by_log: dict[str, list[Row]] = {}
     for row in document["rows"]:
         if row["seeds"]:
-            found.setdefault(row["log"], []).append(row)
-    return {log: sorted(rows, key=lambda row: float(row["mean"]["mean"])) for log, rows in found.items()}
+            rows_by_log.setdefault(row["log"], []).append(row)
+    return {
+        log: sorted(rows, key=lambda row: float(row["mean"]["mean"])) for log, rows in rows_by_log.items()
+    }
 
 
 def _cell(row: Row | None) -> str:
@@ -44,21 +46,21 @@ def winners(document: Document) -> Table:
         rule = next(row for row in rows if not row["learnt"])
         learnt = next((row for row in rows if row["learnt"] and row["row"] != HOLDS_BACK), None)
         one = against.get((learnt["row"], log)) if learnt else None
-        told = "–"
+        difference = "–"
         if one is not None:
-            told = f"{one['verdict']}: {interval(document['metric'], one['difference'], '+')}"
+            difference = f"{one['verdict']}: {interval(document['metric'], one['difference'], '+')}"
         plain = next((row for row in rows if row["row"] == "FCFS + EASY"), None)
         windows = f"{rule['windows']} ({rule['windows_apart']})"
-        table.add(log, windows, rule["mean"]["b"], _cell(rule), _cell(learnt), told, _cell(plain))
+        table.add(log, windows, rule["mean"]["b"], _cell(rule), _cell(learnt), difference, _cell(plain))
     return table
 
 
 def draw(document: Document, path: Path) -> Path:
     """Draw everybody's slowdown over the winner's, by log."""
-    found = by_log(document)
+    rows_by_log = by_log(document)
     names = list(dict.fromkeys(row["row"] for row in document["rows"]))
-    ratio = np.full((len(names), len(found)), np.nan)
-    for k, rows in enumerate(found.values()):
+    ratio = np.full((len(names), len(rows_by_log)), np.nan)
+    for k, rows in enumerate(rows_by_log.values()):
         for row in rows:
             ratio[names.index(row["row"]), k] = row["mean"]["mean"] / rows[0]["mean"]["mean"]
     kept = np.argsort(np.nanmean(np.log(ratio), axis=1))
@@ -71,7 +73,7 @@ def draw(document: Document, path: Path) -> Path:
             if not np.isnan(value):
                 colour = "white" if value > 2.2 else "black"
                 axes.text(x, y, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour)
-    axes.set_xticks(range(len(found)), list(found), fontsize=8)
+    axes.set_xticks(range(len(rows_by_log)), list(rows_by_log), fontsize=8)
     axes.set_yticks(range(len(kept)), [names[k] for k in kept], fontsize=8)
     axes.set_xlabel("mean bounded slowdown over the winner's; rows by their geometric mean")
     save(figure, path)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from bridge.arrays import Floats, Ints
-from bridge.errors import BridgeError
+from bridge.base.arrays import Floats, Ints
+from bridge.base.errors import BridgeError
 from bridge.pool.jobset import LONGEST_BELIEF, LONGEST_BELIEVED, STEP_SECONDS, JobSet
-from bridge.predict.predictors import History
-from bridge.predict.submissions import MICRO, Submissions
-from bridge.predict.trees import Boosting, fit
+from bridge.prediction.predictors import History
+from bridge.prediction.submissions import MICRO, Submissions
+from bridge.prediction.trees import Boosting, fit
 
 
 def with_beliefs(jobs: JobSet, believed: Floats, totals: Floats | None = None) -> JobSet:
@@ -78,8 +78,8 @@ def folds(jobs: int, count: int = 5, seed: int = 0) -> list[Ints]:
         raise BridgeError(
             f"{jobs} jobs cannot be split into {count} folds", remedy="Use 2 … as many as jobs."
         )
-    drawn = np.random.default_rng(seed).permutation(jobs)
-    return [np.sort(part) for part in np.array_split(drawn, count)]
+    shuffled = np.random.default_rng(seed).permutation(jobs)
+    return [np.sort(part) for part in np.array_split(shuffled, count)]
 
 
 def fit_predict_others(
@@ -144,8 +144,8 @@ def running_accuracy(
         raise BridgeError("running jobs must have 1 … as many steps as their series of predictions")
     errors = np.abs(totals - length[:, None]) / length[:, None]
     after = np.arange(DECILES) * whole[:, None] // DECILES
-    seen = np.arange(totals.shape[1]) < steps[:, None]
+    is_running = np.arange(totals.shape[1]) < steps[:, None]
     return RunningAccuracy(
         np.take_along_axis(errors, after, axis=1).mean(axis=0),
-        float((np.where(seen, errors, 0.0).sum(axis=1) / steps).mean()),
+        float((np.where(is_running, errors, 0.0).sum(axis=1) / steps).mean()),
     )

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 
 import click
 
-from bridge.errors import BridgeError
-from papers.say import Say
+from bridge.base.errors import BridgeError
+from papers.output import Say
 
 #: Parts of the page, in the order in which they are run.
 PARTS = ("predictors", "figure-6", "figure-12", "figure-13", "driven", "worlds")
@@ -17,15 +17,15 @@ _NAMED = "worlds"
 def runs() -> Mapping[str, Callable[[Say], None]]:
     """Return what runs each part, unless that has been done."""
     from bridge.pool.synthetic import synthetic
-    from papers.rlschert import driven, figures, measures, page, players, running, worlds
+    from papers.rlschert import contestants, figures, measures, page, predictor_runs, running, worlds
     from papers.rlschert.synthetic import accuracies
 
     functions: tuple[Callable[[Say], None], ...] = (
         lambda say: accuracies(synthetic(), say),
-        lambda say: running.run(players.jobs(), say),
-        lambda say: players.judge(page.HOLES, figures.WITH_HOLES, measures.holes, say),
-        lambda say: players.judge(page.KILLED, figures.WITH_KILLS, measures.killed, say),
-        lambda say: driven.run(synthetic(), say),
+        lambda say: running.run(contestants.jobs(), say),
+        lambda say: contestants.judge(page.HOLES, figures.WITH_HOLES, measures.holes, say),
+        lambda say: contestants.judge(page.KILLED, figures.WITH_KILLS, measures.killed, say),
+        lambda say: predictor_runs.run(synthetic(), say),
         worlds.run,
     )
     return dict(zip(PARTS, functions, strict=True))

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bridge.arrays import Floats, Ints
+from bridge.base.arrays import Floats, Ints
 from papers import curves
 from papers.curves import Curve
-from papers.rlschert.found import Found, look, mean_of, seeds_of
+from papers.rlschert.contestants import BASE
 from papers.rlschert.measures import HALF_AS_LONG_AGAIN, SHORT, TWICE, WRONG
-from papers.rlschert.players import BASE
+from papers.rlschert.results import RowResults, look, mean_of, seeds_of
 
 #: An agent has converged when it is validated within this of its best.
 NEAR = 0.01
@@ -43,22 +43,22 @@ def converged(epochs: Ints, ratio: Floats) -> int:
 def convergence(tables: Mapping[str, str] = LEARNT_FOR) -> list[str]:
     """Return what is said of each row's training, by the curves that are kept of it."""
     return [
-        f"{row} ({objective}, {_learnt(found)}"
+        f"{row} ({objective}, {_learnt(agents)}"
         for table, objective in tables.items()
-        for (row, _), found in curves.read(table).items()
-        if " learnt for " not in row and any(curve.validated for curve in found)
+        for (row, _), agents in curves.read(table).items()
+        if " learnt for " not in row and any(curve.validated for curve in agents)
     ]
 
 
-def _learnt(found: list[Curve]) -> str:
-    validated, seeds = curves.together(found, "validated", hold=True)["mean"], curves.seeds_of(found)
+def _learnt(agents: list[Curve]) -> str:
+    validated, seeds = curves.together(agents, "validated", hold=True)["mean"], curves.seeds_of(agents)
     epochs, ratio = validated.index.to_numpy(np.int64), validated.to_numpy(np.float64)
     first, since = passes(epochs, ratio)
-    said = "is never validated below SAF" if first < 0 else f"passes SAF at epoch {first}"
+    sentence = "is never validated below SAF" if first < 0 else f"passes SAF at epoch {first}"
     if first >= 0 and since != first:
-        said += f", for good at epoch {since}" if since >= 0 else ", not for good"
+        sentence += f", for good at epoch {since}" if since >= 0 else ", not for good"
     return (
-        f"{seeds} seed{'s' if seeds > 1 else ''}): {said}; at best {ratio.min():.3f} of SAF's (mean over "
+        f"{seeds} seed{'s' if seeds > 1 else ''}): {sentence}; at best {ratio.min():.3f} of SAF's (mean over "
         f"seeds); converged at epoch {converged(epochs, ratio)}."
     )
 
@@ -66,9 +66,9 @@ def _learnt(found: list[Curve]) -> str:
 # Figure 12.
 
 
-def total(found: pd.DataFrame, column: str) -> Floats:
+def total(rows: pd.DataFrame, column: str) -> Floats:
     """Return the sum of arrays of different lengths over the seeds."""
-    arrays = [np.asarray(v, np.float64) for v in found[column]]
+    arrays = [np.asarray(v, np.float64) for v in rows[column]]
     longest = max(map(len, arrays))
     return np.asarray(np.sum([np.pad(a, (0, longest - len(a))) for a in arrays], axis=0))
 
@@ -83,38 +83,40 @@ def holes(data: pd.DataFrame) -> dict[str, Any]:
     """Return holes and waits of everybody, and whether SAF has more of them."""
     wide: list[list[object]] = []
     waits: list[list[object]] = []
-    said = []
+    sentences = []
     base, deeprm = (look(data, one) for one in (BASE, "DeepRM"))
     for one in WITH_HOLES:
-        found = look(data, one)
-        if not len(found):
+        results = look(data, one)
+        if not len(results):
             wide.append([one, "0", "not run", *[""] * 5])
             waits.append([one, "not run", *[""] * (3 + len(QUANTILES))])
             continue
-        apart = None if one == BASE or not len(base) else found.against(base, "holes", counts="steps")
-        early = found.mean("early_holes", "early_steps")
-        of_queue = total(found.rows, "queue_holes") / np.maximum(total(found.rows, "queue_steps"), 1)
-        cells = [found.cell("holes", "steps"), apart.text if apart else "", f"{early:.2f}"]
-        wide.append([one, seeds_of(found), *cells, *(f"{v:.2f}" for v in of_queue)])
-        short, long = (f"{v:.1f}" for v in _short_and_long(found.rows))
-        waits.append([one, f"{found.mean('wait'):.1f}", *quantiles(total(found.rows, "waits")), short, long])
+        apart = None if one == BASE or not len(base) else results.against(base, "holes", counts="steps")
+        early = results.mean("early_holes", "early_steps")
+        of_queue = total(results.rows, "queue_holes") / np.maximum(total(results.rows, "queue_steps"), 1)
+        cells = [results.cell("holes", "steps"), apart.text if apart else "", f"{early:.2f}"]
+        wide.append([one, seeds_of(results), *cells, *(f"{v:.2f}" for v in of_queue)])
+        short, long = (f"{v:.1f}" for v in _short_and_long(results.rows))
+        waits.append(
+            [one, f"{results.mean('wait'):.1f}", *quantiles(total(results.rows, "waits")), short, long]
+        )
         if apart:
             beside = ""
             if one.startswith("RLSchert") and len(deeprm):  # what the paper claims of it
-                beside = f", {found.against(deeprm, 'holes', 'DeepRM', 'steps')}"
-                arriving = found.against(deeprm, "early_holes", "it", "early_steps")
+                beside = f", {results.against(deeprm, 'holes', 'DeepRM', 'steps')}"
+                arriving = results.against(deeprm, "early_holes", "it", "early_steps")
                 beside += f", while jobs arrive {arriving}"
-            said.append(
-                f"{one}: {apart.said} in holes ({apart.text}){beside}; "
+            sentences.append(
+                f"{one}: {apart.verdict_text} in holes ({apart.text}){beside}; "
                 f"short jobs wait {short} steps, long ones {long}."
             )
     names = [f"{100 * q:.0f} % within" for q in QUANTILES]
-    return {"holes": wide, "names": names, "waits": waits, "short": SHORT, "said": said}
+    return {"holes": wide, "names": names, "waits": waits, "short": SHORT, "said": sentences}
 
 
-def _short_and_long(found: pd.DataFrame) -> tuple[float, float]:
+def _short_and_long(rows: pd.DataFrame) -> tuple[float, float]:
     jobs, wait, short_jobs, short_wait = (
-        mean_of(found, name).sum() for name in ("jobs", "wait", "short_jobs", "short_wait")
+        mean_of(rows, name).sum() for name in ("jobs", "wait", "short_jobs", "short_wait")
     )
     return short_wait / max(short_jobs, 1.0), (wait - short_wait) / max(jobs - short_jobs, 1.0)
 
@@ -124,19 +126,19 @@ def _short_and_long(found: pd.DataFrame) -> tuple[float, float]:
 
 def killed(data: pd.DataFrame) -> dict[str, Any]:
     """Return who gets killed by whom, and how rightly."""
-    rows, said = [], []
+    rows, sentences = [], []
     for one in WITH_KILLS:
-        found = look(data, one)
-        cells = _killed(found.rows) if len(found) else ["not run", *[""] * 9]
-        rows.append([one, seeds_of(found), *cells])
-        if len(found):
-            said.append(f"{one}: {_kills(found)}")
+        results = look(data, one)
+        cells = _killed(results.rows) if len(results) else ["not run", *[""] * 9]
+        rows.append([one, seeds_of(results), *cells])
+        if len(results):
+            sentences.append(f"{one}: {_kills(results)}")
     longer = [f"> {TWICE:g} ×", f"> {HALF_AS_LONG_AGAIN:g} ×", f"≤ {WRONG:g} ×"]
-    return {"longer": longer, "wrong": WRONG, "rows": rows, "said": said}
+    return {"longer": longer, "wrong": WRONG, "rows": rows, "said": sentences}
 
 
-def _killed(found: pd.DataFrame) -> list[str]:
-    one = found.select_dtypes("number").sum().astype(float)
+def _killed(rows: pd.DataFrame) -> list[str]:
+    one = rows.select_dtypes("number").sum().astype(float)
     kills, jobs, everyone = one["kills"], one["killed_jobs"], one["all_jobs"]
 
     def share(part: float, whole: float) -> str:
@@ -147,7 +149,7 @@ def _killed(found: pd.DataFrame) -> list[str]:
 
     waits = mean(one["killed_wait"], jobs), mean(one["all_wait"] - one["killed_wait"], everyone - jobs)
     return [
-        f"{kills / len(found):.0f}",
+        f"{kills / len(rows):.0f}",
         share(jobs, everyone),
         *(share(one[name], kills) for name in ("over_2", "over_1_5", "within_1_2")),
         mean(one["lost"], kills),
@@ -159,9 +161,9 @@ def _killed(found: pd.DataFrame) -> list[str]:
     ]
 
 
-def _kills(found: Found) -> str:
+def _kills(results: RowResults) -> str:
     names = ("kills", "over_2", "within_1_2", "lost")
-    kills, twice, wrong, lost = (float(found.rows[name].mean()) for name in names)
+    kills, twice, wrong, lost = (float(results.rows[name].mean()) for name in names)
     if not kills:
         return "kills nobody."
     return (

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from bridge.arrays import Ints
-from bridge.errors import BridgeError
-from bridge.pool.evaluate import Evaluation, prepare
+from bridge.base.arrays import Ints
+from bridge.base.errors import BridgeError
+from bridge.pool.evaluate import PoolEvaluation, prepare
 from bridge.pool.jobset import JobSet
-from bridge.pool.schedule import Schedule
+from bridge.pool.schedule import PoolSchedule
 from papers.rlschert.usage import usage
 
 #: Fewest waiting jobs of each class of queues.
@@ -21,18 +21,18 @@ WRONG, HALF_AS_LONG_AGAIN, TWICE = 1.2, 1.5, 2.0
 EDGES = np.concatenate(([0.0], 2.0 ** np.arange(-2.0, 4.01, 0.5), [np.inf]))
 
 
-def sums(found: Evaluation, _: JobSet) -> dict[str, Any]:
+def sums(evaluation: PoolEvaluation, _: JobSet) -> dict[str, Any]:
     """Keep sums and counts of each sequence's jobs, from which every mean can be had."""
     return {
-        "jobs": np.array([len(s.id) for s in found.schedules]),
-        "slowdown": np.array([s.slowdown.sum() for s in found.schedules]),
-        "completion": np.array([s.completion.sum() for s in found.schedules]),
-        "kills": int(sum(s.kills.sum() for s in found.schedules)),
-        "lost_steps": int(sum(s.lost.sum() for s in found.schedules)),
+        "jobs": np.array([len(s.id) for s in evaluation.schedules]),
+        "slowdown": np.array([s.slowdown.sum() for s in evaluation.schedules]),
+        "completion": np.array([s.completion.sum() for s in evaluation.schedules]),
+        "kills": int(sum(s.kills.sum() for s in evaluation.schedules)),
+        "lost_steps": int(sum(s.lost.sum() for s in evaluation.schedules)),
     }
 
 
-def holes(found: Evaluation, _: JobSet) -> dict[str, Any]:
+def holes(evaluation: PoolEvaluation, _: JobSet) -> dict[str, Any]:
     """Keep units that idled while jobs waited, and how long jobs waited; no single job (Figure 12).
 
     Returns:
@@ -43,35 +43,35 @@ def holes(found: Evaluation, _: JobSet) -> dict[str, Any]:
         ``waits``: [W] jobs that waited 0, 1, … steps from arrival to last start;
         ``jobs``, ``wait``, ``short_jobs``, ``short_wait``: [S] jobs and their waits, all and short ones.
     """
-    used = [usage(s, found.options.settings.units) for s in found.schedules]
+    used = [usage(s, evaluation.options.settings.units) for s in evaluation.schedules]
     longest = max(len(u.holes) for u in used)
     edges = [*QUEUES, np.inf]
     holes, waiting = (np.concatenate([getattr(u, name) for u in used]) for name in ("holes", "waiting"))
-    short = [s.length <= SHORT for s in found.schedules]
+    short = [s.length <= SHORT for s in evaluation.schedules]
     return {
         "holes": np.array([u.holes.sum() for u in used]),
         "steps": np.array([np.count_nonzero(u.waiting) for u in used]),
-        "early_holes": np.array([u.holes[: found.options.steps].sum() for u in used]),
-        "early_steps": np.array([np.count_nonzero(u.waiting[: found.options.steps]) for u in used]),
+        "early_holes": np.array([u.holes[: evaluation.options.steps].sum() for u in used]),
+        "early_steps": np.array([np.count_nonzero(u.waiting[: evaluation.options.steps]) for u in used]),
         "queue_holes": np.histogram(waiting, edges, weights=holes)[0],
         "queue_steps": np.histogram(waiting, edges)[0],
         "by_step": np.sum([np.pad(u.holes, (0, longest - len(u.holes))) for u in used], axis=0),
-        "waits": np.bincount(np.concatenate([s.wait for s in found.schedules])),
-        "jobs": np.array([len(s.id) for s in found.schedules]),
-        "wait": np.array([s.wait.sum() for s in found.schedules]),
+        "waits": np.bincount(np.concatenate([s.wait for s in evaluation.schedules])),
+        "jobs": np.array([len(s.id) for s in evaluation.schedules]),
+        "wait": np.array([s.wait.sum() for s in evaluation.schedules]),
         "short_jobs": np.array([np.count_nonzero(k) for k in short]),
-        "short_wait": np.array([s.wait[k].sum() for s, k in zip(found.schedules, short, strict=True)]),
+        "short_wait": np.array([s.wait[k].sum() for s, k in zip(evaluation.schedules, short, strict=True)]),
     }
 
 
-def killed(found: Evaluation, jobs: JobSet) -> dict[str, Any]:
+def killed(evaluation: PoolEvaluation, jobs: JobSet) -> dict[str, Any]:
     """Keep counts and sums of killed attempts, of killed jobs, and of all jobs (Figure 13)."""
-    drawn = prepare(jobs, found.options)
-    believed = [drawn.jobs.believed[drawn.drawn(s)[1]] for s in range(len(drawn))]
-    return summary(found.schedules, believed)
+    sequences = prepare(jobs, evaluation.options)
+    believed = [sequences.jobs.believed[sequences.arrivals_of(s)[1]] for s in range(len(sequences))]
+    return summary(evaluation.schedules, believed)
 
 
-def summary(schedules: tuple[Schedule, ...], believed: list[Ints]) -> dict[str, Any]:
+def summary(schedules: tuple[PoolSchedule, ...], believed: list[Ints]) -> dict[str, Any]:
     """Return counts and sums over all sequences.
 
     Args:

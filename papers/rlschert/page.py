@@ -7,13 +7,13 @@ import pandas as pd
 
 from papers import store
 from papers.pages import render
-from papers.rlschert import driven, figures, pictures, running, synthetic, worlds
-from papers.rlschert.found import COMMAND
+from papers.rlschert import figures, pictures, predictor_runs, running, synthetic, worlds
+from papers.rlschert.results import COMMAND
 
 NAME, TEMPLATE = "rlschert", "rlschert/page.md"
 HOLES, KILLED = "rlschert-figure-12", "rlschert-figure-13"
 #: Files of results that the page is made from.
-FILES = (HOLES, KILLED, worlds.FILE, synthetic.ACCURACY, driven.FILE)
+FILES = (HOLES, KILLED, worlds.FILE, synthetic.ACCURACY, predictor_runs.FILE)
 
 
 def page(data: Mapping[str, pd.DataFrame]) -> str:
@@ -25,7 +25,7 @@ def page(data: Mapping[str, pd.DataFrame]) -> str:
     return render(
         TEMPLATE,
         command=COMMAND,
-        driven=driven.rows(data[driven.FILE]),
+        driven=predictor_runs.rows(data[predictor_runs.FILE]),
         running=running.rows(data[synthetic.ACCURACY]),
         near=figures.NEAR,
         convergence=figures.convergence(),
@@ -44,9 +44,9 @@ def read() -> dict[str, pd.DataFrame]:
 def write() -> list[Path]:
     """Write the page and its pictures from what was measured."""
     data = read()
-    drawn = [
+    picture_files = [
         pictures.running(data[synthetic.ACCURACY]),
         pictures.holes(data[HOLES]),
         pictures.killed(data[KILLED]),
     ]
-    return [*(made for made in drawn if made is not None), store.written(NAME, page(data))]
+    return [*(picture for picture in picture_files if picture is not None), store.written(NAME, page(data))]

@@ -9,8 +9,8 @@ import pandas as pd
 from bridge.report.plots import COLOURS, LIMIT
 from papers.pictures import legend, panels, saved
 from papers.rlschert.figures import WITH_HOLES, WITH_KILLS, total
-from papers.rlschert.found import Found, look
 from papers.rlschert.measures import EDGES
+from papers.rlschert.results import RowResults, look
 from papers.rlschert.running import KINDS
 from papers.rlschert.running import lines as errors_while_running
 
@@ -19,35 +19,35 @@ def _style(row: str) -> str:
     return ":" if "rule kill" in row else "--" if "learned kill" in row else "-"
 
 
-def _seen(data: pd.DataFrame, rows: Sequence[str]) -> Iterator[tuple[str, str, Found]]:
+def _available(data: pd.DataFrame, rows: Sequence[str]) -> Iterator[tuple[str, str, RowResults]]:
     """Yield who can be drawn, in a colour each."""
     for row, colour in zip(rows, COLOURS, strict=False):
-        if len(found := look(data, row)):
-            yield row, colour, found
+        if len(results := look(data, row)):
+            yield row, colour, results
 
 
 def running(measured: pd.DataFrame) -> Path | None:
     """Draw Figure 6: errors of predictors by how much of a job has run; None where none was measured."""
-    found = list(errors_while_running(measured))
+    error_curves = list(errors_while_running(measured))
     figure, (axes,) = panels(7.0, 3.6)
-    for k, (name, kind, errors) in enumerate(found):
+    for k, (name, kind, errors) in enumerate(error_curves):
         label = f"{name}: {KINDS[kind][0]}"
         axes.plot(range(0, 100, 10), errors, "o-", markersize=3, color=COLOURS[k % len(COLOURS)], label=label)
     axes.set_xlabel("run so far, %")
     axes.set_ylabel("mean absolute error, %")
     axes.set_ylim(bottom=0)
     legend(axes)
-    return saved(figure, "rlschert-figure-6") if found else None
+    return saved(figure, "rlschert-figure-6") if error_curves else None
 
 
 def holes(data: pd.DataFrame) -> Path:
     """Draw Figure 12: holes, accumulated over the steps, and the distribution of waits."""
     figure, (left, right) = panels(9.0, 3.8, ("", ""))
-    for row, colour, found in _seen(data, WITH_HOLES):
-        sequences = len(found) * len(np.asarray(found.rows["jobs"].iloc[0]))
-        grown, style = np.cumsum(total(found.rows, "by_step")) / sequences, _style(row)
+    for row, colour, results in _available(data, WITH_HOLES):
+        sequences = len(results) * len(np.asarray(results.rows["jobs"].iloc[0]))
+        grown, style = np.cumsum(total(results.rows, "by_step")) / sequences, _style(row)
         left.plot(np.arange(len(grown)), grown, style, color=colour, linewidth=1.2, label=row)
-        waits = total(found.rows, "waits")
+        waits = total(results.rows, "waits")
         share = np.cumsum(waits) / waits.sum()
         right.step(np.arange(len(share)) + 1, share, style, where="post", color=colour, linewidth=1.2)
     left.set_xlabel("step")
@@ -64,8 +64,8 @@ def killed(data: pd.DataFrame) -> Path:
     figure, (axes,) = panels(6.5, 3.6)
     names = ["< ¼", *(f"{edge:.2g}" for edge in EDGES[1:-1])]
     at, everyone = np.arange(len(names)), None
-    for row, colour, found in _seen(data, WITH_KILLS):
-        both = (np.sum(np.stack(list(found.rows[c])), axis=0) for c in ("killed_ratios", "all_ratios"))
+    for row, colour, results in _available(data, WITH_KILLS):
+        both = (np.sum(np.stack(list(results.rows[c])), axis=0) for c in ("killed_ratios", "all_ratios"))
         counts, everyone = both
         if counts.sum():
             share, style = counts / counts.sum(), "--" if row == WITH_KILLS[1] else "-"

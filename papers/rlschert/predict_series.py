@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bridge.arrays import Floats, Ints
+from bridge.base.arrays import Floats, Ints
+from bridge.base.errors import BridgeError
 from bridge.config import Count, Natural, Positive, verify
-from bridge.errors import BridgeError
-from bridge.learn.checkpoint import fill, read_tensors, write_tensors
+from bridge.learn.checkpoint import load_weights_into, read_tensors, write_tensors
 
 #: Remaining lengths that the network can believe, in steps.
 _SHORTEST, _LONGEST = 0.05, 10_000.0
@@ -81,15 +81,15 @@ class SeriesModel(nn.Module):
             [B, W + 1] steps.
         """
         n, width, _ = series.shape
-        known = self.embed((_squeezed(parameters) - self.parameter_scale[0]) / self.parameter_scale[1])
-        ran = torch.arange(width + 1, dtype=known.dtype).log1p().expand(n, -1)[..., None] / 3.0
-        seen = torch.nan_to_num((series - self.series_scale[0]) / self.series_scale[1])
+        embedded = self.embed((_squeezed(parameters) - self.parameter_scale[0]) / self.parameter_scale[1])
+        ran = torch.arange(width + 1, dtype=embedded.dtype).log1p().expand(n, -1)[..., None] / 3.0
+        inputs = torch.nan_to_num((series - self.series_scale[0]) / self.series_scale[1])
         first = self.start.expand(n, 1, -1)
         states = first
         if width:
-            read, _ = self.reader(torch.cat((seen, ran[:, 1:]), 2), first.transpose(0, 1).contiguous())
+            read, _ = self.reader(torch.cat((inputs, ran[:, 1:]), 2), first.transpose(0, 1).contiguous())
             states = torch.cat((first, read), 1)
-        joined = torch.cat((states, known[:, None].expand(-1, width + 1, -1), ran), 2)
+        joined = torch.cat((states, embedded[:, None].expand(-1, width + 1, -1), ran), 2)
         # A network that knows nothing says e^2, a usual length, so that training need not climb there first.
         left = (self.join(joined)[..., 0] + 2.0).exp().clamp(_SHORTEST, _LONGEST)
         total: Tensor = torch.arange(width + 1, dtype=left.dtype) + left
@@ -108,10 +108,10 @@ class SeriesModel(nn.Module):
         """
         _check(parameters, series, self.sizes["parameters"], self.sizes["series"])
         with torch.no_grad():
-            found = self(_tensor(parameters), _tensor(series))[:, :-1].double().numpy()
-        steps = _seen(series)
+            predictions = self(_tensor(parameters), _tensor(series))[:, :-1].double().numpy()
+        steps = _observed_steps(series)
         width = series.shape[1]
-        return np.take_along_axis(found, np.minimum(np.arange(width), steps[:, None]), axis=1)
+        return np.take_along_axis(predictions, np.minimum(np.arange(width), steps[:, None]), axis=1)
 
     def save(self, path: Path) -> None:
         """Write the network to one safetensors file, whole or not at all."""
@@ -135,7 +135,7 @@ def load(path: Path | str) -> SeriesModel:
         model = SeriesModel(**sizes)
     except (KeyError, ValueError, TypeError, AttributeError):
         raise BridgeError("is no recurrent predictor", where=str(path)) from None
-    fill(model, tensors, "", path)
+    load_weights_into(model, tensors, "", path)
     return model.eval()
 
 
@@ -169,8 +169,12 @@ def fit(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         model = SeriesModel(parameters.shape[1], series.shape[2], settings.hidden)
-        known, seen, true = _tensor(parameters), _tensor(series), torch.from_numpy(length)
-        _scale(model, known, seen)
+        parameters_tensor, series_tensor, true = (
+            _tensor(parameters),
+            _tensor(series),
+            torch.from_numpy(length),
+        )
+        _scale(model, parameters_tensor, series_tensor)
         adam = torch.optim.Adam(model.parameters(), settings.learning_rate)
         batches = -(-len(length) // settings.batch)
         cooling = torch.optim.lr_scheduler.CosineAnnealingLR(adam, settings.epochs * batches)
@@ -178,7 +182,7 @@ def fit(
             total = 0.0
             for jobs in _batches(true, settings.batch):
                 longest = int(true[jobs].max())
-                believed = model(known[jobs], seen[jobs, : longest - 1])
+                believed = model(parameters_tensor[jobs], series_tensor[jobs, : longest - 1])
                 error = _error(believed, true[jobs])
                 adam.zero_grad()
                 error.backward()  # type: ignore[no-untyped-call]
@@ -208,7 +212,7 @@ def predict_others(
         progress: called after each epoch of each fold, with the number of epochs and the mean error.
     """
     settings = settings or SeriesSettings()
-    found = np.empty(series.shape[:2])
+    predictions = np.empty(series.shape[:2])
     for k, fold in enumerate(folds):
         others = np.setdiff1d(np.arange(len(length)), fold)
 
@@ -217,8 +221,8 @@ def predict_others(
                 progress(before + epoch, error)
 
         model = fit(parameters[others], series[others], length[others], settings, progress=report)
-        found[fold] = model.totals(parameters[fold], series[fold])
-    return found
+        predictions[fold] = model.totals(parameters[fold], series[fold])
+    return predictions
 
 
 def _error(believed: Tensor, true: Tensor) -> Tensor:
@@ -253,7 +257,7 @@ def _squeezed(parameters: Tensor) -> Tensor:
     return parameters.sign() * parameters.abs().log1p()
 
 
-def _seen(series: Floats) -> Ints:
+def _observed_steps(series: Floats) -> Ints:
     """Return how many steps have been seen of each series: [n]."""
     there = np.isfinite(series).all(axis=2)
     steps: Ints = np.logical_and.accumulate(there, axis=1).sum(axis=1)

@@ -8,11 +8,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from bridge.pool.jobset import JobSet
-from bridge.study.pool import digest_of
+from bridge.pool.study_rows import digest_of
 from papers import store
+from papers.output import Say
 from papers.rlschert.beliefs import running_accuracy
 from papers.rlschert.synthetic import ACCURACY, RUNNING
-from papers.say import Say
 
 SHIPPED = "the authors', of logged jobs"
 #: Kinds of jobs, and the paper's error near their end, % (Section 4.2).
@@ -25,9 +25,9 @@ def run(jobs: JobSet, say: Say) -> None:
     if store.has(ACCURACY, SHIPPED, RUNNING, "logged", 0, made_of):
         return
     say(f"{SHIPPED}, {RUNNING}")
-    found = running_accuracy(jobs.length, jobs.beliefs)
+    accuracy = running_accuracy(jobs.length, jobs.beliefs)
     result = {"row": SHIPPED, "test": RUNNING, "label": "logged", "seed": 0, "digest": made_of}
-    store.add(ACCURACY, result | {"all": 100 * found.overall, "all_deciles": 100 * found.deciles})
+    store.add(ACCURACY, result | {"all": 100 * accuracy.overall, "all_deciles": 100 * accuracy.deciles})
 
 
 def lines(measured: pd.DataFrame) -> Iterator[tuple[str, str, npt.NDArray[np.float64]]]:

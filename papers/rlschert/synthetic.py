@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bridge.arrays import Flags, Floats, Ints
-from bridge.errors import BridgeError
+from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.errors import BridgeError
 from bridge.pool.jobset import JobSet, write_vasp
+from bridge.pool.study_rows import digest_of
 from bridge.pool.synthetic import PARAMETERS, SyntheticJobs, synthetic
-from bridge.predict.accuracy import accuracy
-from bridge.study.pool import digest_of
+from bridge.prediction.accuracy import accuracy
 from papers import store
+from papers.output import Say
 from papers.rlschert.beliefs import by_user, fit_predict_others, folds, running_accuracy, with_beliefs
-from papers.say import Say
 
 #: (predictor, when) -> what computes its predictions: [N] steps at submission, [N, W] while running.
 Predictions = dict[tuple[str, str], Callable[[], Floats]]
@@ -44,24 +44,24 @@ PREDICTORS = (
 )
 
 
-def users(made: SyntheticJobs) -> Ints:
+def users(generated: SyntheticJobs) -> Ints:
     """Return the user of each job: jobs of the same habits are one user's."""
-    habits = made.parameters[:, [PARAMETERS.index(name) for name in HABITS]]
+    habits = generated.parameters[:, [PARAMETERS.index(name) for name in HABITS]]
     return np.asarray(np.unique(habits, axis=0, return_inverse=True)[1], np.int64).ravel()
 
 
-def others(made: SyntheticJobs) -> Flags:
+def others(generated: SyntheticJobs) -> Flags:
     """Return which jobs count as other applications: half of them (RLSchert, Section 4.5.4)."""
-    n = len(made.jobs)
+    n = len(generated.jobs)
     return np.asarray(np.random.default_rng(n).permutation(n) < n // 2, np.bool_)
 
 
-def mixed(made: SyntheticJobs) -> JobSet:
+def mixed(generated: SyntheticJobs) -> JobSet:
     """Return mixed applications: of the others nothing but the history of their users is known."""
-    other, history = others(made), by_user(made.jobs, users(made))
-    believed = np.where(other, history, made.jobs.believed)
-    totals = np.where(other[:, None], history[:, None], made.jobs.beliefs)
-    return replace(with_beliefs(made.jobs, believed, totals), name=f"{made.jobs.name}-mixed")
+    other, history = others(generated), by_user(generated.jobs, users(generated))
+    believed = np.where(other, history, generated.jobs.believed)
+    totals = np.where(other[:, None], history[:, None], generated.jobs.beliefs)
+    return replace(with_beliefs(generated.jobs, believed, totals), name=f"{generated.jobs.name}-mixed")
 
 
 def write_mixed() -> Path:
@@ -74,53 +74,57 @@ def write_mixed() -> Path:
 # Predictors.
 
 
-def accuracies(made: SyntheticJobs, say: Say) -> None:
+def accuracies(generated: SyntheticJobs, say: Say) -> None:
     """Measure what has not been measured: errors of each predictor, in percent."""
-    made_of = store.digest(digest_of(made.jobs), FOLDS, "mixed")
-    kinds = {"single": ~made.multiple, "multiple": made.multiple, "all": np.ones(len(made.jobs), np.bool_)}
-    kinds |= {"iterative": ~others(made), "others": others(made)}
-    length = made.jobs.length
-    for (name, when), predict in predictions(made).items():
-        if store.has(ACCURACY, name, when, made.jobs.name, 0, made_of):
+    made_of = store.digest(digest_of(generated.jobs), FOLDS, "mixed")
+    kinds = {
+        "single": ~generated.multiple,
+        "multiple": generated.multiple,
+        "all": np.ones(len(generated.jobs), np.bool_),
+    }
+    kinds |= {"iterative": ~others(generated), "others": others(generated)}
+    length = generated.jobs.length
+    for (name, when), predict in predictions(generated).items():
+        if store.has(ACCURACY, name, when, generated.jobs.name, 0, made_of):
             continue
-        say(f"{name}, {when}: {made.jobs.name}")
+        say(f"{name}, {when}: {generated.jobs.name}")
         try:
             predicted = predict()
         except BridgeError as error:  # a library is not installed
             say(f"  error: {error}")
             continue
-        result = {"row": name, "test": when, "label": made.jobs.name, "seed": 0, "digest": made_of}
+        result = {"row": name, "test": when, "label": generated.jobs.name, "seed": 0, "digest": made_of}
         for kind, k in kinds.items():
             if when == SUBMIT:
                 result[kind] = 100 * accuracy(length[k], predicted[k]).mape
             else:
-                found = running_accuracy(length[k], predicted[k])
-                result[kind] = 100 * found.overall
-                result[f"{kind}_deciles"] = 100 * found.deciles
+                accuracy_result = running_accuracy(length[k], predicted[k])
+                result[kind] = 100 * accuracy_result.overall
+                result[f"{kind}_deciles"] = 100 * accuracy_result.deciles
         store.add(ACCURACY, result)
 
 
-def predictions(made: SyntheticJobs, count: int = FOLDS, seed: int = 0) -> Predictions:
+def predictions(generated: SyntheticJobs, count: int = FOLDS, seed: int = 0) -> Predictions:
     """Return what computes the predictions of `PREDICTORS`, by (name, when).
 
     Args:
-        made: jobs.
+        generated: jobs.
         count: of folds, which are drawn from the
         seed: of theirs.
     """
-    length, parts = made.jobs.length, folds(len(made.jobs), count, seed)
+    length, parts = generated.jobs.length, folds(len(generated.jobs), count, seed)
 
     def recurrent() -> Floats:
         from papers.rlschert.predict_series import predict_others
 
-        return predict_others(made.parameters, made.series, length, parts)
+        return predict_others(generated.parameters, generated.series, length, parts)
 
     return {
-        ("history of users", SUBMIT): lambda: by_user(made.jobs, users(made)),
-        ("trees", SUBMIT): lambda: fit_predict_others(made.parameters, length.astype(np.float64), parts),
+        ("history of users", SUBMIT): lambda: by_user(generated.jobs, users(generated)),
+        ("trees", SUBMIT): lambda: fit_predict_others(generated.parameters, length.astype(np.float64), parts),
         ("recurrent", RUNNING): recurrent,
-        ("the generator's own", SUBMIT): lambda: made.jobs.believed.astype(np.float64),
-        ("the generator's own", RUNNING): lambda: made.jobs.beliefs.astype(np.float64),
+        ("the generator's own", SUBMIT): lambda: generated.jobs.believed.astype(np.float64),
+        ("the generator's own", RUNNING): lambda: generated.jobs.beliefs.astype(np.float64),
     }
 
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bridge.arrays import Ints
-from bridge.errors import BridgeError
-from bridge.pool.schedule import Schedule
+from bridge.base.arrays import Ints
+from bridge.base.errors import BridgeError
+from bridge.pool.schedule import PoolSchedule
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Usage:
         return np.where(self.waiting > 0, self.idle, 0)
 
 
-def usage(schedule: Schedule, units: int) -> Usage:
+def usage(schedule: PoolSchedule, units: int) -> Usage:
     """Return how a pool was used. Attempts that were killed used it too.
 
     Args:

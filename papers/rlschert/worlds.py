@@ -8,9 +8,9 @@ import pandas as pd
 from bridge.scheduler.names import PREFIX
 from bridge.study.cells import Cell
 from papers import store
-from papers.rlschert.found import COMMAND
-from papers.rlschert.players import BASE, folder_of, head_of, is_done, players
-from papers.say import Say
+from papers.output import Say
+from papers.rlschert.contestants import BASE, folder_of, head_of, is_done, players
+from papers.rlschert.results import COMMAND
 
 FILE = "rlschert-worlds"
 #: Sequences of the test set that are simulated; agents are those of the first seed.
@@ -39,9 +39,9 @@ def _simulate(cell: Cell, world: str, words: list[str], say: Say) -> None:
     who = str(folder_of(cell) or _rule(cell))
     data = cell.file.removeprefix(PREFIX)
     words = [who, "--scheduler", "pool", "--data", data, "--sequences", str(SEQUENCES), *words]
-    told: dict[str, Any] = json.loads(store.bridge("validate", *words, "--json"))["policies"][0]
-    kept = {f"{where}_{key}": told[where][key] for where in ("fast", "detailed") for key in KEPT}
-    tail = {"jobs": told["jobs"], "differing_starts": told["differing_starts"]}
+    policies: dict[str, Any] = json.loads(store.bridge("validate", *words, "--json"))["policies"][0]
+    kept = {f"{where}_{key}": policies[where][key] for where in ("fast", "detailed") for key in KEPT}
+    tail = {"jobs": policies["jobs"], "differing_starts": policies["differing_starts"]}
     store.add(FILE, head | kept | tail)
 
 
@@ -52,7 +52,7 @@ def _rule(cell: Cell) -> str:
 
 def text(data: pd.DataFrame) -> dict[str, Any]:
     """Return the section."""
-    rows, said = [], []
+    rows, sentences = [], []
     for world in WORLDS:
         done = data[data["test"] == world] if len(data) else data
         base: float | None = None
@@ -61,18 +61,18 @@ def text(data: pd.DataFrame) -> dict[str, Any]:
             if not len(mine):
                 rows.append([world, one, *["not run"] * 5])
                 continue
-            found = mine.iloc[0]
-            base = float(found["detailed_slowdown"]) if one == BASE else base
-            gain = "" if base is None else f"{100 * (found['detailed_slowdown'] / base - 1):+.1f} %"
-            slowdowns = [f"{found[f'{where}_slowdown']:.2f}" for where in ("fast", "detailed")]
-            starts = f"{found['differing_starts']:,.0f} of {found['jobs']:,.0f}"
-            rows.append([world, one, *slowdowns, gain, f"{found['detailed_kills']:.0f}", starts])
+            row = mine.iloc[0]
+            base = float(row["detailed_slowdown"]) if one == BASE else base
+            gain = "" if base is None else f"{100 * (row['detailed_slowdown'] / base - 1):+.1f} %"
+            slowdowns = [f"{row[f'{where}_slowdown']:.2f}" for where in ("fast", "detailed")]
+            starts = f"{row['differing_starts']:,.0f} of {row['jobs']:,.0f}"
+            rows.append([world, one, *slowdowns, gain, f"{row['detailed_kills']:.0f}", starts])
         if len(done):
             total = f"{done['differing_starts'].sum():,.0f} of {done['jobs'].sum():,.0f}"
-            said.append(f"{world}: {total} jobs start in another step than in the fast pool.")
+            sentences.append(f"{world}: {total} jobs start in another step than in the fast pool.")
     return {
         "sequences": SEQUENCES,
         "worlds": "; ".join(f"*{name}*: `--platform {p} --profile {k}`" for name, (p, k) in WORLDS.items()),
         "rows": rows,
-        "said": said or [f"Not run; `{COMMAND} worlds`."],
+        "said": sentences or [f"Not run; `{COMMAND} worlds`."],
     }

@@ -8,17 +8,18 @@ PUBLISHED = {"sem-theta": {"DRAS": 86, "SEM": 60}, "sem-datastar": {"DRAS": 74, 
 NEAR = 0.05
 
 
-def said(table: str) -> list[str]:
+def sentences(table: str) -> list[str]:
     """Return a sentence per row: the first validation near its best one, of the mean over seeds."""
     text = []
-    for (row, log), found in curves.read(table).items():
-        seen = curves.together(found, "validated")["mean"]
-        near = seen.index[seen <= (1 + NEAR) * seen.min()][0]
+    for (row, log), agents in curves.read(table).items():
+        validated = curves.together(agents, "validated")["mean"]
+        near = validated.index[validated <= (1 + NEAR) * validated.min()][0]
         published = PUBLISHED[table][row]
         text.append(
-            f"{row}, {log} ({curves.seeds_of(found)} seeds): within {100 * NEAR:g} % of its best "
-            f"({seen.min():.2f} of the base's wait) first at episode {near}, "
-            f"then up to {seen.loc[near:].max():.2f}, validated every {seen.index[1] - seen.index[0]}; "
+            f"{row}, {log} ({curves.seeds_of(agents)} seeds): within {100 * NEAR:g} % of its best "
+            f"({validated.min():.2f} of the base's wait) first at episode {near}, "
+            f"then up to {validated.loc[near:].max():.2f}, "
+            f"validated every {validated.index[1] - validated.index[0]}; "
             f"published: converged after {published}."
         )
     return text

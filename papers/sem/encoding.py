@@ -6,11 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from bridge.learn.network import sizes
+from bridge.learn.network import parameter_counts
 from bridge.learn.registry import recipe_of
 from papers import store
+from papers.output import Say
 from papers.pages import render
-from papers.say import Say
 from papers.sem import pictures
 from papers.sem.running import LOGS, NAME, REPLAYED, SCHEDULES, pick, running
 from papers.sem.speed import DENSER, GROWING_ROUNDS, LARGER, agents, cases, compared, growing, speed
@@ -47,7 +47,7 @@ SIZES = {
 def most_running(data: pd.DataFrame) -> dict[str, Any]:
     """Return Table 2."""
     both = {log: [pick(data, "cdf", log, schedule) for schedule in SCHEDULES] for log in MOST}
-    most = {log: [int(shares.index.max()) for shares in found] for log, found in both.items()}
+    most = {log: [int(shares.index.max()) for shares in shares_of_log] for log, shares_of_log in both.items()}
     return {
         "rows": [
             (log, paper, *most[log], *(int((shares < 0.99).sum()) for shares in both[log]))
@@ -76,11 +76,11 @@ def node_hours(data: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def as_said(ours: float, said: str) -> bool:
+def as_said(ours: float, printed: str) -> bool:
     """Tell whether a percentage is what the paper says: a number, rounded, `> 99`, or nothing (`–`)."""
-    if said.startswith("> "):
-        return ours > float(said.removeprefix("> "))
-    return said == "–" or abs(ours - float(said)) <= 0.5
+    if printed.startswith("> "):
+        return ours > float(printed.removeprefix("> "))
+    return printed == "–" or abs(ours - float(printed)) <= 0.5
 
 
 def coverage(data: pd.DataFrame) -> dict[str, Any]:
@@ -93,9 +93,9 @@ def coverage(data: pd.DataFrame) -> dict[str, Any]:
         )
         cells = (" / ".join(f"{value:.1f}" for value in both) for both in (logged, replayed))
         rows.append((log, k, " / ".join(paper), *cells))
-        for percent, ours, said in zip((90, 95), logged, paper, strict=True):
-            if not as_said(ours, said):
-                off.append(f"{log} at K = {k} ({percent} % of the nodes: {ours:.1f} % for {said} %)")
+        for percent, ours, printed in zip((90, 95), logged, paper, strict=True):
+            if not as_said(ours, printed):
+                off.append(f"{log} at K = {k} ({percent} % of the nodes: {ours:.1f} % for {printed} %)")
     least = min(float(pick(data, "covered 95", log, SCHEDULES[0])[40]) for log in LOGS)
     return {"rows": rows, "off": off, "least": 100 * least}
 
@@ -109,7 +109,7 @@ def layers() -> dict[str, Any]:
         here = size, (size // 2, *recipe.actor.hidden, recipe.encoder.rows)
         same &= here == paper
         both = (f"{inputs:,}: {'–'.join(map(str, widths))}" for inputs, widths in (paper, here))
-        rows.append((setting, policy, *both, f"{sizes(recipe)['actor']:,}"))
+        rows.append((setting, policy, *both, f"{parameter_counts(recipe)['actor']:,}"))
     return {"rows": rows, "same": same}
 
 
@@ -124,8 +124,8 @@ def _and_ratio(row: Any, quantity: str) -> tuple[str, str]:
 
 def times(costs: pd.DataFrame) -> dict[str, Any]:
     """Return Figure 10."""
-    found = compared(costs, "pair")
-    larger = found["parameters", "DRAS"] / found["parameters", "SEM"]
+    ratios = compared(costs, "pair")
+    larger = ratios["parameters", "DRAS"] / ratios["parameters", "SEM"]
     return {
         "rows": [
             (
@@ -134,11 +134,11 @@ def times(costs: pd.DataFrame) -> dict[str, Any]:
                 *_and_ratio(row, "training"),
                 *_and_ratio(row, "inference"),
             )
-            for log, row in found.iterrows()
+            for log, row in ratios.iterrows()
         ],
         "larger": {log: f"{value:,.0f}" for log, value in larger.items()},
         **{
-            quantity: {log: f"{value:.0f}" for log, value in found[quantity, "ratio"].items()}
+            quantity: {log: f"{value:.0f}" for log, value in ratios[quantity, "ratio"].items()}
             for quantity in ("training", "inference")
         },
     }
@@ -146,9 +146,9 @@ def times(costs: pd.DataFrame) -> dict[str, Any]:
 
 def windows(costs: pd.DataFrame) -> dict[str, Any]:
     """Return Figure 6."""
-    found = compared(costs, "window")
-    dras, inputs = found["training", "DRAS"], found["inputs", "DRAS"]
-    each = 1e3 * dras / found["of_decisions", "DRAS"]
+    ratios = compared(costs, "window")
+    dras, inputs = ratios["training", "DRAS"], ratios["inputs", "DRAS"]
+    each = 1e3 * dras / ratios["of_decisions", "DRAS"]
     return {
         "denser": DENSER,
         "rows": [
@@ -158,23 +158,23 @@ def windows(costs: pd.DataFrame) -> dict[str, Any]:
                 f"{row['training', 'DRAS']:.1f}",
                 f"{row['training', 'SEM']:.2f}",
             )
-            for _, row in found.iterrows()
+            for _, row in ratios.iterrows()
         ],
         "least": dras.min(),
         "most": dras.max(),
         "each": (each.min(), each.max()),
         "growth": dras.iloc[-1] - dras.iloc[0],
-        "widest": found["window", ""].iloc[-1],
+        "widest": ratios["window", ""].iloc[-1],
         "inputs": 100 * (inputs.max() / inputs.min() - 1),
     }
 
 
 def scaling(costs: pd.DataFrame) -> dict[str, Any]:
     """Return Figure 11."""
-    found = compared(costs, "scaling")
+    ratios = compared(costs, "scaling")
     timed = costs[(costs["part"] == "scaling") & (costs["agent"] == "DRAS")]
     updates = timed.groupby("case", sort=False)["updates"].sum()
-    last = found.iloc[-1]
+    last = ratios.iloc[-1]
     return {
         "rows": [
             (
@@ -186,7 +186,7 @@ def scaling(costs: pd.DataFrame) -> dict[str, Any]:
                 *_and_ratio(row, "training"),
                 *_and_ratio(row, "inference"),
             )
-            for case, row in found.iterrows()
+            for case, row in ratios.iterrows()
         ],
         **{quantity: f"{last[quantity, 'ratio']:,.0f}" for quantity in ("training", "update")},
         "sem": f"{last['training', 'SEM']:.2g}",
@@ -198,19 +198,19 @@ def scaling(costs: pd.DataFrame) -> dict[str, Any]:
 def _epoch(row: Any) -> dict[str, str]:
     """Return what an episode of training is made of, and how much each network's size can explain."""
     ratio = row["parameters", "DRAS"] / row["parameters", "SEM"]
-    found = {"parameters": f"{ratio:,.0f}"}
+    numbers = {"parameters": f"{ratio:,.0f}"}
     for who, name in (("SEM", "of_sem"), ("DRAS", "of_dras")):
         updating = row["of_updates", who] * row["update", who]
         share = 100 * updating / (updating + row["of_decisions", who] * row["decide", who])
-        found[name] = f"{share:.0f}"
-        found[f"{name}_each"] = f"{1e9 * row['update', who] / row['parameters', who]:.1f}"
-    return found
+        numbers[name] = f"{share:.0f}"
+        numbers[f"{name}_each"] = f"{1e9 * row['update', who] / row['parameters', who]:.1f}"
+    return numbers
 
 
 def wider(costs: pd.DataFrame) -> dict[str, Any]:
     """Return Figure 11 with hidden layers of DRAS that grow as well, and its last point, extrapolated."""
-    found = compared(costs, "growing")
-    last, first = found.iloc[-1], found.iloc[0]
+    ratios = compared(costs, "growing")
+    last, first = ratios.iloc[-1], ratios.iloc[0]
     parameters = _grown(int(first["nodes", ""]), LARGER[-1])
     update = last["update", "DRAS"] * parameters / last["parameters", "DRAS"]
     return {
@@ -224,7 +224,7 @@ def wider(costs: pd.DataFrame) -> dict[str, Any]:
                 ),
                 *_and_ratio(row, "training"),
             )
-            for case, row in found.iterrows()
+            for case, row in ratios.iterrows()
         ],
         "nodes": f"{last['nodes', '']:,.0f}",
         "update": f"{last['update', 'ratio']:,.0f}",

@@ -52,10 +52,10 @@ def coverage(data: pd.DataFrame) -> Path:
 
 def windows(costs: pd.DataFrame) -> Path:
     """Draw Figure 6: training against the window."""
-    found = compared(costs, "window")
+    ratios = compared(costs, "window")
     figure, (axes,) = panels(6.75, 3.8)
     for who, colour in _OF_AGENT.items():
-        axes.plot(found["window"], found["training", who], "o-", color=colour, label=who)
+        axes.plot(ratios["window"], ratios["training", who], "o-", color=colour, label=who)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("W, waiting jobs that are shown")
     axes.set_ylabel("training, s for 1,000 jobs")
@@ -65,12 +65,12 @@ def windows(costs: pd.DataFrame) -> Path:
 
 def scaling(costs: pd.DataFrame) -> Path:
     """Draw Figure 11: training and inference against the size of the machine."""
-    found = compared(costs, "scaling")
-    nodes = [int(n) for n in found["nodes"]]
+    ratios = compared(costs, "scaling")
+    nodes = [int(n) for n in ratios["nodes"]]
     figure, axes = panels(9.0, 3.8, ("training", "inference"))
     for one in axes:
         for who, colour in _OF_AGENT.items():
-            one.plot(nodes, found[one.get_title(), who], "o-", color=colour, label=who)
+            one.plot(nodes, ratios[one.get_title(), who], "o-", color=colour, label=who)
         one.set_xscale("log", base=2)
         one.set_yscale("log")
         one.yaxis.set_major_formatter("{x:g}")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from bridge.arrays import Floats, Ints
-from bridge.fast.replay import replay
-from bridge.fast.setup import Setup
+from bridge.base.arrays import Floats, Ints
 from bridge.scheduler.state import SECOND
 from bridge.workload.select import Jobs
+from bridge.worlds.fast.replay import replay
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 from papers.logs import log
 
 
@@ -60,23 +60,23 @@ def spans(start: Ints, end: Ints, nodes: Ints, ks: Sequence[int]) -> Spans:
     return Spans(tuple(ks), table[:, 0].astype(np.float64), table[:, 1], table[:, 2], table[:, 3:])
 
 
-def cdf(found: Spans) -> tuple[Ints, Floats]:
+def cdf(spans: Spans) -> tuple[Ints, Floats]:
     """Return 0 … the most running jobs, and the share of the period in which at most so many run."""
-    of_count = np.bincount(found.jobs, weights=found.seconds)
-    return np.arange(len(of_count)), np.cumsum(of_count) / found.seconds.sum()
+    of_count = np.bincount(spans.jobs, weights=spans.seconds)
+    return np.arange(len(of_count)), np.cumsum(of_count) / spans.seconds.sum()
 
 
-def lost(found: Spans) -> Floats:
+def lost(spans: Spans) -> Floats:
     """Return for each K the share of the node-hours that belongs to jobs that are not shown (Table 3)."""
-    left_out: Floats = found.seconds @ found.left_out / float(found.seconds @ found.nodes)
+    left_out: Floats = spans.seconds @ spans.left_out / float(spans.seconds @ spans.nodes)
     return left_out
 
 
-def covered(found: Spans, share: float) -> Floats:
+def covered(spans: Spans, share: float) -> Floats:
     """Return for each K how much of the period shows at least this share of the nodes in use (Figure 7)."""
-    shown = found.nodes[:, None] - found.left_out
-    whole = found.seconds.sum()
-    return np.asarray(found.seconds @ (shown >= share * found.nodes[:, None]) / whole, np.float64)
+    nodes_visible = spans.nodes[:, None] - spans.left_out
+    whole = spans.seconds.sum()
+    return np.asarray(spans.seconds @ (nodes_visible >= share * spans.nodes[:, None]) / whole, np.float64)
 
 
 # Of the logs.
@@ -99,19 +99,19 @@ def as_logged(jobs: Jobs, ks: Sequence[int]) -> Spans:
 
 def as_replayed(jobs: Jobs, ks: Sequence[int]) -> Spans:
     """Return what runs when under FCFS with EASY backfilling."""
-    schedule = replay(Setup().prepare(jobs))
+    schedule = replay(SchedulerConfig().build_scenario(jobs))
     return spans(schedule.start // SECOND, schedule.end // SECOND, jobs.demand[:, 0], ks)
 
 
-def shares(found: Spans) -> pd.DataFrame:
+def shares(spans: Spans) -> pd.DataFrame:
     """Return shares by number of running jobs (``cdf``) and by K (``lost``, ``covered 90``, ``covered 95``).
 
     Columns: what, at (the number), share.
     """
-    counts, at_most = cdf(found)
+    counts, at_most = cdf(spans)
     parts = [pd.DataFrame({"what": "cdf", "at": counts, "share": at_most})]
-    by_k = {"lost": lost(found), "covered 90": covered(found, 0.9), "covered 95": covered(found, 0.95)}
-    parts += [pd.DataFrame({"what": what, "at": found.ks, "share": of_k}) for what, of_k in by_k.items()]
+    by_k = {"lost": lost(spans), "covered 90": covered(spans, 0.9), "covered 95": covered(spans, 0.95)}
+    parts += [pd.DataFrame({"what": what, "at": spans.ks, "share": of_k}) for what, of_k in by_k.items()]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -120,9 +120,9 @@ def running(say: Callable[[str], None]) -> pd.DataFrame:
     parts = []
     for name in LOGS:
         say(f"{name}: running jobs")
-        jobs = Setup().select(log(name))
-        for schedule, found in zip(SCHEDULES, (as_logged(jobs, KS), as_replayed(jobs, KS)), strict=True):
-            parts.append(shares(found).assign(log=name, schedule=schedule, jobs=len(jobs)))
+        jobs = SchedulerConfig().select(log(name))
+        for schedule, spans in zip(SCHEDULES, (as_logged(jobs, KS), as_replayed(jobs, KS)), strict=True):
+            parts.append(shares(spans).assign(log=name, schedule=schedule, jobs=len(jobs)))
     return pd.concat(parts, ignore_index=True)
 
 

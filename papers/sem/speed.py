@@ -18,16 +18,16 @@ import numpy as np
 import pandas as pd
 import torch
 
+from bridge.base.errors import BridgeError
 from bridge.env.batch import Batch
-from bridge.env.source import constants_of
-from bridge.errors import BridgeError
+from bridge.env.episode_starts import constants_of
 from bridge.learn.algorithms.gradient import PolicyGradient
-from bridge.learn.checkpoint import Origin
-from bridge.learn.learner import Assignment
+from bridge.learn.checkpoint import Provenance
+from bridge.learn.learner import TrainingContext
 from bridge.learn.network import parameters
 from bridge.learn.recipe import Recipe, with_training
 from bridge.learn.registry import recipe_of
-from bridge.learn.rollout import best, decided, live_of, scores_of
+from bridge.learn.rollout import argmax_actions, copy_for_inference, scores_of, select_waiting
 from bridge.workload.select import Jobs
 from papers.logs import log
 
@@ -130,13 +130,13 @@ class _Timed(PolicyGradient):
         self.most, self.marks = most, list[tuple[float, float, int]]()
         return self
 
-    def _update(self, seen: Any) -> tuple[float, float]:
-        begun = CLOCK()
-        found = super()._update(seen)
-        self.marks.append((begun, CLOCK(), sum(len(step[3]) for step in seen.steps)))
+    def _update(self, steps: Any) -> tuple[float, float]:
+        started_at = CLOCK()
+        losses = super()._update(steps)
+        self.marks.append((started_at, CLOCK(), sum(len(step[3]) for step in steps.steps)))
         if self.most is not None and len(self.marks) > self.most:
             raise _EnoughError
-        return found
+        return losses
 
 
 def timed(marks: list[tuple[float, float, int]]) -> tuple[int, int, float, float]:
@@ -171,14 +171,14 @@ def agents(setting: str, nodes: int, places: int, window: int, wider: int = 1) -
         window: waiting jobs that both see.
         wider: the hidden layers of DRAS are so many times as wide.
     """
-    found = {"SEM": recipe_of("sem", setting), "DRAS": recipe_of("dras", setting)}
-    actor = found["DRAS"].actor
+    recipes = {"SEM": recipe_of("sem", setting), "DRAS": recipe_of("dras", setting)}
+    actor = recipes["DRAS"].actor
     hidden = tuple(wider * width for width in actor.hidden)
-    found["DRAS"] = replace(found["DRAS"], actor=replace(actor, hidden=hidden))
+    recipes["DRAS"] = replace(recipes["DRAS"], actor=replace(actor, hidden=hidden))
     for label, rows in (("SEM", places), ("DRAS", nodes)):
-        recipe = found[label]
-        found[label] = replace(recipe, encoder=replace(recipe.encoder, places=(rows,), window=window))
-    return found
+        recipe = recipes[label]
+        recipes[label] = replace(recipe, encoder=replace(recipe.encoder, running_rows=(rows,), window=window))
+    return recipes
 
 
 def infer(learner: PolicyGradient, start: int, most: int | None) -> tuple[int, float]:
@@ -192,16 +192,16 @@ def infer(learner: PolicyGradient, start: int, most: int | None) -> tuple[int, f
     recipe, source = learner.recipe, learner.source
     encoder = recipe.encoder.compile(constants_of(source.prepared.jobs))
     batch = Batch(source.prepared, encoder, 1, recipe.training.length)
-    actor = decided(learner.actor)
-    view, decisions, begun = batch.reset(np.array([start])), 0, 0.0
+    actor = copy_for_inference(learner.actor)
+    view, decisions, started_at = batch.reset(np.array([start])), 0, 0.0
     while len(view.rows) and (most is None or decisions <= most):
         if decisions == 1:  # the first one warms up
-            begun = CLOCK()
-        view = batch.step(best(*scores_of(actor, live_of(view)[1])))
+            started_at = CLOCK()
+        view = batch.step(argmax_actions(*scores_of(actor, select_waiting(view)[1])))
         decisions += 1
     if decisions < 2:
         raise BridgeError("an episode with fewer than two decisions", remedy="Take a longer one.")
-    return decisions - 1, (CLOCK() - begun) / (decisions - 1)
+    return decisions - 1, (CLOCK() - started_at) / (decisions - 1)
 
 
 def measure(case: Case, of_round: int) -> Iterator[Cost]:
@@ -212,8 +212,8 @@ def measure(case: Case, of_round: int) -> Iterator[Cost]:
         torch.manual_seed(of_round)
         short = with_training(recipe, {"length": case.length, "validation": (0.0, 0.0), "trajectories": 1})
         constants = constants_of(case.jobs)
-        origin = Origin("benchmark", case.jobs.name, len(case.jobs), "", of_round, constants)
-        learner = _Timed(Assignment(short, case.jobs, origin, Path())).prepare(limits[0])
+        origin = Provenance("benchmark", case.jobs.name, len(case.jobs), "", of_round, constants)
+        learner = _Timed(TrainingContext(short, case.jobs, origin, Path())).prepare(limits[0])
         start = int(learner.source.draw(0, np.random.default_rng(of_round)).starts[0])
         with contextlib.suppress(_EnoughError):
             learner.learn(0, np.random.default_rng(of_round))
@@ -252,13 +252,15 @@ def cases() -> list[Case]:
     theta, datastar = (recipe_of("sem").setup.select(log(name)) for name in ("Theta", "DataStar"))
     nodes, processors = int(theta.capacity[0]), int(datastar.capacity[0])
     fit = nodes // SMALLEST
-    found = [
+    test_cases = [
         Case("pair", "Theta", agents("theta", nodes, fit, 50), theta, EPISODE),
         Case("pair", "DataStar", agents("datastar", processors, 40, 50), datastar, EPISODE),
     ]
     dense = replace(theta, submit=theta.submit // DENSER)
     for window in WINDOWS:
-        found.append(Case("window", f"W = {window}", agents("theta", nodes, fit, window), dense, THOUSAND))
+        test_cases.append(
+            Case("window", f"W = {window}", agents("theta", nodes, fit, window), dense, THOUSAND)
+        )
     for times in LARGER:
         machine = larger(theta, times)
         n = int(machine.capacity[0])
@@ -266,20 +268,20 @@ def cases() -> list[Case]:
             agents("theta", n, n // SMALLEST, 50),
             (max(2, UPDATES // times), max(10, DECISIONS // times)),
         )
-        found.append(Case("scaling", f"{n:,} nodes", both, machine, THOUSAND, *fewer))
-    return found
+        test_cases.append(Case("scaling", f"{n:,} nodes", both, machine, THOUSAND, *fewer))
+    return test_cases
 
 
 def growing() -> list[Case]:
     """Return larger machines on which the hidden layers of DRAS are as much wider; those of SEM are not."""
     theta = recipe_of("sem").setup.select(log("Theta"))
-    found = []
+    costs = []
     for times in GROWING:
         machine = larger(theta, times)
         n = int(machine.capacity[0])
         both = agents("theta", n, n // SMALLEST, 50, times)
-        found.append(Case("growing", f"{n:,} nodes", both, machine, THOUSAND, updates=2, decisions=10))
-    return found
+        costs.append(Case("growing", f"{n:,} nodes", both, machine, THOUSAND, updates=2, decisions=10))
+    return costs
 
 
 def speed(say: Callable[[str], None], todo: list[Case], rounds: int = ROUNDS) -> pd.DataFrame:
@@ -287,13 +289,13 @@ def speed(say: Callable[[str], None], todo: list[Case], rounds: int = ROUNDS) ->
     from benchmarks.replay import machine_line
 
     torch.set_num_threads(1)
-    found = []
+    costs = []
     for of_round in range(1, rounds + 1):
         for case in todo:
             say(f"round {of_round} of {rounds}: {case.part}, {case.name}")
-            found += [asdict(cost) for cost in measure(case, of_round)]
+            costs += [asdict(cost) for cost in measure(case, of_round)]
     line = f"{machine_line()}, PyTorch {torch.__version__}, threads: {torch.get_num_threads()}"
-    return pd.DataFrame(found).assign(machine=line)
+    return pd.DataFrame(costs).assign(machine=line)
 
 
 def compared(costs: pd.DataFrame, part: str) -> pd.DataFrame:
@@ -308,8 +310,8 @@ def compared(costs: pd.DataFrame, part: str) -> pd.DataFrame:
         columns={"update_s": "update", "decide_s": "decide", "infer_s": "infer"}
     )
     wanted = ["update", "decide", "infer", "training", "inference"]
-    shown = [*wanted, "inputs", "parameters", "of_updates", "of_decisions", "of_inferences", "updates"]
-    wide = mine.pivot_table(index="case", columns="agent", values=shown, aggfunc="median", sort=False)
+    columns = [*wanted, "inputs", "parameters", "of_updates", "of_decisions", "of_inferences", "updates"]
+    wide = mine.pivot_table(index="case", columns="agent", values=columns, aggfunc="median", sort=False)
     paired = mine.pivot_table(index=["case", "round"], columns="agent", values=wanted, sort=False)
     for quantity in wanted:
         ratio = (paired[quantity, "DRAS"] / paired[quantity, "SEM"]).groupby("case", sort=False)

@@ -294,7 +294,7 @@ def test_no_right_to_write_is_seen_before_the_work(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("replayed")
 
-    monkeypatch.setattr("bridge.experiment.worlds.run_fast", never)
+    monkeypatch.setattr("bridge.experiment.run.run_fast", never)
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # noqa: ARG005
     for words in (["--out", "a/b/c"], ["--rst", "a.rst"], ["--plot"]):
         said = refused("replay", tiny, *words)

@@ -140,8 +140,8 @@ def test_a_disk_that_fills_up_keeps_the_old_run(tiny: str, folder: Path) -> None
 
 def test_the_first_start_says_that_it_compiles(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
     forgotten = []
-    monkeypatch.setattr("bridge.jit.is_compiled", lambda: False)
-    monkeypatch.setattr("bridge.jit.forget_old_kernels", lambda: forgotten.append(1))
+    monkeypatch.setattr("bridge.base.jit.is_compiled", lambda: False)
+    monkeypatch.setattr("bridge.base.jit.forget_old_kernels", lambda: forgotten.append(1))
     told = typed("replay", tiny, "--json")
     assert told.status == 0
     assert told.err == "bridge: compiling the scheduler, once on this machine (up to half a minute)…\n"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from cli_commands import fine, typed
 
+from bridge.base.errors import BridgeError
 from bridge.cli import doctor
-from bridge.errors import BridgeError
 
 
 def findings() -> dict[str, dict[str, str]]:
@@ -101,7 +101,7 @@ def test_no_simgrid(monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> str:
         raise BridgeError("no interpreter has SimGrid", remedy="Install python3-simgrid.")
 
-    monkeypatch.setattr("bridge.simgrid.find_interpreter", none)
+    monkeypatch.setattr("bridge.worlds.simgrid.find_interpreter", none)
     found = findings()["SimGrid interpreter"]
     assert (found["status"], found["detail"]) == ("missing", "no interpreter has SimGrid")
     assert found["remedy"] == "Install python3-simgrid."
@@ -109,7 +109,7 @@ def test_no_simgrid(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_compiled_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bridge.jit.is_compiled", lambda: False)
+    monkeypatch.setattr("bridge.base.jit.is_compiled", lambda: False)
     found = findings()["compiled kernels"]
     assert (found["status"], found["remedy"]) == ("missing", "bridge replay bundled-128")
 

@@ -15,8 +15,8 @@ from cli_commands import fine, names, refused, typed
 from trained_agents import UNSEEN
 
 import bridge
-from bridge.judge.sequences import value_of
-from bridge.learn.agent import schedules
+from bridge.judge.sequences import compute_sequence_metric
+from bridge.learn.agent import play_sequences
 from bridge.learn.checkpoint import load
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
@@ -48,9 +48,11 @@ def test_a_checkpoint_names_log_rules_and_base(which: str, request: pytest.Fixtu
     # the agent's values are those of its own schedules; the base's those of the order alone
     checkpoint = load(folder)
     setup = checkpoint.recipe.setup
-    prepared = setup.prepare(setup.select(read(resolve("bundled-128"))), checkpoint.recipe.policy())
-    played = schedules(checkpoint, prepared, np.array(found["starts"]), 64)
-    values = [value_of(prepared, s, f, "bsld") for s, f in zip(played, found["starts"], strict=True)]
+    prepared = setup.build_scenario(setup.select(read(resolve("bundled-128"))), checkpoint.recipe.policy())
+    played = play_sequences(checkpoint, prepared, np.array(found["starts"]), 64)
+    values = [
+        compute_sequence_metric(prepared, s, f, "bsld") for s, f in zip(played, found["starts"], strict=True)
+    ]
     assert agent["values"] == values != base["values"]
     plain = judged("bundled-128", "--order", order, "--backfill", backfill, "--from", UNSEEN / 3000)
     assert plain["starts"] == found["starts"]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from cli_commands import ROWS, fine, names, refused, typed
 
+from bridge.commands import event
 from bridge.judge import sequences
-from bridge.schedulers import event
 
 #: The first jobs that seed 1 draws among the small log's sequences of two: 2 and 3, 3 and 4, 4 and 5.
 STARTS = [1, 2, 3]

@@ -9,12 +9,12 @@ import pytest
 import torch
 from cli_commands import fine, typed
 
-from bridge.learn.checkpoint import Origin, write_agent
-from bridge.learn.learner import Assignment
+from bridge.learn.checkpoint import Provenance, write_agent
+from bridge.learn.learner import TrainingContext
 from bridge.learn.trainer import Trainer
 from bridge.policies.rlschert import SETTINGS
 from bridge.pool.evaluate import jobs_of
-from bridge.pool.recipe import PictureNetwork, PoolTraining
+from bridge.pool.recipe import PoolNetworkConfig, PoolTrainingConfig
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +29,13 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
             SETTINGS[setting],
             kill=kill,
             pool=replace(SETTINGS[setting].pool, units=12),
-            network=PictureNetwork(hidden=(8,)),
-            training=PoolTraining(epochs=1, sequences=2, steps=20, valid_sequences=2, rate=0.5),
+            network=PoolNetworkConfig(hidden=(8,)),
+            training=PoolTrainingConfig(epochs=1, sequences=2, steps=20, valid_sequences=2, rate=0.5),
         )
         jobs = jobs_of(None)
-        origin = Origin("synthetic", jobs.name, len(jobs), "", 1, {})
+        origin = Provenance("synthetic", jobs.name, len(jobs), "", 1, {})
         write_agent(folder, recipe, origin)
-        Trainer(Assignment(recipe, jobs, origin, folder)).run()
+        Trainer(TrainingContext(recipe, jobs, origin, folder)).run()
         found.append(folder)
     return found[0], found[1]
 

@@ -9,7 +9,7 @@ import pytest
 from cli_commands import fine, names, refused
 from training_commands import FILES, TINY, write_config
 
-from bridge.cache import shipped_agents
+from bridge.base.cache import shipped_agents
 
 
 @pytest.fixture

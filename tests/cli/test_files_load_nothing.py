@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli_commands import typed
 
-from bridge import plugins
+from bridge.base import plugins
 
 AGENT = Path(__file__).parents[2] / "zoo" / "rlbackfilling-lublin-1"
 AUDIT = {"begin": 1, "nodes": 4, "origin": 0.0}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from cli_commands import TINY
-from fresh import fresh
+from subprocess_python import fresh
 
 ROOT = Path(__file__).parents[2]
 ASCII = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONWARNDEFAULTENCODING": "1"}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from cli_commands import fine, refused, typed
 
-from bridge import plugins
+from bridge.base import plugins
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

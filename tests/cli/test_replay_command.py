@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from cli_commands import LINES, STARTS, fine, names, refused, typed
-from fresh import fresh
-from handmade import spread
+from small_jobs import spread
+from subprocess_python import fresh
 
 from bridge.workload.catalogue import resolve
 

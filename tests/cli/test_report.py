@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cli_commands import fine, names, refused, typed
-from fresh import fresh
+from subprocess_python import fresh
 
 
 def test_a_page_of_a_run_and_an_evaluation(tiny: str, folder: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 from cli_commands import fine, refused, typed
 
 import bridge
-from bridge.cli import live
-from bridge.slurm.present import Present
+from bridge.cli import decide_slurm
+from bridge.serve.observer import PartitionState
 
 HELD = "held by its user or an operator"
 
@@ -16,7 +16,7 @@ HELD = "held by its user or an operator"
 class Observed:
     """Stands for Slurm: two free nodes, a job that waits, three that are held and one too large."""
 
-    def read(self) -> Present:
+    def read(self) -> PartitionState:
         """Return the present."""
         waiting = [{"id": "7", "submit": 90, "request": 60, "demand": {"nodes": 1}}]
         document = {
@@ -26,7 +26,7 @@ class Observed:
         left = {"9": "asks for 9 nodes, and 2 have what it asks for"} | dict.fromkeys(
             ("1", "2", "3", "4"), HELD
         )
-        return Present(document, (), left)
+        return PartitionState(document, (), left)
 
     def close(self) -> None:
         """Do nothing."""
@@ -35,7 +35,7 @@ class Observed:
 @pytest.fixture(autouse=True)
 def observed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have it observed."""
-    monkeypatch.setattr(live, "observer", lambda *_: Observed())
+    monkeypatch.setattr(decide_slurm, "observer", lambda *_: Observed())
     yield
 
 
@@ -52,7 +52,7 @@ def test_the_table_tells_who_is_left_out() -> None:
     assert f"no forecast of 4 (job 1, 2, 3, …): {HELD}" in told
     assert "no forecast of 1 (job 9): asks for 9 nodes, and 2 have what it asks for" in told
     found = json.loads(fine(*WORDS, "--json"))
-    assert found["left"] == Observed().read().left
+    assert found["left"] == Observed().read().not_forecast
     assert [row["job"] for row in found["jobs"]] == ["7"]
 
 

@@ -4,7 +4,7 @@ from unittest.mock import Mock
 
 import pytest
 from cli_commands import fine, typed
-from fresh import fresh
+from subprocess_python import fresh
 
 import bridge
 from bridge.cli.main import COMMANDS, main
@@ -45,7 +45,7 @@ def test_a_replay_with_kept_kernels_loads_neither_scipy_nor_the_detailed_world(t
     code = (
         "import sys; from bridge.cli.main import main; status = main(sys.argv[1:]);"
         "print({name for name in sys.modules"
-        " if name.startswith(('scipy.linalg', 'bridge.batsim', 'bridge.platform'))});"
+        " if name.startswith(('scipy.linalg', 'bridge.worlds.batsim', 'bridge.platform'))});"
         "sys.exit(status)"
     )
     for _ in range(2):  # the first one may compile
@@ -121,7 +121,7 @@ def test_no_words_show_the_help() -> None:
 def test_an_error_of_the_machine_is_one_line(
     tiny: str, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
-    monkeypatch.setattr("bridge.experiment.worlds.run_fast", Mock(side_effect=error))
+    monkeypatch.setattr("bridge.experiment.run.run_fast", Mock(side_effect=error))
     told = typed("replay", tiny)
     assert (told.status, told.err) == (1, f"bridge: error: {said}\n")
 

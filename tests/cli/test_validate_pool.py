@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cli_commands import fine, typed
 from pool_policies import RECIPE, write_checkpoint
-from simgrid_here import needs_simgrid
+from simgrid_available import needs_simgrid
 
 from bridge.judge.run import read_run
 

@@ -7,21 +7,21 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
+from bridge.base.errors import BridgeError
 from bridge.config import (
+    Constraint,
     Count,
-    Of,
     Positive,
     Share,
-    build,
     command_line,
+    from_tables,
     merged,
     parse_toml,
-    plain,
     read_toml,
     spell,
+    to_tables,
     verify,
 )
-from bridge.errors import BridgeError
 
 
 @dataclass(frozen=True)
@@ -58,23 +58,23 @@ class Whole:
         seed, other: numbers.
     """
 
-    name: Annotated[str, Of(parse=no_slash)]
+    name: Annotated[str, Constraint(parse=no_slash)]
     seed: int = 0
     other: int | None = None
     threshold: float = 10.0
-    order: Annotated[str, Of(choices=lambda: ("fcfs", "sjf"))] = "fcfs"
-    rule: Annotated[str, Of(choices=("easy",), open=True)] = "easy"
+    order: Annotated[str, Constraint(choices=lambda: ("fcfs", "sjf"))] = "fcfs"
+    rule: Annotated[str, Constraint(choices=("easy",), open=True)] = "easy"
     kind: Literal["mlp", "cnn", ""] = "mlp"
     layers: tuple[Layer, ...] = ()
     hidden: tuple[Count, ...] = (32, 16)
-    speed: Annotated[tuple[str, ...], Of(single=True)] = ()
+    speed: Annotated[tuple[str, ...], Constraint(single=True)] = ()
     first: Layer = field(default_factory=lambda: Layer(3))
     maybe: Layer | None = None
     constants: Mapping[str, float] = field(default_factory=dict)
     path: Path = Path("x")
     label: int | str = ""
-    method: Annotated[str, Of(choices=lambda: METHODS)] = "adam"
-    settings: Annotated[Any, Of(made_of=lambda known: METHODS[known["method"]])] = Adam()
+    method: Annotated[str, Constraint(choices=lambda: METHODS)] = "adam"
+    settings: Annotated[Any, Constraint(made_of=lambda known: METHODS[known["method"]])] = Adam()
 
 
 FULL = {
@@ -96,7 +96,7 @@ FULL = {
 
 
 def test_everything_there_is() -> None:
-    made = build(Whole, FULL, "e.toml")
+    made = from_tables(Whole, FULL, "e.toml")
     assert made == Whole(
         "a",
         3,
@@ -114,23 +114,23 @@ def test_everything_there_is() -> None:
         settings=Plain(7),
     )
     assert isinstance(made.threshold, float) and isinstance(made.first.shares[1], float)
-    assert build(Whole, plain(made), "again") == made
-    assert build(Whole, plain(made, Whole("")), "again") == made
+    assert from_tables(Whole, to_tables(made), "again") == made
+    assert from_tables(Whole, to_tables(made, Whole("")), "again") == made
     verify(made, "made in Python")
 
 
 def test_what_is_the_default_is_left_out() -> None:
     made = Whole("a", first=Layer(3, (0.5, 1.0)), path=Path("y"))
-    assert plain(made, Whole("")) == {"name": "a", "first": {"shares": [0.5, 1.0]}, "path": "y"}
-    assert "other" not in plain(made)
+    assert to_tables(made, Whole("")) == {"name": "a", "first": {"shares": [0.5, 1.0]}, "path": "y"}
+    assert "other" not in to_tables(made)
 
 
 def test_what_is_not_there_is_the_base_s() -> None:
     base = Whole("b", seed=9, first=Layer(8), settings=Adam(0.5))
-    assert build(Whole, {"first": {"shares": [0, 0]}}, "e", base) == Whole(
+    assert from_tables(Whole, {"first": {"shares": [0, 0]}}, "e", base) == Whole(
         "b", seed=9, first=Layer(8, (0.0, 0.0)), settings=Adam(0.5)
     )
-    assert build(Whole, {"method": "plain", "settings": {}}, "e", base).settings == Plain()
+    assert from_tables(Whole, {"method": "plain", "settings": {}}, "e", base).settings == Plain()
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_what_does_not_fit_is_refused_by_file_and_key(document: Any, said: str) 
     if isinstance(document, dict) and document and "nam" not in document:
         document = {"name": "a"} | document
     with pytest.raises(BridgeError) as error:
-        build(Whole, document, "e.toml")
+        from_tables(Whole, document, "e.toml")
     assert said in str(error.value)
 
 

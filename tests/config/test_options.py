@@ -8,9 +8,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bridge.config import Count, Of, Share
+from bridge.config import Constraint, Count, Share
 from bridge.config.fields import attributes
-from bridge.config.options import Command, group, options, typed
+from bridge.config.options import Command, given_on_command_line, group, options
 
 
 @dataclass(frozen=True)
@@ -30,26 +30,26 @@ class Rules:
         hidden: nothing.
     """
 
-    order: Annotated[str, Of(choices=("fcfs", "sjf"), metavar="ORDER")] = "fcfs"
+    order: Annotated[str, Constraint(choices=("fcfs", "sjf"), metavar="ORDER")] = "fcfs"
     share: Share = 0.5
     nodes: Count | None = None
     energy: bool = False
     keep: Literal["", "keep", "drop"] = ""
     words: tuple[str, ...] = ()
     pair: tuple[Share, Share] = (0.0, 1.0)
-    file: Annotated[Path | None, Of(option="--input -i", group="Files")] = None
-    hidden: Annotated[int, Of(option="-")] = 0
+    file: Annotated[Path | None, Constraint(option="--input -i", group="Files")] = None
+    hidden: Annotated[int, Constraint(option="-")] = 0
 
 
 @click.command(cls=Command)
-@options(Rules, heading="Rules", keep=Of(help="What else."))
+@options(Rules, heading="Rules", keep=Constraint(help="What else."))
 @group("Other things", click.option("--plain"), click.option("--more"))
 @click.option("--last", help="Of all.")
 @click.pass_context
 def command(ctx: click.Context, /, **_: Any) -> None:
     """Do it."""
-    click.echo(repr(typed(ctx, Rules)))
-    click.echo(sorted(typed(ctx)))
+    click.echo(repr(given_on_command_line(ctx, Rules)))
+    click.echo(sorted(given_on_command_line(ctx)))
 
 
 def run(*words: str) -> str:

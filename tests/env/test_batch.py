@@ -2,18 +2,18 @@
 
 import numpy as np
 import pytest
-from handmade import make_jobs, prepared
+from small_jobs import make_jobs, prepared
 
-from bridge.arrays import Floats32, Ints
-from bridge.encode.encoder import Encoder
-from bridge.env.batch import Batch, View
-from bridge.errors import BridgeError
-from bridge.fast.episode import Prepared
-from bridge.fast.replay import replay_sequences
-from bridge.fast.world import DONE
-from bridge.scheduler.machine import BACKFILL
+from bridge.base.arrays import Floats32, Ints
+from bridge.base.errors import BridgeError
+from bridge.env.batch import Batch, PackedObservations
+from bridge.env.encoder import Encoder
+from bridge.scheduler.core import BACKFILL
 from bridge.scheduler.protocol import Policy
 from bridge.workload.select import Jobs
+from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.replay import replay_sequences
+from bridge.worlds.fast.world import DONE
 
 LENGTH = 40
 STARTS = np.array([0, 7, 33, 80, 120], np.int64)
@@ -28,7 +28,7 @@ def busy(seed: int = 3, n: int = 160) -> Jobs:
     return make_jobs(np.column_stack(columns).tolist(), [8])
 
 
-def agent(decision: str, order: str = "fcfs", rules: str = "standard") -> Prepared:
+def agent(decision: str, order: str = "fcfs", rules: str = "standard") -> Scenario:
     return prepared(busy(), Policy(order, "easy", agent=frozenset({decision}), guard=False), rules)
 
 
@@ -41,7 +41,7 @@ def odd_answer(rows: Floats32, decision: str) -> int:
     return int(rows.sum()) % (2 if decision == "inspect" else len(rows))
 
 
-def play(p: Prepared, shape: Encoder, starts: Ints) -> tuple[list[list[int]], list[list[bytes]]]:
+def play(p: Scenario, shape: Encoder, starts: Ints) -> tuple[list[list[int]], list[list[bytes]]]:
     """Play episodes with the odd answer; return every episode's starts, and the rows that it saw."""
     batch = Batch(p, shape.compile({}), len(starts), LENGTH)
     view = batch.reset(starts)
@@ -54,7 +54,7 @@ def play(p: Prepared, shape: Encoder, starts: Ints) -> tuple[list[list[int]], li
                 seen[b].append(rows.tobytes())
                 actions[b] = odd_answer(rows, shape.decision)
         view = batch.step(actions)
-    assert batch.kinds.tolist() == [DONE] * len(starts)
+    assert batch.decision_kinds.tolist() == [DONE] * len(starts)
     return [batch.starts_of(b).tolist() for b in range(len(starts))], seen
 
 
@@ -70,7 +70,7 @@ def test_a_batch_equals_its_episodes_one_by_one(decision: str, rules: str) -> No
     assert min(min(starts) for starts in together[0]) >= 0
 
 
-def built_in(view: View, b: int, decision: str) -> int:
+def built_in(view: PackedObservations, b: int, decision: str) -> int:
     """Answer as the built-in rule: the head of the queue, accept, the first that EASY allows, else stop."""
     if decision != "backfill":
         return 0
@@ -91,7 +91,7 @@ def test_built_in_answers_give_the_built_in_schedule(decision: str, order: str) 
         live = np.diff(view.offsets) > 0
         actions = [built_in(view, b, decision) if live[b] else 0 for b in range(len(STARTS))]
         view = batch.step(np.array(actions, np.int64))
-        assert not batch.late.any()
+        assert not batch.delays_head.any()
     assert [batch.starts_of(b).tolist() for b in range(len(STARTS))] == expected
 
 
@@ -108,9 +108,9 @@ def test_late_tells_a_backfill_that_easy_would_not_allow(action: int, late: bool
     shape = Encoder("backfill", {"t": "t"}, window=8, stop=True)
     batch = Batch(p, shape.compile({}), 1, len(ROWS))
     view = batch.reset(np.zeros(1, np.int64))
-    assert (view.rows.tolist(), batch.kinds.tolist()) == ([[80], [200], [60]], [BACKFILL])
+    assert (view.rows.tolist(), batch.decision_kinds.tolist()) == ([[80], [200], [60]], [BACKFILL])
     view = batch.step(np.array([action], np.int64))
-    assert bool(batch.late[0]) is late
+    assert bool(batch.delays_head[0]) is late
     while len(view.rows):  # stop whenever asked again
         view = batch.step(np.diff(view.offsets) - 1)
     assert (batch.starts_of(0) / 1e6).tolist() == starts

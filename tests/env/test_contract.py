@@ -4,25 +4,25 @@ from dataclasses import replace
 from itertools import cycle
 from typing import Any
 
-import handmade
 import numpy as np
 import pytest
-from fresh import fresh
+import small_jobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from subprocess_python import fresh
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
-from checking import check  # noqa: E402
+from env_checker import check  # noqa: E402
 from gymnasium.vector import AutoresetMode  # noqa: E402
 
+from bridge.base.errors import BridgeError  # noqa: E402
 from bridge.env.batch import Batch  # noqa: E402
+from bridge.env.env_config import ENCODERS  # noqa: E402
 from bridge.env.environment import SchedulingEnv, SchedulingVectorEnv  # noqa: E402
+from bridge.env.episode_starts import constants_of  # noqa: E402
 from bridge.env.register import ENVIRONMENTS  # noqa: E402
-from bridge.env.reward import Episode, Reward, base_costs, episode_of, rewards  # noqa: E402
-from bridge.env.source import constants_of  # noqa: E402
-from bridge.env.task import ENCODERS  # noqa: E402
-from bridge.errors import BridgeError  # noqa: E402
-from bridge.scheduler.machine import BACKFILL, DECLINE, INSPECT  # noqa: E402
+from bridge.env.reward import EpisodeOutcome, Reward, base_costs, compute_rewards, episode_of  # noqa: E402
+from bridge.scheduler.core import BACKFILL, DECLINE, INSPECT  # noqa: E402
 from bridge.scheduler.state import State  # noqa: E402
 from bridge.workload.select import Jobs  # noqa: E402
 
@@ -38,7 +38,7 @@ def crowd(n: int = 60, seed: int = 1) -> Jobs:
     run = rng.integers(1, 400, n)
     request = run * rng.integers(1, 4, n)
     nodes = rng.integers(1, NODES + 1, n)
-    return handmade.make_jobs(np.stack([submit, run, request, nodes], axis=1).tolist(), [NODES])
+    return small_jobs.make_jobs(np.stack([submit, run, request, nodes], axis=1).tolist(), [NODES])
 
 
 def small(decision: str, **changes: Any) -> Any:
@@ -163,18 +163,18 @@ def test_the_core_given_the_same_answers_starts_every_job_at_the_same_time(case:
             _, masks, time, action, *_ = next(told)
             assert masks.tolist() == [True, True]
         else:
-            n = min(int(state.env.n_candidates[0]), WINDOW)
+            n = min(int(state.scalars.n_candidates[0]), WINDOW)
             if n + (stop and kind == BACKFILL) == 1:
                 return 0  # nobody has a choice
             _, masks, time, action, *_ = next(told)
             assert np.flatnonzero(masks).tolist() == [*range(n), *([WINDOW] if stop else [])]
-        assert time == int(state.env.now[0]) / 1e6
+        assert time == int(state.scalars.now[0]) / 1e6
         if decision == "inspect":
             return DECLINE if action == 1 else 0
         return DECLINE if action == WINDOW else action
 
-    start, _, _ = handmade.play(prepared, agent)
-    assert env.outcome().start.tolist() == start
+    start, _, _ = small_jobs.play(prepared, agent)
+    assert env.job_outcomes().start.tolist() == start
     assert next(told, None) is None
     assert len(steps) > 5
 
@@ -232,10 +232,10 @@ def test_a_seed_repeats_everything(case: str) -> None:
 def test_an_episode_ends_with_every_job_accounted_for(case: str) -> None:
     env, jobs = make(case), crowd()
     env.reset(seed=2)
-    assert np.isnan(env.outcome().start).any()
+    assert np.isnan(env.job_outcomes().start).any()
     *_, last = play(env, np.random.default_rng(2), seed=2)
     info, part = last[-1], slice(last[-1]["first_job"], last[-1]["first_job"] + 40)
-    outcome = env.outcome()
+    outcome = env.job_outcomes()
     assert outcome.submit.tolist() == (jobs.submit[part] / 1e6).tolist()
     assert outcome.run.tolist() == (jobs.run[part] / 1e6).tolist()
     assert (outcome.start >= outcome.submit).all()
@@ -259,7 +259,7 @@ def test_episodes_come_from_the_part_or_in_the_order_of_a_list() -> None:
 def test_episodes_without_a_decision_are_passed_over() -> None:
     lonely = [(1000 * k, 10, 10, 1) for k in range(8)]
     busy = [(8000, 50, 50, NODES), *[(8001 + k, 50, 50, 4) for k in range(7)]]
-    jobs = handmade.make_jobs([*lonely, *busy], [NODES])
+    jobs = small_jobs.make_jobs([*lonely, *busy], [NODES])
     env = SchedulingEnv("pick", workload=jobs, length=8, starts=[0, 8])
     assert env.reset()[1]["first_job"] == 8
     with pytest.raises(BridgeError, match="no decision had to be taken"):
@@ -285,9 +285,9 @@ def test_rewards_are_those_of_training(case: str, reward: Reward) -> None:
         assert np.array_equal(view.rows, seen[masks] if shape.decision != "inspect" else seen)
         times.append(int(batch.now[0]))
         view = batch.step(np.array([len(view.rows) - 1 if shape.stop and action == WINDOW else action]))
-        late.append(bool(batch.late[0]))
+        late.append(bool(batch.delays_head[0]))
     base = base_costs(env.task.setup.prepare(jobs), first, 40, reward)
-    expected = rewards(reward, episode_of(batch, 0), float(base[0]), np.array(times), np.array(late))
+    expected = compute_rewards(reward, episode_of(batch, 0), float(base[0]), np.array(times), np.array(late))
     got = np.array([step[4] for step in steps])
     assert len(times) > 5
     if reward.spread == "end":
@@ -303,7 +303,7 @@ def test_rewards_in_time_by_hand() -> None:
     # Job 1 holds all nodes until 100. The agent is asked about job 2 at 10, and at 20 about job 3, for it is
     # shorter; both are accepted, and blocked until job 1 ends.
     rows = [(0, 100, 100, 8), (10, 50, 50, 8), (20, 30, 30, 8)]
-    jobs = handmade.make_jobs(rows, [8])
+    jobs = small_jobs.make_jobs(rows, [8])
     env = SchedulingEnv("inspect", workload=jobs, length=3, reward=Reward("wait", "native", "time"))
     _, info = env.reset(seed=0)
     got = []
@@ -315,7 +315,7 @@ def test_rewards_in_time_by_hand() -> None:
             break
     # 0–10 nobody waits, 10–20 one job, 20–100 two, 100–130 one (job 2); divided by three jobs.
     assert got == [(0, 0.0), (10, -10 / 3), (20, -160 / 3), (100, 0.0), (100, -30 / 3), (130, 0.0)]
-    assert env.outcome().start.tolist() == [0, 130, 100]
+    assert env.job_outcomes().start.tolist() == [0, 130, 100]
     assert info["metric"] == info["base"] == (120 + 80) / 3
 
 
@@ -328,7 +328,7 @@ ROWS = st.lists(
 )
 
 
-def busiest(outcome: Episode, nodes: np.ndarray) -> int:
+def busiest(outcome: EpisodeOutcome, nodes: np.ndarray) -> int:
     """Return the most nodes in use at any instant."""
     moments = np.concatenate((outcome.start + outcome.run, outcome.start))
     changes = np.concatenate((-nodes, nodes))
@@ -340,7 +340,7 @@ def busiest(outcome: Episode, nodes: np.ndarray) -> int:
 @given(rows=ROWS, actions=st.lists(st.integers(-2, WINDOW + 3), min_size=1, max_size=30))
 def test_no_answer_breaks_the_machine(case: str, rows: list[tuple[int, ...]], actions: list[int]) -> None:
     table = [(submit, run, run * more, nodes) for submit, run, more, nodes in sorted(rows)]
-    jobs = handmade.make_jobs(table, [NODES])
+    jobs = small_jobs.make_jobs(table, [NODES])
     env = make(case, workload=jobs, length=len(jobs))
     try:
         env.reset()
@@ -350,7 +350,7 @@ def test_no_answer_breaks_the_machine(case: str, rows: list[tuple[int, ...]], ac
     for action in cycle([*actions, 0]):  # who always rejects is asked 72 times a job
         if env.step(action)[2]:
             break
-    outcome = env.outcome()
+    outcome = env.job_outcomes()
     assert (outcome.start >= outcome.submit).all()
     assert busiest(outcome, jobs.demand[:, 0]) <= NODES
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from begun_pools import job_set
+from small_pools import job_set
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from begun_pools import job_set
+from small_pools import job_set
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 
+from bridge.base.errors import BridgeError  # noqa: E402
 from bridge.env.environment import SchedulingEnv, SchedulingVectorEnv  # noqa: E402
-from bridge.env.reward import Episode  # noqa: E402
-from bridge.errors import BridgeError  # noqa: E402
+from bridge.env.reward import EpisodeOutcome  # noqa: E402
 from bridge.pool.environment import PickOrKillEnv, PickOrKillVectorEnv  # noqa: E402
 
 LENGTH = 32
@@ -21,8 +21,8 @@ POOL: dict[str, Any] = {"data": job_set([(3, 4, 2, [2, 3, 6, 6]), (2, 2, 4, [4])
     ("options", "message"),
     [
         ({"reward": "bsld"}, "reward cannot be 'bsld'\n  Write a bridge.env.reward.Reward"),
-        ({"encoder": 3}, "encoder cannot be 3\n  Write a bridge.encode.encoder.Encoder"),
-        ({"setup": 7}, "setup cannot be 7\n  Write a bridge.fast.setup.Setup"),
+        ({"encoder": 3}, "encoder cannot be 3\n  Write a bridge.env.encoder.Encoder"),
+        ({"setup": 7}, "setup cannot be 7\n  Write a bridge.worlds.fast.scheduler_config.Setup"),
         ({"workload": 5}, "workload cannot be 5\n  Write a log's path"),
         ({"guard": 1}, "unknown guard\n  Choose none, penalty, mask."),
         ({"length": "x"}, "length cannot be 'x'\n  Write a whole number."),
@@ -155,7 +155,7 @@ def test_wrong_seeds_are_refused(seed: Any) -> None:
 # Rewards of one's own.
 
 
-def mean_turnaround(episode: Episode) -> float:
+def mean_turnaround(episode: EpisodeOutcome) -> float:
     """Return minus the mean turnaround, s."""
     return -float((episode.start + episode.run - episode.submit).mean())
 
@@ -167,7 +167,7 @@ def test_a_function_is_a_reward() -> None:
     while not over:
         _, value, over, _, info = env.step(int(np.flatnonzero(env.action_masks())[0]))
         given.append(value)
-    assert given[-1] == mean_turnaround(env.outcome()) == -info["metric"]
+    assert given[-1] == mean_turnaround(env.job_outcomes()) == -info["metric"]
     assert not any(given[:-1])
     assert info["base"] > 0
 

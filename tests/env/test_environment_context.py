@@ -3,23 +3,23 @@
 from dataclasses import replace
 from typing import Any
 
-import handmade
 import numpy as np
 import pytest
+import small_jobs
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
-from checking import check  # noqa: E402
+from env_checker import check  # noqa: E402
 from gymnasium.spaces import Box, Dict  # noqa: E402
 
 import bridge.env.register  # noqa: E402, F401
-from bridge.arrays import Floats32, Ints  # noqa: E402
-from bridge.encode.encoder import Encoder  # noqa: E402
+from bridge.base.arrays import Floats32, Ints  # noqa: E402
+from bridge.base.errors import BridgeError  # noqa: E402
 from bridge.env.batch import Batch  # noqa: E402
+from bridge.env.encoder import Encoder  # noqa: E402
 from bridge.env.environment import SchedulingEnv, SchedulingVectorEnv  # noqa: E402
+from bridge.env.episode_starts import constants_of  # noqa: E402
 from bridge.env.reward import Reward  # noqa: E402
-from bridge.env.source import constants_of  # noqa: E402
-from bridge.errors import BridgeError  # noqa: E402
-from bridge.scheduler.machine import BACKFILL  # noqa: E402
+from bridge.scheduler.core import BACKFILL  # noqa: E402
 from bridge.workload.select import Jobs  # noqa: E402
 
 LENGTH = 20
@@ -31,8 +31,8 @@ SHOWN = Encoder(
     {"share": "share[r]", "request": "t/600", "wait": "w/600"},
     window=4,
     running={"share": "share[r]", "left": "left/600"},
-    places=(PLACES,),
-    absent=(-1.0, -1.0, -1.0),
+    running_rows=(PLACES,),
+    empty_row=(-1.0, -1.0, -1.0),
     machine={"used": "used[r]", "goal": "goal[r]"},
     resources=0,
 )
@@ -44,7 +44,7 @@ def crowd(n: int = 50, seed: int = 2) -> Jobs:
     run = rng.integers(1, 400, n)
     columns = (np.sort(rng.integers(0, 20 * n, n)), run, run * rng.integers(1, 4, n))
     demand = (rng.integers(1, 9, n), rng.integers(0, 2, n) * rng.integers(1, 80, n))
-    return handmade.make_jobs(np.stack([*columns, *demand], axis=1).tolist(), [8, 100])
+    return small_jobs.make_jobs(np.stack([*columns, *demand], axis=1).tolist(), [8, 100])
 
 
 #: Every way to be asked for candidates, with rows of running jobs, of units, or none.
@@ -55,12 +55,12 @@ CASES: dict[str, dict[str, Any]] = {
     "inspect": {"decision": "inspect", "encoder": replace(SHOWN, decision="inspect")},
     "units": {
         "decision": "pick",
-        "encoder": replace(SHOWN, by="unit", places=(8, 10), machine={}),
+        "encoder": replace(SHOWN, row_unit="unit", running_rows=(8, 10), machine={}),
     },
     "machine": {
         "decision": "pick",
         "encoder": replace(
-            SHOWN, running={}, places=(), absent=(), machine={"free": "free/eight", "load": "load"}
+            SHOWN, running={}, running_rows=(), empty_row=(), machine={"free": "free/eight", "load": "load"}
         ),
         "constants": {"eight": 8.0},
     },
@@ -119,7 +119,7 @@ def test_the_space_has_rows_and_context(case: str) -> None:
 
 
 def test_without_a_context_the_space_is_a_box() -> None:
-    bare = replace(SHOWN, running={}, places=(), absent=(), machine={})
+    bare = replace(SHOWN, running={}, running_rows=(), empty_row=(), machine={})
     env = make("pick", encoder=bare)
     assert isinstance(env.observation_space, Box)
     assert env.observation_space.shape == (4, 4)
@@ -197,7 +197,7 @@ def test_the_contexts_of_a_vector_environment_are_those_of_single_ones(case: str
 def test_the_context_by_hand() -> None:
     # On 8 nodes and 100 bytes, job 1 (4 nodes, 50 bytes, 600 s) starts at once: nobody else is there. At 60,
     # jobs 2 and 3 (neither fits) wait, and only then is there a choice.
-    jobs = handmade.make_jobs([(0, 600, 600, 4, 50), (60, 300, 300, 8, 0), (60, 300, 300, 2, 60)], [8, 100])
+    jobs = small_jobs.make_jobs([(0, 600, 600, 4, 50), (60, 300, 300, 8, 0), (60, 300, 300, 2, 60)], [8, 100])
     env = SchedulingEnv("pick", workload=jobs, length=3, encoder=SHOWN)
     seen, info = env.reset(seed=0)
     assert isinstance(seen, dict)

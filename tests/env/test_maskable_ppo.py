@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples_here import example
+from load_examples import example
 
 sb3_contrib = pytest.importorskip(
     "sb3_contrib", reason="sb3-contrib is not installed (pip install sb3-contrib)"
@@ -13,8 +13,8 @@ sb3_contrib = pytest.importorskip(
 import gymnasium  # noqa: E402
 import torch  # noqa: E402
 
+from bridge.env.env_config import ENCODERS  # noqa: E402
 from bridge.env.register import ENVIRONMENTS, PICK_OR_KILL  # noqa: E402
-from bridge.env.task import ENCODERS  # noqa: E402
 
 
 class Watched(gymnasium.Wrapper):  # type: ignore[type-arg]
@@ -62,7 +62,7 @@ def test_maskable_ppo_trains_on_rows_and_context() -> None:
         ENCODERS["pick"],
         window=8,
         running={"nodes": "n/n_max", "left": "min(log10(1 + left)/7, 1)"},
-        places=(4,),
+        running_rows=(4,),
         machine={"used": "used[r]", "goal": "goal[r]"},
     )
     env = Watched(gymnasium.make("bridge/Pick-v0", length=64, encoder=shape))

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fresh import fresh
+from subprocess_python import fresh
 
 pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 

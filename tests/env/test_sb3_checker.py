@@ -4,7 +4,7 @@ import warnings
 from typing import Any
 
 import pytest
-from begun_pools import job_set
+from small_pools import job_set
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 checker = pytest.importorskip("stable_baselines3.common.env_checker", reason="no stable-baselines3")

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from simgrid_here import needs_simgrid as needs_simgrid
+from simgrid_available import needs_simgrid as needs_simgrid
 
-from bridge.experiment.prepare import Task
-from bridge.experiment.worlds import run_detailed, run_fast
+from bridge.experiment.prepare import PreparedExperiment
+from bridge.experiment.run import run_detailed, run_fast
 from bridge.judge.compare import compare_runs
 from bridge.judge.run import Run
 
@@ -41,7 +41,7 @@ def write_log(path: Path, jobs: list[tuple[int, int, int, int]] = JOBS, nodes: i
     return path
 
 
-def simulated(task: Task, folder: Path) -> Run:
+def simulated(task: PreparedExperiment, folder: Path) -> Run:
     """Return the detailed run of a task, which must not fail; its files go to a folder."""
     folder.mkdir(exist_ok=True)
     made, how = run_detailed(task, folder)
@@ -49,7 +49,7 @@ def simulated(task: Task, folder: Path) -> Run:
     return made
 
 
-def in_both_worlds(task: Task, folder: Path) -> tuple[Run, Run]:
+def in_both_worlds(task: PreparedExperiment, folder: Path) -> tuple[Run, Run]:
     """Return a task's fast and detailed run; no job may start at another time."""
     made, fast = simulated(task, folder), run_fast(task)
     difference = compare_runs([fast, made]).jobs[0]

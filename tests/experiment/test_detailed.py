@@ -23,19 +23,19 @@ from experiment_helpers import (
     write_peer,
     write_program,
 )
-from simgrid_here import COMMAND
+from simgrid_available import COMMAND
 
-from bridge.batsim.result import Outcome
+from bridge.base.errors import BridgeError
 from bridge.cli.main import main
-from bridge.errors import BridgeError
 from bridge.experiment import detailed
-from bridge.experiment.detailed import Conducted, conduct, write_again
-from bridge.experiment.prepare import Task, load
+from bridge.experiment.detailed import DetailedRun, run_simulation, write_again
+from bridge.experiment.prepare import PreparedExperiment, prepare_experiment
 from bridge.experiment.program import Child
+from bridge.experiment.run import run_detailed, run_fast
 from bridge.experiment.spec import Detailed, Experiment
-from bridge.experiment.worlds import run_detailed, run_fast
 from bridge.judge.compare import compare_runs
 from bridge.judge.run import read_run
+from bridge.worlds.batsim.result import ExitReason
 
 BATSIM = f'exec {shlex.join(COMMAND)} "$@"\n'
 
@@ -45,8 +45,8 @@ def log(tmp_path: Path) -> Path:
     return write_log(tmp_path / "log.swf")
 
 
-def task(log: Path, on: str = "batsim", **detailed: object) -> Task:
-    return load(Experiment(str(log), on=on, detailed=Detailed("teaching-16", **detailed)))  # type: ignore[arg-type]
+def task(log: Path, on: str = "batsim", **detailed: object) -> PreparedExperiment:
+    return prepare_experiment(Experiment(str(log), on=on, detailed=Detailed("teaching-16", **detailed)))  # type: ignore[arg-type]
 
 
 def put_on_path(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str, text: str) -> None:
@@ -64,10 +64,10 @@ def await_end(pid: int) -> None:
         os.close(descriptor)
 
 
-def conducted(log: Path, program: Path | str, **detailed: object) -> Conducted:
+def conducted(log: Path, program: Path | str, **detailed: object) -> DetailedRun:
     folder = log.parent / "simulation"
     folder.mkdir()
-    return conduct(task(log, program=str(program), **detailed), folder)
+    return run_simulation(task(log, program=str(program), **detailed), folder)
 
 
 @needs_simgrid
@@ -134,8 +134,10 @@ def test_the_script_names_an_agent_by_its_whole_path(
     log: Path, backfiller: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(backfiller.parent)
-    made = load(Experiment(str(log), on="simgrid", agent=backfiller.name, detailed=Detailed("teaching-16")))
-    words = made.again("tcp://127.0.0.1:1")
+    made = prepare_experiment(
+        Experiment(str(log), on="simgrid", agent=backfiller.name, detailed=Detailed("teaching-16"))
+    )
+    words = made.repeat_command("tcp://127.0.0.1:1")
     assert words[words.index("--agent") + 1] == str(backfiller)
 
 
@@ -147,7 +149,7 @@ def test_a_missing_program_is_named(log: Path, tmp_path: Path, monkeypatch: pyte
         (task(log, program="nothing -x"), "nothing: the program is not on this machine"),
     ):
         with pytest.raises(BridgeError) as caught:
-            conduct(loaded, tmp_path)
+            run_simulation(loaded, tmp_path)
         assert str(caught.value).startswith(said)
 
 
@@ -157,34 +159,34 @@ def test_a_missing_program_is_named(log: Path, tmp_path: Path, monkeypatch: pyte
         # what Batsim does when nothing can happen any more: it ends without SIMULATION_ENDS, status 0
         (
             'ask(BEGIN); ask(submit("01")); print("bye"); sys.exit(0)',
-            *(Outcome.GONE, 0, 4),
+            *(ExitReason.GONE, 0, 4),
             ["deadlock: Batsim ended with status 0, but SIMULATION_ENDS never came", "1 jobs are missing"],
         ),
         (
             "ask(BEGIN); os.kill(os.getpid(), signal.SIGABRT)",
-            *(Outcome.GONE, -signal.SIGABRT, 4),
+            *(ExitReason.GONE, -signal.SIGABRT, 4),
             ["was killed by SIGABRT after 1 messages"],
         ),
         (
             'ask(BEGIN); ask(submit("01")); ask(("SIMULATION_ENDS", {}))',
-            *(Outcome.INCOMPLETE, 0, 6),
+            *(ExitReason.INCOMPLETE, 0, 6),
             ["jobs are missing"],
         ),
         (
             'ask(BEGIN); ask(("SIMULATION_ENDS", {}))',
-            *(Outcome.ENDED, 0, 1),
+            *(ExitReason.ENDED, 0, 1),
             ["only 0 of 10 jobs were ever submitted"],
         ),
-        ('socket.send(b"{"); socket.recv()', Outcome.FAILED, None, 1, ["message 1"]),
+        ('socket.send(b"{"); socket.recv()', ExitReason.FAILED, None, 1, ["message 1"]),
         (
             'print("bad platform file", file=sys.stderr); sys.exit(7)',
-            *(Outcome.GONE, 7, 4),
+            *(ExitReason.GONE, 7, 4),
             ["ended with status 7 before its first message", "It said: bad platform file"],
         ),
     ],
 )
 def test_programs_that_fail(
-    log: Path, body: str, outcome: Outcome, status: int | None, exit_status: int, said: list[str]
+    log: Path, body: str, outcome: ExitReason, status: int | None, exit_status: int, said: list[str]
 ) -> None:
     done = conducted(log, write_peer(log.parent / "p", body + "\n"))
     assert (done.result.outcome, done.exit_status) == (outcome, exit_status)
@@ -196,7 +198,7 @@ def test_programs_that_fail(
 def test_a_program_that_never_speaks(log: Path, tmp_path: Path) -> None:
     program = write_program(tmp_path / "p", "[ $1 = --version ] && exit 1; echo $$ > pid; exec sleep 1000\n")
     done = conducted(log, program, startup_timeout=0.3)
-    assert done.result.outcome is Outcome.NEVER_CAME and done.exit_status == 3
+    assert done.result.outcome is ExitReason.NEVER_CAME and done.exit_status == 3
     assert done.fault is not None and "waited 0.3 s for Batsim's first message" in str(done.fault)
     assert not alive(int((tmp_path / "simulation" / "pid").read_text()))
 
@@ -204,7 +206,7 @@ def test_a_program_that_never_speaks(log: Path, tmp_path: Path) -> None:
 def test_a_program_that_falls_silent(log: Path, tmp_path: Path) -> None:
     program = write_peer(tmp_path / "p", "ask(BEGIN); time.sleep(1000)\n")
     done = conducted(log, program, idle_timeout=0.3)
-    assert done.result.outcome is Outcome.SILENT and done.exit_status == 5
+    assert done.result.outcome is ExitReason.SILENT and done.exit_status == 5
     assert not alive(int((tmp_path / "simulation" / "pid").read_text()))
 
 
@@ -285,7 +287,7 @@ def test_an_exception_ends_the_program(log: Path, tmp_path: Path) -> None:
     folder.mkdir()
     program = write_peer(tmp_path / "p", ONE_JOB + "time.sleep(1000)\n")
     with pytest.raises(RuntimeError, match="fell over"):
-        conduct(task(log, program=str(program)), folder, progress=fail)
+        run_simulation(task(log, program=str(program)), folder, progress=fail)
     assert not alive(int((folder / "pid").read_text()))
 
 
@@ -330,7 +332,7 @@ def test_a_container_image(log: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     put_on_path(monkeypatch, tmp_path, "docker", DOCKER.format(calls=calls, model=shlex.join(COMMAND)))
     folder = tmp_path / "simulation"
     folder.mkdir()
-    done = conduct(task(log, image="oarteam/batsim"), folder)
+    done = run_simulation(task(log, image="oarteam/batsim"), folder)
     assert done.fault is None
     words = calls.read_text().splitlines()[-1]
     assert (
@@ -347,7 +349,7 @@ def test_a_container_is_removed_when_it_hangs(
     text = f'echo "$*" >> {calls}\ncase "$*" in *--version|rm*) exit 0;; esac\nexec sleep 1000\n'
     put_on_path(monkeypatch, tmp_path, "docker", text)
     (tmp_path / "simulation").mkdir()
-    done = conduct(task(log, image="oarteam/batsim", startup_timeout=0.5), tmp_path / "simulation")
+    done = run_simulation(task(log, image="oarteam/batsim", startup_timeout=0.5), tmp_path / "simulation")
     assert done.exit_status == 3
     started, removed = calls.read_text().splitlines()[-2:]
     assert removed == f"rm --force {started.split()[3]}"
@@ -365,7 +367,7 @@ def test_a_program_that_somebody_else_starts(log: Path, tmp_path: Path) -> None:
         assert words[:2] == ["bridge", "simgrid"]
         others.append(subprocess.Popen([*COMMAND, *words[2:]], cwd=folder))
 
-    done = conduct(task(log, "simgrid"), folder, start=False, waiting=start)
+    done = run_simulation(task(log, "simgrid"), folder, start=False, waiting=start)
     assert done.fault is None and done.status is None
     assert (folder / "out_schedule.csv").exists()
     assert others[0].wait(30) == 0
@@ -373,7 +375,7 @@ def test_a_program_that_somebody_else_starts(log: Path, tmp_path: Path) -> None:
 
 def test_when_somebody_elses_program_dies_nobody_knows_its_status() -> None:
     gone: Any = SimpleNamespace(
-        outcome=Outcome.GONE, explain=lambda: "4 jobs are missing", jobs=[], missing=4, messages=21
+        outcome=ExitReason.GONE, explain=lambda: "4 jobs are missing", jobs=[], missing=4, messages=21
     )
     given: Any = SimpleNamespace(on="batsim")
     fault = detailed._fault(given, gone, None, None)
@@ -384,7 +386,7 @@ def test_when_somebody_elses_program_dies_nobody_knows_its_status() -> None:
 
 def test_fewer_nodes_than_hosts_and_more(log: Path) -> None:
     from bridge.experiment.detailed import options
-    from bridge.fast.setup import Setup
+    from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
     def arguments(on: str, detailed: Detailed, nodes: int = 16) -> list[str]:
         given: Any = SimpleNamespace(on=on, detailed=detailed, hosts=16, nodes=nodes)
@@ -403,14 +405,16 @@ def test_fewer_nodes_than_hosts_and_more(log: Path) -> None:
         assert (
             "contexts/guard-size:0" in words
         ) == there  # Batsim 4.2.1 reads behind an array where jobs stage
-    experiment = Experiment(str(log), setup=Setup(nodes=17), detailed=Detailed("teaching-16"))
+    experiment = Experiment(str(log), setup=SchedulerConfig(nodes=17), detailed=Detailed("teaching-16"))
     with pytest.raises(BridgeError, match="16 compute hosts only"):
-        load(experiment)
-    assert load(replace(experiment, setup=Setup(nodes=12))).prepared.jobs.capacity.tolist() == [12]
+        prepare_experiment(experiment)
+    assert prepare_experiment(
+        replace(experiment, setup=SchedulerConfig(nodes=12))
+    ).prepared.jobs.capacity.tolist() == [12]
 
 
 def test_main_thread_or_not_signals_are_left_alone() -> None:
-    from bridge.interrupts import hold_interrupts, interrupts_once
+    from bridge.base.interrupts import hold_interrupts, interrupts_once
 
     before = signal.getsignal(signal.SIGTERM)
     with interrupts_once():
@@ -435,7 +439,7 @@ def test_batsim_5_is_started_with_its_own_options_and_files(log: Path, tmp_path:
     """A stand-in with Batsim 5's command line and dialect gets the schedule of the fast world."""
     program = Path(__file__).parents[1] / "batsim" / "batsim5_program.py"
     detailed = Detailed("exact-128", program=f"{sys.executable} {program}")
-    loaded = load(Experiment(str(log), on="batsim5", detailed=detailed))
+    loaded = prepare_experiment(Experiment(str(log), on="batsim5", detailed=detailed))
     made, how = run_detailed(loaded, tmp_path)
     assert how.fault is None and how.exit_status == 0 and how.version == "5.0.0-fake"
     assert "forward_profiles_on_simulation_begins" in shlex.join(how.command)

@@ -8,15 +8,15 @@ import pytest
 from cli_commands import fine, refused, typed
 from experiment_helpers import needs_simgrid
 
-from bridge.errors import BridgeError
-from bridge.experiment.prepare import load as load_task
+from bridge.base.errors import BridgeError
+from bridge.experiment.prepare import prepare_experiment as load_task
 from bridge.experiment.spec import Experiment, parse, read_document
-from bridge.fast.setup import Setup
 from bridge.judge.run import read_run
 from bridge.learn.agent import replay
 from bridge.learn.checkpoint import load
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 
 @pytest.mark.parametrize("which", ["backfiller", "inspector"])
@@ -27,9 +27,9 @@ def test_a_run_in_the_fast_world(which: str, request: pytest.FixtureRequest, tmp
     fine(*words)
     made, agent = read_run(out), load(folder)
     own = agent.recipe.setup
-    setup = Setup(own.order, own.backfill, first=200)
+    setup = SchedulerConfig(own.order, own.backfill, first=200)
     jobs = setup.select(read(resolve("bundled-128")))
-    expected = replay(agent, setup.prepare(jobs, agent.recipe.policy()))
+    expected = replay(agent, setup.build_scenario(jobs, agent.recipe.policy()))
     starts = made.jobs.sort_values("job_id", key=lambda c: c.astype(int))["starting_time"]
     assert (starts * 1e6).tolist() == pytest.approx(expected.start.tolist())
     assert made.config["experiment"]["agent"] == str(folder)
@@ -43,9 +43,11 @@ def test_a_run_in_the_fast_world(which: str, request: pytest.FixtureRequest, tmp
 
 
 def test_a_run_is_named_after_its_agent(backfiller: Path) -> None:
-    from bridge.experiment.worlds import run_fast
+    from bridge.experiment.run import run_fast
 
-    made = run_fast(load_task(Experiment("bundled-128", agent=str(backfiller), setup=Setup(first=60))))
+    made = run_fast(
+        load_task(Experiment("bundled-128", agent=str(backfiller), setup=SchedulerConfig(first=60)))
+    )
     assert made.name == "bundled-128 backfiller"
 
 
@@ -94,13 +96,19 @@ def test_both_worlds_agree_start_for_start(
 @pytest.mark.parametrize(
     ("setup", "where", "said"),
     [
-        (Setup(order="sjf"), "order 'sjf'", "is decided by the agent .*: fcfs"),
-        (Setup(backfill="none"), "backfill 'none'", "is decided by the agent .*: easy"),
-        (Setup(candidate_order="sjf"), "candidate_order 'sjf'", "is decided by the agent .*: none"),
-        (Setup(protocol="cqsim"), "backfiller", "has learnt under the protocol standard, not cqsim"),
+        (SchedulerConfig(order="sjf"), "order 'sjf'", "is decided by the agent .*: fcfs"),
+        (SchedulerConfig(backfill="none"), "backfill 'none'", "is decided by the agent .*: easy"),
+        (SchedulerConfig(candidate_order="sjf"), "candidate_order 'sjf'", "is decided by the agent .*: none"),
+        (
+            SchedulerConfig(protocol="cqsim"),
+            "backfiller",
+            "has learnt under the protocol standard, not cqsim",
+        ),
     ],
 )
-def test_what_contradicts_the_agent_is_refused(backfiller: Path, setup: Setup, where: str, said: str) -> None:
+def test_what_contradicts_the_agent_is_refused(
+    backfiller: Path, setup: SchedulerConfig, where: str, said: str
+) -> None:
     with pytest.raises(BridgeError, match=said) as error:
         load_task(Experiment("bundled-128", agent=str(backfiller), setup=setup))
     assert where in error.value.where
@@ -109,7 +117,10 @@ def test_what_contradicts_the_agent_is_refused(backfiller: Path, setup: Setup, w
 
 def test_another_protocol_can_be_wanted(backfiller: Path) -> None:
     crossing = Experiment(
-        "bundled-128", agent=str(backfiller), cross_protocol=True, setup=Setup(protocol="cqsim", first=60)
+        "bundled-128",
+        agent=str(backfiller),
+        cross_protocol=True,
+        setup=SchedulerConfig(protocol="cqsim", first=60),
     )
     task = load_task(crossing)
     assert task.prepared.compiled.protocol.name == "cqsim"
@@ -117,7 +128,9 @@ def test_another_protocol_can_be_wanted(backfiller: Path) -> None:
 
 
 def test_an_estimator_of_ones_own_goes_with_an_agent(backfiller: Path) -> None:
-    experiment = Experiment("bundled-128", agent=str(backfiller), setup=Setup(estimator="actual", first=60))
+    experiment = Experiment(
+        "bundled-128", agent=str(backfiller), setup=SchedulerConfig(estimator="actual", first=60)
+    )
     task = load_task(experiment)
     assert task.setup.estimator == "actual"
     assert task.prepared.oracle

@@ -12,13 +12,13 @@ import pytest
 import tomli_w
 from experiment_helpers import PLATFORMS
 
+from bridge.base.errors import BridgeError
 from bridge.cli.main import cli
-from bridge.cli.options import given
+from bridge.cli.options import experiment_options_given
 from bridge.cli.run import run
-from bridge.errors import BridgeError
-from bridge.experiment.prepare import load
+from bridge.experiment.prepare import prepare_experiment
 from bridge.experiment.spec import Detailed, Experiment, parse, platform_file, read_document
-from bridge.fast.setup import Setup
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 FULL = Experiment(
     workload="log.swf",
@@ -26,7 +26,7 @@ FULL = Experiment(
     seed=3,
     threshold=60.0,
     malformed="drop",
-    setup=Setup(
+    setup=SchedulerConfig(
         "(w/t)**3*n", "conservative", estimator="noisy(0.1)", first=9, nodes=12, cancelled="keep"
     ),
     detailed=Detailed(
@@ -48,7 +48,7 @@ def test_the_command_line_says_the_same() -> None:
     assert words[:2] == ["bridge", "run"]
     with cli.make_context("bridge", ["run"], resilient_parsing=True) as parent:
         context = run.make_context("run", words[2:], parent=parent)
-    assert parse({}, "the options", given(context)) == FULL
+    assert parse({}, "the options", experiment_options_given(context)) == FULL
 
 
 def test_the_fast_world_takes_no_option_that_it_would_ignore() -> None:
@@ -69,7 +69,7 @@ def test_the_fast_world_takes_no_option_that_it_would_ignore() -> None:
 
 
 def test_inputs_that_find_no_room_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = load(parse({"workload": "bundled-128"}, "e", {"first": 9, "platform": "sp2-128"}))
+    task = prepare_experiment(parse({"workload": "bundled-128"}, "e", {"first": 9, "platform": "sp2-128"}))
 
     def full(*_: object, **__: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -83,7 +83,7 @@ def test_options_win_over_the_file() -> None:
     document = {"workload": "a", "setup": {"order": "sjf", "first": 5}}
     made = parse(document, "e", {"order": "saf", "platform": "p.xml", "on": "simgrid"})
     assert made == Experiment(
-        "a", on="simgrid", setup=Setup(order="saf", first=5), detailed=Detailed("p.xml")
+        "a", on="simgrid", setup=SchedulerConfig(order="saf", first=5), detailed=Detailed("p.xml")
     )
     assert document == {"workload": "a", "setup": {"order": "sjf", "first": 5}}
 
@@ -112,9 +112,9 @@ def test_documents_are_checked(document: dict[str, Any], said: str) -> None:
     [
         ({"on": "slow"}, "on cannot be 'slow'"),
         ({"threshold": 0.0}, "threshold cannot be 0.0\n.*above 0"),
-        ({"setup": Setup(protocol="cqsim")}, "standard protocol only"),
-        ({"setup": Setup(protocol="x")}, "protocol cannot be 'x'"),
-        ({"setup": Setup(cancelled="x")}, "cancelled cannot be 'x'"),  # type: ignore[arg-type]
+        ({"setup": SchedulerConfig(protocol="cqsim")}, "standard protocol only"),
+        ({"setup": SchedulerConfig(protocol="x")}, "protocol cannot be 'x'"),
+        ({"setup": SchedulerConfig(cancelled="x")}, "cancelled cannot be 'x'"),  # type: ignore[arg-type]
         ({"detailed": Detailed()}, "needs a platform"),
         ({"detailed": Detailed("p", placement="x")}, "placement cannot be 'x'"),
         ({"detailed": Detailed("p", profile="x")}, "unknown profile"),
@@ -129,12 +129,12 @@ def test_senseless_experiments_are_refused(change: dict[str, Any], said: str) ->
 
 def test_a_sound_experiment_passes() -> None:
     FULL.check()
-    Experiment("a", setup=Setup(protocol="cqsim")).check()
+    Experiment("a", setup=SchedulerConfig(protocol="cqsim")).check()
 
 
 def test_the_seed_goes_into_noisy_estimates() -> None:
     assert FULL.seeded().estimator == "noisy(0.1, 3)"
-    kept = dataclasses.replace(FULL, setup=Setup(estimator="noisy(0.1, 7)"))
+    kept = dataclasses.replace(FULL, setup=SchedulerConfig(estimator="noisy(0.1, 7)"))
     assert kept.seeded().estimator == "noisy(0.1, 7)"
 
 
@@ -165,6 +165,6 @@ def test_the_page_shows_every_field_of_the_file() -> None:
     made = parse(document, "docs/experiments.md")
     assert made.detailed == Detailed("sp2-128")  # the page shows the defaults
     for part, hidden in ((made, {"agent", "cross_protocol"}), (made.setup, {"blocked"}), (made.detailed, ())):
-        name = {Setup: "setup", Detailed: "detailed"}.get(type(part), "")
+        name = {SchedulerConfig: "setup", Detailed: "detailed"}.get(type(part), "")
         shown = document[name] if name else document
         assert {*shown} | {*hidden} == {field.name for field in dataclasses.fields(part)}

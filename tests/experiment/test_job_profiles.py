@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.experiment.job_profiles import builder, cost, default_walltime, file_system, parse_kind
 from bridge.platform.read import read_platform
 from bridge.workload.batsim import read_batsim, write_batsim

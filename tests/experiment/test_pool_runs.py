@@ -10,50 +10,56 @@ import pytest
 from experiment_helpers import PLATFORMS, needs_simgrid, write_peer
 from pool_policies import RECIPE, sequences, write_checkpoint
 
-from bridge.errors import BridgeError
-from bridge.experiment.detailed import conduct
-from bridge.experiment.prepare import read_sound
+from bridge.base.errors import BridgeError
+from bridge.experiment.detailed import run_simulation
+from bridge.experiment.prepare import read_valid_platform
 from bridge.experiment.spec import Detailed
 from bridge.judge.check import check_schedule
 from bridge.judge.run import read_jobs, read_run
-from bridge.pool.evaluate import Evaluation, evaluate, judged, prepare
+from bridge.pool.evaluate import PoolEvaluation, build_evaluation, evaluate, prepare
 from bridge.pool.jobset import JobSet, read_vasp
-from bridge.pool.settings import Options
-from bridge.pool.synthetic import synthetic
-from bridge.schedulers.pool_runs import (
-    Both,
-    Policy,
+from bridge.pool.platform_runs import (
+    PoolPolicy,
     PoolTask,
+    TwoWorldResult,
     beyond,
     policy_of,
     refuse_one_place,
     simulate,
-    stepped,
+    to_steps,
     workload_of,
 )
+from bridge.pool.settings import EvaluationOptions
+from bridge.pool.synthetic import synthetic
 
 EXACT, TEACHING = PLATFORMS / "exact-128.xml", PLATFORMS / "teaching-16.xml"
 JOBS = synthetic(300, seed=5).jobs
-OPTIONS = Options(seed=1, rate=0.5, steps=40, sequences=2, settings=RECIPE.pool)
+OPTIONS = EvaluationOptions(seed=1, rate=0.5, steps=40, sequences=2, settings=RECIPE.pool)
 RECORD: dict[str, Any] = {"command": "bridge validate …", "versions": {}}
 
 
 def tasks(
-    policy: Policy, options: Options = OPTIONS, platform: Path = EXACT, jobs: JobSet = JOBS, **asked: Any
+    policy: PoolPolicy,
+    options: EvaluationOptions = OPTIONS,
+    platform: Path = EXACT,
+    jobs: JobSet = JOBS,
+    **asked: Any,
 ) -> list[PoolTask]:
     """Return every sequence under a policy."""
     drawn = prepare(jobs, options)
-    machine, detailed = read_sound(platform), Detailed(platform=str(platform), **asked)
+    machine, detailed = read_valid_platform(platform), Detailed(platform=str(platform), **asked)
     return [
         PoolTask("simgrid", policy, options.settings, drawn, s, machine, detailed) for s in range(len(drawn))
     ]
 
 
-def compared(policy: Policy, fast: Evaluation, some: list[PoolTask], out: Path | None = None) -> Both:
+def compared(
+    policy: PoolPolicy, fast: PoolEvaluation, some: list[PoolTask], out: Path | None = None
+) -> TwoWorldResult:
     """Simulate sequences and compare them with the fast world's."""
     found = [simulate(task, fast, RECORD, out=out) for task in some]
-    detailed = judged(some[0].drawn, found, fast.policy, fast.kill, fast.options)
-    return Both(policy, fast, detailed)
+    detailed = build_evaluation(some[0].sequences, found, fast.policy, fast.kill, fast.options)
+    return TwoWorldResult(policy, fast, detailed)
 
 
 @needs_simgrid
@@ -91,10 +97,10 @@ def test_every_start_and_kill_is_in_the_step_of_the_fast_world(text: str, tmp_pa
 def test_the_platforms_own_times(tmp_path: Path) -> None:
     policy = policy_of("saf+rule")
     task = tasks(policy, platform=EXACT)[0]
-    done = conduct(task, tmp_path)
+    done = run_simulation(task, tmp_path)
     assert done.fault is None
     assert "--enable-dynamic-jobs" in done.command and "--mmax" in done.command
-    schedule, _ = stepped(task, done.result.dispatcher)  # type: ignore[arg-type]
+    schedule, _ = to_steps(task, done.result.dispatcher)  # type: ignore[arg-type]
     table = read_jobs(tmp_path / "out_jobs.csv").set_index("job_id")
     assert len(table.drop_duplicates("allocated_resources")) > 1
     whole = table[table["final_state"] == "COMPLETED_SUCCESSFULLY"]
@@ -144,7 +150,7 @@ def test_hosts_far_apart_and_other_placements() -> None:
     policy = policy_of("sjf")
     options = replace(OPTIONS, sequences=1)
     some = tasks(policy, options, PLATFORMS / "cluster-512.xml", placement="topology")
-    assert some[0].again("tcp://*:1")[-6:-4] == ("--platform", "platform.xml")
+    assert some[0].repeat_command("tcp://*:1")[-6:-4] == ("--platform", "platform.xml")
     both = compared(policy, evaluate(JOBS, "sjf", "none", options), some)
     assert both.differing == []
 
@@ -166,7 +172,7 @@ def test_messages_that_take_time_make_no_difference(tmp_path: Path) -> None:
 @needs_simgrid
 def test_the_logged_jobs(tmp_path: Path, vasp_path: Path) -> None:
     jobs = read_vasp(vasp_path)
-    options, policy = Options(sequences=1), policy_of("saf+rule")
+    options, policy = EvaluationOptions(sequences=1), policy_of("saf+rule")
     fast = evaluate(jobs, "saf", "rule", options)
     both = compared(policy, fast, tasks(policy, options, jobs=jobs), tmp_path)
     assert both.differing == []
@@ -175,7 +181,7 @@ def test_the_logged_jobs(tmp_path: Path, vasp_path: Path) -> None:
 
 def test_a_sequence_as_a_workload() -> None:
     drawn = sequences()
-    steps, index = drawn.drawn(1)
+    steps, index = drawn.arrivals_of(1)
     made = workload_of(drawn, 1, RECIPE.pool)
     table, jobs = made.jobs, drawn.jobs
     assert made.capacity == {"nodes": 12}
@@ -211,10 +217,10 @@ def test_what_the_platform_program_is_told() -> None:
     composed = tasks(policy_of("saf+rule"), options=OPTIONS, profile="io:0.2")[0]
     assert composed.detailed.options == ("--enable-dynamic-jobs", "--enable-profile-reuse")
     given = tasks(policy_of("saf+rule"), options=OPTIONS)[0]
-    asked = replace(given.asked, options=("--enable-dynamic-jobs", "--acknowledge-dynamic-jobs"))
-    assert replace(given, asked=asked).detailed == asked
+    asked = replace(given.detailed_options, options=("--enable-dynamic-jobs", "--acknowledge-dynamic-jobs"))
+    assert replace(given, detailed_options=asked).detailed == asked
     assert (rule.hosts, rule.nodes) == (128, 12)
-    words = rule.again("tcp://*:28000")
+    words = rule.repeat_command("tcp://*:28000")
     told = "bridge decide saf+rule --scheduler pool --pool-units 12 --pool-slots 3"
     where = "--placement first-fit --socket tcp://*:28000 --out again/decisions.json"
     assert " ".join(words) == f"{told} {where}"
@@ -226,7 +232,10 @@ def test_acknowledged_attempts_make_no_difference() -> None:
     options = replace(OPTIONS, sequences=1)
     more = ("--acknowledge-dynamic-jobs", "--enable-profile-reuse", "--forward-profiles-on-submission")
     fast = evaluate(JOBS, "saf", "rule", options)
-    some = [replace(task, asked=replace(task.asked, options=more)) for task in tasks(policy, options)]
+    some = [
+        replace(task, detailed_options=replace(task.detailed_options, options=more))
+        for task in tasks(policy, options)
+    ]
     both = compared(policy, fast, some)
     assert both.differing == [] and both.as_dict()["detailed"]["kills"] == 2
 
@@ -255,7 +264,7 @@ def test_a_folder_may_have_a_heuristics_name(tmp_path: Path, monkeypatch: pytest
 
 
 def test_policies_whose_runs_would_lie_in_one_folder(tmp_path: Path) -> None:
-    one, other = Policy("agents/x", "none"), Policy("agents_x", "none")
+    one, other = PoolPolicy("agents/x", "none"), PoolPolicy("agents_x", "none")
     refuse_one_place(tmp_path, [one, policy_of("saf"), policy_of("saf+rule")])
     with pytest.raises(BridgeError, match="agents_x and of agents/x would lie in one folder") as error:
         refuse_one_place(tmp_path, [one, other])
@@ -283,6 +292,6 @@ def test_without_dynamic_jobs_a_policy_that_kills_is_refused(tmp_path: Path) -> 
     program = write_peer(tmp_path / "peer", "ask(BEGIN)")
     task = tasks(policy_of("saf+rule"), program=str(program))[0]
     (tmp_path / "folder").mkdir()
-    done = conduct(task, tmp_path / "folder")
+    done = run_simulation(task, tmp_path / "folder")
     assert done.fault is not None and "--enable-dynamic-jobs is missing" in done.fault.what
     assert "--enable-dynamic-jobs" in done.fault.remedy

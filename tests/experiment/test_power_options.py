@@ -10,18 +10,18 @@ from experiment_helpers import in_both_worlds, needs_simgrid, simulated
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.batsim.power_states import Dvfs
+from bridge.base.errors import BridgeError
 from bridge.cli.main import cli
-from bridge.cli.options import given as given_options
+from bridge.cli.options import experiment_options_given as given_options
 from bridge.cli.run import run
-from bridge.errors import BridgeError
-from bridge.experiment.power_options import plan
-from bridge.experiment.prepare import Task, load
+from bridge.experiment.power_options import build_power_plan
+from bridge.experiment.prepare import PreparedExperiment, prepare_experiment
 from bridge.experiment.spec import Detailed, Experiment, parse
-from bridge.fast.setup import Setup
 from bridge.judge.run import Run, read_run
 from bridge.platform import read_platform
 from bridge.platform.author import write_platform
+from bridge.worlds.batsim.power_states import Dvfs
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 SPEC = """
 name = "small"
@@ -38,7 +38,7 @@ topology = "ideal"
 #: (submit, run, nodes, request, power): 95 W per node; 210 W per node; an idle node's power.
 Jobs = list[tuple[int, int, int, int, int]]
 JOBS: Jobs = [(0, 100, 2, 1000, 70), (10, 50, 2, 1000, 300), (20, 30, 1, 40, 0)]
-FCFS = Setup()
+FCFS = SchedulerConfig()
 HEADER = "job_id,submit,run,procs,req_procs,req_time,power"
 
 
@@ -60,9 +60,13 @@ def log(folder: Path, jobs: Jobs, *, idle: int = 60, power: int = 0) -> str:
     return str(folder / "log.csv")
 
 
-def loaded(folder: Path, jobs: Jobs, detailed: Detailed, *, setup: Setup = FCFS, **log_of: int) -> Task:
+def loaded(
+    folder: Path, jobs: Jobs, detailed: Detailed, *, setup: SchedulerConfig = FCFS, **log_of: int
+) -> PreparedExperiment:
     """Load an experiment on the embedded model with a log of these jobs."""
-    return load(Experiment(log(folder, jobs, **log_of), on="simgrid", setup=setup, detailed=detailed))
+    return prepare_experiment(
+        Experiment(log(folder, jobs, **log_of), on="simgrid", setup=setup, detailed=detailed)
+    )
 
 
 def starts(run: Run) -> dict[str, float]:
@@ -137,7 +141,7 @@ def test_a_smaller_budget_makes_jobs_wait(tmp_path: Path) -> None:
 @needs_simgrid
 def test_part_of_a_machine(tmp_path: Path) -> None:
     detailed = Detailed(platform(tmp_path, count=6), power="per-job")
-    task = loaded(tmp_path, JOBS, detailed, setup=Setup(nodes=4))
+    task = loaded(tmp_path, JOBS, detailed, setup=SchedulerConfig(nodes=4))
     fast, made = in_both_worlds(task, tmp_path / "run")
     assert fast.capacity == {"nodes": 4, "power": 400}
     assert made.metrics["power.max"] == pytest.approx(610)
@@ -166,7 +170,7 @@ def test_no_workload_ever_exceeds_its_budget(tmp_path: Path, jobs: Jobs, budget:
     # what a node asks for is rounded up to steps of 5 W: all of a job's together must fit
     made_up = [(s, r, n, t, n * min(w, limit // n // 5 * 5)) for s, r, n, t, w in jobs]
     detailed = Detailed(platform(tmp_path, count=6, budget=budget), power="per-job")
-    task = loaded(tmp_path, made_up, detailed, setup=Setup(order=order))
+    task = loaded(tmp_path, made_up, detailed, setup=SchedulerConfig(order=order))
     fast, made = in_both_worlds(task, tmp_path / "run")
     assert made.metrics["power.max"] <= budget + 1e-6  # type: ignore[operator]
     assert made.metrics["over_budget.seconds"] == 0
@@ -226,34 +230,42 @@ def test_shutdown_under_a_budget(tmp_path: Path) -> None:
 def test_platforms_that_cannot_are_refused(tmp_path: Path, change: dict[str, object], said: str) -> None:
     detailed = Detailed(platform(tmp_path), power="per-job")
     with pytest.raises(BridgeError, match=said):
-        load(Experiment(log(tmp_path, JOBS), detailed=replace(detailed, **change)))  # type: ignore[arg-type]
+        prepare_experiment(Experiment(log(tmp_path, JOBS), detailed=replace(detailed, **change)))  # type: ignore[arg-type]
 
 
 def test_logs_that_contradict_the_platform_are_refused(tmp_path: Path) -> None:
     detailed = Detailed(platform(tmp_path), power="per-job")
     with pytest.raises(BridgeError, match="counts power above 50 W per idle node, but idle hosts draw 60 W"):
-        load(Experiment(log(tmp_path, JOBS, idle=50), detailed=detailed))
+        prepare_experiment(Experiment(log(tmp_path, JOBS, idle=50), detailed=detailed))
     with pytest.raises(BridgeError, match="the log has 399 W for its jobs, the platform 400 W") as caught:
-        load(Experiment(log(tmp_path, JOBS, power=399), detailed=detailed))
+        prepare_experiment(Experiment(log(tmp_path, JOBS, power=399), detailed=detailed))
     assert caught.value.remedy == "Say which with --power-budget: 639 or 640 W."
     chosen = replace(detailed, power_budget=639.0)
-    assert load(Experiment(log(tmp_path, JOBS, power=399), detailed=chosen)).records.capacity["power"] == 399
+    assert (
+        prepare_experiment(Experiment(log(tmp_path, JOBS, power=399), detailed=chosen)).records.capacity[
+            "power"
+        ]
+        == 399
+    )
 
 
 def test_without_a_budget_the_machine_may_run_at_full_power(tmp_path: Path) -> None:
     detailed = Detailed(platform(tmp_path, budget=0), power="per-job")
-    assert load(Experiment(log(tmp_path, JOBS), detailed=detailed)).records.capacity["power"] == 4 * 155
+    assert (
+        prepare_experiment(Experiment(log(tmp_path, JOBS), detailed=detailed)).records.capacity["power"]
+        == 4 * 155
+    )
 
 
 def test_plans(tmp_path: Path) -> None:
     machine = read_platform(platform(tmp_path, sleep=SLEEP.format(off=60)))
-    assert plan(machine, Detailed(energy=True), 0) is None
-    made = plan(machine, Detailed(power="per-job", shutdown_after=1.5), 60)
+    assert build_power_plan(machine, Detailed(energy=True), 0) is None
+    made = build_power_plan(machine, Detailed(power="per-job", shutdown_after=1.5), 60)
     assert made is not None and made.levels is not None
     assert (made.rest, made.states, made.sleeping, made.idle_limit) == (0, tuple(range(32)), 32, 1_500_000)
     assert (made.levels.watts[:2], made.levels.uncharged) == ((60, 65), 60)
     teaching = read_platform(Path(__file__).parents[2] / "platforms" / "teaching-16.xml")
-    made = plan(teaching, Detailed(dvfs=0.5), 0)
+    made = build_power_plan(teaching, Detailed(dvfs=0.5), 0)
     assert made is not None and (made.rest, made.dvfs) == (1, Dvfs(slow=1, fast=0, busy_share=0.5))
 
 
@@ -266,14 +278,14 @@ def test_plans(tmp_path: Path) -> None:
 )
 def test_plans_that_need_other_pstates(tmp_path: Path, detailed: Detailed, said: str) -> None:
     with pytest.raises(BridgeError, match=said):
-        plan(read_platform(platform(tmp_path)), detailed, 60)
+        build_power_plan(read_platform(platform(tmp_path)), detailed, 60)
 
 
 def test_transitions_that_would_break_the_budget(tmp_path: Path) -> None:
     machine = read_platform(platform(tmp_path, sleep=SLEEP.format(off=61)))
     with pytest.raises(BridgeError, match="up to 61 W while it is switched"):
-        plan(machine, Detailed(power="per-job", shutdown_after=1.0), 60)
-    assert plan(machine, Detailed(shutdown_after=1.0), 60) is not None
+        build_power_plan(machine, Detailed(power="per-job", shutdown_after=1.0), 60)
+    assert build_power_plan(machine, Detailed(shutdown_after=1.0), 60) is not None
 
 
 def test_hosts_that_differ(tmp_path: Path) -> None:
@@ -290,7 +302,7 @@ def test_hosts_that_differ(tmp_path: Path) -> None:
         joined = joined.replace(line, f"{line}\n{changed}")
     path.write_text(joined)
     with pytest.raises(BridgeError, match="hosts n10 and n13 have different power states"):
-        plan(read_platform(path), Detailed(shutdown_after=1.0), 60)
+        build_power_plan(read_platform(path), Detailed(shutdown_after=1.0), 60)
 
 
 @pytest.mark.parametrize(
@@ -311,7 +323,9 @@ def test_options_that_make_no_sense(change: dict[str, object], said: str) -> Non
 
 def test_only_the_standard_protocol_has_power_per_job() -> None:
     with pytest.raises(BridgeError, match="only the standard protocol"):
-        Experiment("x", setup=Setup(protocol="cqsim"), detailed=Detailed("p", power="per-job")).check()
+        Experiment(
+            "x", setup=SchedulerConfig(protocol="cqsim"), detailed=Detailed("p", power="per-job")
+        ).check()
 
 
 def test_what_the_options_mean() -> None:

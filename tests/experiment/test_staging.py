@@ -11,14 +11,12 @@ import pytest
 from cli_commands import fine
 from experiment_helpers import PLATFORMS, in_both_worlds, needs_simgrid, simulated
 
-from bridge.batsim import profiles as rules
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.experiment.job_profiles import builder, default_walltime, parse_kind
-from bridge.experiment.prepare import load
+from bridge.experiment.prepare import prepare_experiment
+from bridge.experiment.run import run_fast
 from bridge.experiment.spec import Detailed, Experiment, parse, read_document
-from bridge.experiment.staging import staged
-from bridge.experiment.worlds import run_fast
-from bridge.fast.setup import Setup
+from bridge.experiment.staging import add_staging
 from bridge.judge.run import Run
 from bridge.platform.author import platform_xml
 from bridge.platform.read import read_platform
@@ -26,6 +24,8 @@ from bridge.platform.spec import spec_from
 from bridge.workload.batsim import read_batsim
 from bridge.workload.formats import write
 from bridge.workload.table import SWF_COLUMNS, Workload
+from bridge.worlds.batsim import profiles as rules
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 GB = 10**9
@@ -96,7 +96,7 @@ def test_a_job_alone_takes_its_run_time_and_its_transfers(tmp_path: Path, kernel
         drain=0.1,
         options=("--kernel", kernel),
     )
-    run = simulated(load(made), tmp_path)
+    run = simulated(prepare_experiment(made), tmp_path)
     assert times(run, "execution_time") == pytest.approx([100 + 100 + 200 + 20 + 40, 100], rel=1e-6)
     assert times(run, "requested_time") == [-1, -1]  # no walltime
     assert times(run, "request") == [100, 100]
@@ -110,7 +110,7 @@ def test_two_jobs_that_stage_at_once_share_the_file_system(tmp_path: Path, kerne
     """
     rows = [(0, 1, 60, 60, 10), (40, 1, 60, 60, 10)]
     options = {"fidelity": "io_aware", "stage_in": 1.0, "stage_out": 0.0, "options": ("--kernel", kernel)}
-    run = simulated(load(experiment(tmp_path, rows, machine(tmp_path), **options)), tmp_path)
+    run = simulated(prepare_experiment(experiment(tmp_path, rows, machine(tmp_path), **options)), tmp_path)
     assert times(run, "starting_time") == [0, 40]
     assert times(run, "finish_time") == pytest.approx([220, 260], rel=1e-6)
 
@@ -123,7 +123,7 @@ def test_staging_in_and_staging_out_share_the_file_system_too(tmp_path: Path) ->
     """
     rows = [(0, 1, 60, 60, 10), (85, 1, 60, 60, 10)]
     staging = {"fidelity": "io_aware", "stage_in": 0.5, "stage_out": 0.5}
-    run = simulated(load(experiment(tmp_path, rows, machine(tmp_path), **staging)), tmp_path)
+    run = simulated(prepare_experiment(experiment(tmp_path, rows, machine(tmp_path), **staging)), tmp_path)
     assert times(run, "finish_time") == pytest.approx([185, 270], rel=1e-6)
 
 
@@ -134,7 +134,9 @@ def test_stripes_follow_one_another(tmp_path: Path) -> None:
     made = experiment(
         tmp_path, [(0, 1, 60, 60, 10)], platform, fidelity="io_aware", stage_in=1.0, stage_out=0.0
     )
-    assert times(simulated(load(made), tmp_path), "finish_time") == pytest.approx([260], rel=1e-6)
+    assert times(simulated(prepare_experiment(made), tmp_path), "finish_time") == pytest.approx(
+        [260], rel=1e-6
+    )
 
 
 @needs_simgrid
@@ -145,7 +147,9 @@ def test_a_job_holds_its_request_while_it_stages(tmp_path: Path) -> None:
     in at 300 s, and out at 510 s.
     """
     rows = [(0, 1, 10, 500, 80), (1, 1, 10, 500, 40), (2, 1, 10, 400, 20)]
-    run = simulated(load(experiment(tmp_path, rows, machine(tmp_path), fidelity="io_aware")), tmp_path)
+    run = simulated(
+        prepare_experiment(experiment(tmp_path, rows, machine(tmp_path), fidelity="io_aware")), tmp_path
+    )
     assert times(run, "starting_time") == pytest.approx([0, 510, 2], rel=1e-6)
     # job 2: 10 GB in and out, alone
     assert times(run, "finish_time") == pytest.approx([510, 720, 212], rel=1e-6)
@@ -160,10 +164,10 @@ def test_a_walltime_that_is_kept_counts_staging(tmp_path: Path) -> None:
     made = experiment(
         tmp_path, [(0, 1, 100, 250, 40)], machine(tmp_path), fidelity="io_aware", walltime="keep"
     )
-    run = simulated(load(made), tmp_path)
+    run = simulated(prepare_experiment(made), tmp_path)
     assert run.jobs["final_state"].tolist() == ["COMPLETED_WALLTIME_REACHED"]
     assert run.jobs["finish_time"].tolist() == pytest.approx([250], rel=1e-6)
-    assert run_fast(load(made)).jobs["finish_time"].tolist() == [100]
+    assert run_fast(prepare_experiment(made)).jobs["finish_time"].tolist() == [100]
 
 
 def three_resources(n: int = 150) -> Workload:
@@ -188,8 +192,8 @@ def three_resources(n: int = 150) -> Workload:
 @pytest.mark.parametrize(("order", "backfill"), [("fcfs", "easy"), ("sjf", "conservative"), ("wfp3", "none")])
 def test_booked_only_every_job_starts_as_in_the_fast_world(tmp_path: Path, order: str, backfill: str) -> None:
     made = experiment(tmp_path, three_resources(), machine(tmp_path))
-    made = replace(made, setup=Setup(order, backfill))
-    task = load(made)
+    made = replace(made, setup=SchedulerConfig(order, backfill))
+    task = prepare_experiment(made)
     assert task.prepared.jobs.resources == ("nodes", "burst_buffer", "licences")
     assert task.prepared.jobs.capacity.tolist() == [4, 90 * GB, 3]
     fast, detailed = in_both_worlds(task, tmp_path)
@@ -203,7 +207,9 @@ def test_booked_only_every_job_starts_as_in_the_fast_world(tmp_path: Path, order
         records, jobs=records.jobs.drop(columns=["burst_buffer", "licences"]), capacity={"nodes": 4}
     )
     plain = run_fast(
-        load(replace(experiment(tmp_path, few, machine(tmp_path)), setup=Setup(order, backfill)))
+        prepare_experiment(
+            replace(experiment(tmp_path, few, machine(tmp_path)), setup=SchedulerConfig(order, backfill))
+        )
     )
     waits = [run.jobs["waiting_time"].mean() for run in (plain, fast)]
     assert waits[0] < waits[1]  # the further resources matter
@@ -214,7 +220,7 @@ def test_the_profiles_by_hand(tmp_path: Path) -> None:
     jobs = workload([(0, 2, 90, 90, 40), (0, 1, 90, 90, 0)]).jobs
     staging = Detailed(fidelity="io_aware").staging
     assert staging is not None
-    names, made = staged(builder(parse_kind("delay"), None), platform, **staging)(jobs)
+    names, made = add_staging(builder(parse_kind("delay"), None), platform, **staging)(jobs)
     assert names == ["delay90_2_staged_40000000000", "delay90"]
     assert made[names[1]] == {"type": "delay", "delay": 90}
     whole = made[names[0]]
@@ -232,7 +238,9 @@ def test_the_profiles_by_hand(tmp_path: Path) -> None:
 def test_checkpoints_cut_the_work(tmp_path: Path) -> None:
     platform = read_platform(machine(tmp_path))
     jobs = workload([(0, 2, 90, 90, 40), (0, 1, 90, 90, 0)]).jobs
-    names, made = staged(builder(parse_kind("compute"), platform), platform, checkpoints=2, drain=0.1)(jobs)
+    names, made = add_staging(builder(parse_kind("compute"), platform), platform, checkpoints=2, drain=0.1)(
+        jobs
+    )
     work = {"type": "parallel_homogeneous", "cpu": 30e9, "com": 0}
     save = {"type": "parallel_homogeneous_pfs", "bytes_to_read": 0, "bytes_to_write": 2 * GB, "storage": "bb"}
     drain = {"type": "data_staging", "nb_bytes": 4 * GB, "from": "bb", "to": "pfs"}
@@ -251,13 +259,13 @@ def test_what_is_written_is_a_workload_of_batsim(tmp_path: Path, kind: str) -> N
         checkpoints=2,
         profile=kind,
     )
-    task = load(made)
+    task = prepare_experiment(made)
     task.write_inputs(tmp_path)
     document = json.loads((tmp_path / "workload.json").read_text())
     known = document["profiles"]
     whole = [profile for profile in known.values() if profile["type"] == "composed"]
     alone = [profile for profile in known.values() if profile["type"] != "composed"]
-    assert [rules.fault(profile) for profile in alone] == [""] * len(alone)
+    assert [rules.find_fault(profile) for profile in alone] == [""] * len(alone)
     assert all(profile["seq"] and profile["repeat"] >= 1 for profile in whole)
     assert all(part in known for profile in whole for part in profile["seq"])
     labels = rules.storage_labels(known[document["jobs"][0]["profile"]], known.get)
@@ -271,7 +279,7 @@ def test_what_is_written_is_a_workload_of_batsim(tmp_path: Path, kind: str) -> N
 
 def refused(folder: Path, rows: list[Row] | Workload, platform: str, **detailed: Any) -> BridgeError:
     with pytest.raises(BridgeError) as caught:
-        load(experiment(folder, rows, platform, **detailed)).write_inputs(folder)
+        prepare_experiment(experiment(folder, rows, platform, **detailed)).write_inputs(folder)
     assert caught.value.remedy
     return caught.value
 
@@ -289,7 +297,7 @@ def test_capacity_and_requests_must_fit_the_platform(tmp_path: Path) -> None:
     error = refused(tmp_path, workload(ONE, {"burst_buffer": 200 * GB}), small)
     assert error.where == str(tmp_path / "log.csv")
     assert "its machine has 200,000,000,000 bytes of burst buffer, the platform small 100" in error.what
-    task = load(experiment(tmp_path, workload(ONE, {"burst_buffer": 50 * GB}), small))
+    task = prepare_experiment(experiment(tmp_path, workload(ONE, {"burst_buffer": 50 * GB}), small))
     assert task.prepared.jobs.id.tolist() == [1]  # the workload's own, smaller capacity counts
     assert task.prepared.jobs.capacity.tolist() == [4, 50 * GB]
 
@@ -300,7 +308,7 @@ def test_a_platform_without_burst_buffer(tmp_path: Path) -> None:
         error = refused(tmp_path, ONE[:1], none, fidelity=fidelity)
         assert (error.what, error.where) == ("the platform has no burst-buffer host", none)
     # where nobody asks, none is needed
-    assert len(load(experiment(tmp_path, [(0, 1, 10, 10, 0)], none)).prepared.jobs) == 1
+    assert len(prepare_experiment(experiment(tmp_path, [(0, 1, 10, 10, 0)], none)).prepared.jobs) == 1
 
 
 def test_unequal_burst_buffers(tmp_path: Path) -> None:
@@ -360,9 +368,9 @@ def test_the_shipped_example(tmp_path: Path) -> None:
     """File server 500 MB/s, burst buffer 1 GB/s, links of 125 MB/s: nobody stages faster than alone."""
     path = EXPERIMENTS / "burst-buffer-16.toml"
     made = parse(read_document(path), str(path))
-    run = simulated(load(made), tmp_path)
+    run = simulated(prepare_experiment(made), tmp_path)
     asked = np.array(times(run, "burst_buffer"))
-    extra = np.array(times(run, "execution_time")) - load(made).prepared.jobs.run / 1e6
+    extra = np.array(times(run, "execution_time")) - prepare_experiment(made).prepared.jobs.run / 1e6
     nodes = np.array(times(run, "requested_number_of_resources"))
     write_rate = np.minimum(nodes * 125e6, 1e9)
     alone = (0.25 + 0.25 + 0.1) * asked / 500e6 + 0.1 * asked / write_rate

@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 from experiment_helpers import in_both_worlds, needs_simgrid
 
-from bridge.batsim.beliefs import Numbering, Recorded, requested
-from bridge.batsim.events import JobSubmitted
-from bridge.batsim.scheduling import by_submission
-from bridge.experiment.prepare import Task, beliefs, load
+from bridge.experiment.prepare import PreparedExperiment, beliefs, prepare_experiment
+from bridge.experiment.run import run_fast
 from bridge.experiment.spec import Detailed, Experiment
-from bridge.experiment.worlds import run_fast
-from bridge.fast.setup import Setup
-from bridge.futures.of_run import state_of_run
+from bridge.forecasting.run_state import state_of_run
 from bridge.judge.check import check_schedule
 from bridge.judge.compare import compare_runs
 from bridge.judge.why import explain
+from bridge.wire.events import JobSubmitted
 from bridge.wire.times import MICRO
 from bridge.workload.catalogue import read_log
+from bridge.worlds.batsim.estimates import EstimateLookup, Numbering, estimate_requested
+from bridge.worlds.batsim.wire_scheduler import by_submission
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 #: id, submission, hosts, walltime, run time. By place in the file each would have another's request.
 MIXED = [
@@ -48,9 +48,9 @@ def mixed(tmp_path: Path) -> Path:
     return path
 
 
-def task(log: Path, on: str = "fast", **setup: str) -> Task:
+def task(log: Path, on: str = "fast", **setup: str) -> PreparedExperiment:
     detailed = Detailed("teaching-16") if on == "simgrid" else Detailed()
-    return load(Experiment(str(log), on=on, setup=Setup(**setup), detailed=detailed))  # type: ignore[arg-type]
+    return prepare_experiment(Experiment(str(log), on=on, setup=SchedulerConfig(**setup), detailed=detailed))  # type: ignore[arg-type]
 
 
 @needs_simgrid
@@ -83,7 +83,7 @@ def test_the_wire_knows_jobs_by_their_texts(mixed: Path) -> None:
         assert recorded(events[name]).order == run * MICRO
     ordered = sorted(events, key=lambda name: by_submission(events[name], facts.numbering))
     assert ordered == ["4", "2", "3", "02", "b", "a", "9", "10"]
-    assert requested(events["02"]).order == 20 * MICRO
+    assert estimate_requested(events["02"]).order == 20 * MICRO
 
 
 def test_numbers_of_a_log_are_known_whatever_their_zeros() -> None:
@@ -92,7 +92,7 @@ def test_numbers_of_a_log_are_known_whatever_their_zeros() -> None:
     ]
     assert Numbering({"01": 1, "1": 2})("w0!01") == 1
     assert Numbering({"01": 1, "1": 2})("w0!001") is None
-    assert Recorded({}).numbering == Numbering()
+    assert EstimateLookup({}).numbering == Numbering()
 
 
 def test_the_judge_tells_01_from_1(tmp_path: Path) -> None:

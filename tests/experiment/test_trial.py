@@ -8,11 +8,11 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "platform"))
 from platform_helpers import CORPUS, SHIPPED
-from simgrid_here import needs_simgrid
+from simgrid_available import needs_simgrid
 
-from bridge.errors import BridgeError
-from bridge.experiment.trial import Peer, TrialResult, run_trial, workload
-from bridge.experiment.trial_jobs import trial_jobs
+from bridge.base.errors import BridgeError
+from bridge.experiment.acceptance import AcceptancePeer, TrialResult, run_trial, workload
+from bridge.experiment.acceptance_jobs import trial_jobs
 from bridge.platform import read_platform
 from bridge.wire.hosts import from_ids, text_of
 
@@ -54,7 +54,7 @@ def test_times_by_hand() -> None:
 def test_the_decision_process_runs_one_job_at_a_time() -> None:
     platform = read_platform(CORPUS / "good_full.xml")
     jobs = trial_jobs(platform)
-    peer = Peer(jobs, ["n0", "n1"])
+    peer = AcceptancePeer(jobs, ["n0", "n1"])
     hosts = [{"name": "n0"}, {"name": "n1"}]
     begin = {"type": "SIMULATION_BEGINS", "data": {"compute_resources": hosts}}
     assert peer.answer({"now": 0.0, "events": [begin]}) == {"now": 0.0, "events": []}
@@ -70,7 +70,7 @@ def test_the_decision_process_runs_one_job_at_a_time() -> None:
 
 
 def test_another_numbering_of_hosts_is_noticed() -> None:
-    peer = Peer([], ["n0", "n1"])
+    peer = AcceptancePeer([], ["n0", "n1"])
     begin = {"type": "SIMULATION_BEGINS", "data": {"compute_resources": [{"name": "n1"}, {"name": "n0"}]}}
     with pytest.raises(BridgeError, match="numbers the hosts otherwise"):
         peer.answer({"now": 0.0, "events": [begin]})

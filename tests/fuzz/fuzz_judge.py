@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 import bridge
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 
 #: Longest message of an error, characters.
 LONGEST_MESSAGE = 2000

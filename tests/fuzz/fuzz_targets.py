@@ -20,14 +20,13 @@ import pandas as pd
 from fuzz_judge import Lost, Reader, complaint, reduced
 from mutators import mutate
 
-from bridge import dialects, plugins
+from bridge.base import plugins
+from bridge.base.errors import BridgeError
+from bridge.base.files import read_json
 from bridge.config import read_toml
-from bridge.errors import BridgeError
 from bridge.experiment import job_profiles
 from bridge.experiment import spec as experiment
-from bridge.fast.setup import Setup
-from bridge.files import read_json
-from bridge.futures.statefile import document_of, read_state, write_state
+from bridge.forecasting.statefile import document_of, read_state, write_state
 from bridge.judge.jobs import read_jobs
 from bridge.judge.run import read_run
 from bridge.learn.checkpoint import read_agent, read_tensors
@@ -42,16 +41,17 @@ from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.estimators import estimate
 from bridge.scheduler.order import compile_feature
 from bridge.scheduler.protocol import Policy, Protocol, protocol
-from bridge.simgrid import workload as simgrid
-from bridge.slurm import audit
+from bridge.study.archive import unpack
 from bridge.study.reading import read_studies
-from bridge.study.record import unpack
 from bridge.study.store import Store
-from bridge.wire import hosts, zmtp
+from bridge.wire import dialects, hosts, zmtp
 from bridge.workload import formats, rules
 from bridge.workload.accounting.machine import read_machine
 from bridge.workload.accounting.source import import_accounting
 from bridge.workload.table import Workload
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
+from bridge.worlds.simgrid import workload as simgrid
+from bridge.worlds.slurm import audit
 
 SEEDS = Path(__file__).parent / "seeds"
 
@@ -108,7 +108,7 @@ def _workload(name: str, **options: Any) -> Reader:
     def read(data: bytes, folder: Path) -> object:
         log = formats.read(_at(folder, name, data), **options)
         try:
-            Setup(nodes=16).select(log)
+            SchedulerConfig(nodes=16).select(log)
         finally:
             _rewritten(log, data, folder)
         return log

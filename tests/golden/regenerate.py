@@ -5,8 +5,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from frozen import HERE, POOL_AGENTS, SESSIONS, TRAININGS, ZOO
-from observe import judged_and_replayed, judged_on_pool, session, trained, two_resources
+from golden_cases import HERE, POOL_AGENTS, SESSIONS, TRAININGS, ZOO
+from golden_runs import judged_and_replayed, judged_on_pool, session, trained, two_resources
 
 
 def write(name: str, value: object) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from frozen import HERE, POOL_AGENTS, SESSIONS, TRAININGS, ZOO
-from observe import differences, judged_and_replayed, judged_on_pool, session, trained, two_resources
+from golden_cases import HERE, POOL_AGENTS, SESSIONS, TRAININGS, ZOO
+from golden_runs import differences, judged_and_replayed, judged_on_pool, session, trained, two_resources
 
 #: PyTorch's kernels differ between machines in float32's last digits, of which a training makes more.
 TRAINING_TOLERANCE = 1e-5

@@ -6,21 +6,21 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bridge.errors import BridgeError
-from bridge.judge.agreement import (
-    against,
-    agree,
+from bridge.base.errors import BridgeError
+from bridge.judge.jobs import JOBS_COLUMNS
+from bridge.judge.metrics import compute_metrics
+from bridge.judge.run import Run
+from bridge.judge.world_agreement import (
     as_dict,
-    beyond,
-    close,
+    baseline_differences,
+    compare_worlds,
+    exceeding_tolerance,
+    nearly_equal,
     ranks,
     read_baseline,
     read_validation,
     write_document,
 )
-from bridge.judge.jobs import JOBS_COLUMNS
-from bridge.judge.metrics import compute
-from bridge.judge.run import Run
 
 
 def run(rows: list[tuple[str, float, float, float]]) -> Run:
@@ -34,76 +34,82 @@ def run(rows: list[tuple[str, float, float, float]]) -> Run:
         if name not in table:
             table[name] = 0 if name in ("success", "requested_time", "stretch", "consumed_energy") else ""
     table["final_state"] = "COMPLETED_SUCCESSFULLY"
-    return Run({}, {"nodes": 1}, table, compute(table, {"nodes": 1}))
+    return Run({}, {"nodes": 1}, table, compute_metrics(table, {"nodes": 1}))
 
 
 FAST = run([("1", 0, 0, 10), ("2", 0, 10, 20)])
 
 
 def test_equal_runs_have_no_reason() -> None:
-    found = agree("p", FAST, run([("01", 0, 0, 10), ("02", 0, 10, 20)]))
+    found = compare_worlds("p", FAST, run([("01", 0, 0, 10), ("02", 0, 10, 20)]))
     assert found.reason == "" and found.jobs.differing_starts == 0 and found.longer == 0
-    assert beyond([found], 0.0) == []
+    assert exceeding_tolerance([found], 0.0) == []
 
 
 def test_a_longer_job_is_the_reason() -> None:
-    found = agree("p", FAST, run([("1", 0, 0, 12), ("2", 0, 12, 22)]))
+    found = compare_worlds("p", FAST, run([("1", 0, 0, 12), ("2", 0, 12, 22)]))
     assert found.reason == (
         "job 1 held its 1 nodes until 12.000000 s, in the fast world until 10.000000 s: "
         "it ran 12.000000 s in place of 10.000000 s"
     )
     assert found.stretch == pytest.approx((1.1, 1.2))
-    assert any(line.startswith("p: makespan is 22.0 on the platform, 20.0") for line in beyond([found], 0.01))
-    assert beyond([found], 10.0) == []
+    assert any(
+        line.startswith("p: makespan is 22.0 on the platform, 20.0")
+        for line in exceeding_tolerance([found], 0.01)
+    )
+    assert exceeding_tolerance([found], 10.0) == []
 
 
 def test_a_late_message_is_told_from_that() -> None:
-    found = agree("p", FAST, run([("1", 0, 0, 10), ("2", 0, 10.5, 20.5)]))
+    found = compare_worlds("p", FAST, run([("1", 0, 0, 10), ("2", 0, 10.5, 20.5)]))
     assert found.reason.startswith("no job had ended at another time before; it starts +0.500000 s later")
 
 
 def test_a_job_that_never_starts() -> None:
-    found = agree("p", FAST, run([("1", 0, 0, 10), ("2", 0, math.nan, math.nan)]))
+    found = compare_worlds("p", FAST, run([("1", 0, 0, 10), ("2", 0, math.nan, math.nan)]))
     assert found.reason == "it never starts on the detailed platform"
 
 
 def test_ranks_need_two_policies() -> None:
-    one = agree("p", FAST, FAST)
+    one = compare_worlds("p", FAST, FAST)
     slow = run([("1", 0, 5, 15), ("2", 0, 15, 25)])
     assert ranks([one]) == {}
-    same = ranks([one, agree("q", slow, slow)])
+    same = ranks([one, compare_worlds("q", slow, slow)])
     assert same["wait.mean"].tau == pytest.approx(1.0)
-    crossed = ranks([agree("p", FAST, slow), agree("q", slow, FAST)])
+    crossed = ranks([compare_worlds("p", FAST, slow), compare_worlds("q", slow, FAST)])
     assert crossed["wait.mean"].tau == pytest.approx(-1.0)
     assert str(crossed["wait.mean"]) == "-1.00"
 
 
 def test_where_all_are_tied_there_is_no_order_to_agree_with() -> None:
-    both = [agree("p", FAST, FAST), agree("q", FAST, FAST)]
+    both = [compare_worlds("p", FAST, FAST), compare_worlds("q", FAST, FAST)]
     found = ranks(both)["wait.mean"]
     assert found.tau is None and str(found) == "all tied"
     assert as_dict(both, {})["ranks"]["wait.mean"] == {"tau": None, "p": None}
 
 
 def test_a_baseline_is_compared_policy_by_policy(tmp_path: Path) -> None:
-    document = as_dict([agree("p", FAST, FAST)], {"workload": "w"})
+    document = as_dict([compare_worlds("p", FAST, FAST)], {"workload": "w"})
     write_document(document, tmp_path / "b.json")
     before = read_baseline(tmp_path / "b.json")
-    assert against(document, before, 0.0) == []
-    other = as_dict([agree("q", FAST, FAST)], {"workload": "v"})
-    assert against(other, before, 0.0) == [
+    assert baseline_differences(document, before, 0.0) == []
+    other = as_dict([compare_worlds("q", FAST, FAST)], {"workload": "v"})
+    assert baseline_differences(other, before, 0.0) == [
         "workload is 'v', the baseline's is 'w'",
         "p is in the baseline only",
         "q is not in the baseline",
     ]
-    moved = as_dict([agree("p", FAST, run([("1", 0, 0, 10), ("2", 0, 11, 21)]))], {"workload": "w"})
-    said = against(moved, before, 0.5)
+    moved = as_dict([compare_worlds("p", FAST, run([("1", 0, 0, 10), ("2", 0, 11, 21)]))], {"workload": "w"})
+    said = baseline_differences(moved, before, 0.5)
     assert said[-1] == "p: 1 starts differ between the worlds, 0 in the baseline"
 
 
 def test_differing_starts_are_counted_for_each_policy_and_in_all() -> None:
     moved = run([("1", 0, 0, 10), ("2", 0, 11, 21)])
-    document = as_dict([agree("p", FAST, FAST), agree("q", FAST, moved), agree("r", FAST, moved)], {})
+    document = as_dict(
+        [compare_worlds("p", FAST, FAST), compare_worlds("q", FAST, moved), compare_worlds("r", FAST, moved)],
+        {},
+    )
     assert [one["differing_starts"] for one in document["policies"]] == [0, 1, 1]
     assert document["differing_starts"] == 2
     found = read_validation(document, "b.json")
@@ -119,5 +125,7 @@ def test_a_baseline_must_be_one(tmp_path: Path) -> None:
 
 
 def test_closeness() -> None:
-    assert close(None, None, 0) and close(0, 0.0, 0) and close(100, 101, 0.01)
-    assert not close(None, 1, 9) and not close(100, 102, 0.01) and not close(0, 1e-9, 0.1)
+    assert nearly_equal(None, None, 0) and nearly_equal(0, 0.0, 0) and nearly_equal(100, 101, 0.01)
+    assert (
+        not nearly_equal(None, 1, 9) and not nearly_equal(100, 102, 0.01) and not nearly_equal(0, 1e-9, 0.1)
+    )

@@ -5,11 +5,11 @@ import pytest
 from schedules import schedule
 
 from bridge.judge.check import check_schedule
-from bridge.judge.jobs import attempts, jobs_of, once
-from bridge.judge.metrics import breakdown, compute
+from bridge.judge.jobs import drop_killed_attempts, is_killed_attempt, jobs_of
+from bridge.judge.metrics import breakdown, compute_metrics
 from bridge.judge.run import Run
 from bridge.judge.why import explain
-from bridge.workload.columns import complete
+from bridge.workload.columns import complete_columns
 from bridge.workload.table import Workload
 
 #: Four nodes. Job 1 runs in vain from 2 to 10, when job 2 takes all of them, and again from 20 on.
@@ -23,7 +23,7 @@ def table(rows: tuple[tuple[object, ...], ...] = ROWS, killed: tuple[str, ...] =
 
 
 def test_an_attempt_is_no_job_but_uses_the_machine() -> None:
-    values = compute(table(), {"nodes": 4})
+    values = compute_metrics(table(), {"nodes": 4})
     wanted = {
         "jobs.total": 2,
         "jobs.started": 2,
@@ -41,7 +41,9 @@ def test_an_attempt_is_no_job_but_uses_the_machine() -> None:
         "energy.joules": 18.0,
     }
     assert {key: values[key] for key in wanted} == pytest.approx(wanted)
-    later = compute(table((("1#1", 0, 0, 5, 2), ("1", 0, 20, 5, 2), ("2", 10, 10, 10, 4))), {"nodes": 4})
+    later = compute_metrics(
+        table((("1#1", 0, 0, 5, 2), ("1", 0, 20, 5, 2), ("2", 10, 10, 10, 4))), {"nodes": 4}
+    )
     # between 0.5 and 9.5, nearly all submissions, two nodes are in use until 5
     assert later["utilisation.nodes.trimmed"] == pytest.approx(2 * 4.5 / (4 * 9))
     groups = breakdown(table(), "size")
@@ -52,16 +54,25 @@ def test_an_attempt_is_no_job_but_uses_the_machine() -> None:
 def test_what_an_attempt_is() -> None:
     rows = [(name, 0, 0, 1, 1) for name in ("7", "7#1", "7#2", "7#12", "8#1", "7#0", "7#x", "#1", "9", "9#1")]
     made = table(tuple(rows), ("7#1", "7#12", "8#1", "7#0", "7#x", "#1", "9"))
-    assert made["job_id"][attempts(made)].tolist() == ["7#1", "7#12"]  # 7#2 and 9#1 have ended well
-    assert once(made)["job_id"].tolist() == ["7", "7#2", "8#1", "7#0", "7#x", "#1", "9", "9#1"]
+    assert made["job_id"][is_killed_attempt(made)].tolist() == ["7#1", "7#12"]  # 7#2 and 9#1 have ended well
+    assert drop_killed_attempts(made)["job_id"].tolist() == [
+        "7",
+        "7#2",
+        "8#1",
+        "7#0",
+        "7#x",
+        "#1",
+        "9",
+        "9#1",
+    ]
     assert jobs_of(made).tolist() == ["7", "7", "7#2", "7", "8#1", "7#0", "7#x", "#1", "9", "9#1"]
     whole = table(ROWS[1:])
-    assert once(whole) is whole
-    assert attempts(whole[:0]).tolist() == []
+    assert drop_killed_attempts(whole) is whole
+    assert is_killed_attempt(whole[:0]).tolist() == []
 
 
 def test_a_check_counts_jobs_once_and_finds_attempts_in_the_log() -> None:
-    log, _ = complete(
+    log, _ = complete_columns(
         pd.DataFrame({"job_id": [1, 2], "submit": [0, 0], "run": [5, 10], "procs": [2, 4]}), str, "log"
     )
     found = check_schedule(table(), {"nodes": 4}, workload=Workload("log", log, {"nodes": 4}))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from schedules import example, schedule
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.judge.check import KINDS, check_schedule
 from bridge.judge.jobs import read_jobs, write_jobs_csv, write_rst
 from bridge.workload.formats import write

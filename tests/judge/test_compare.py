@@ -8,16 +8,16 @@ import pytest
 from cli_commands import fine, refused
 from schedules import EXAMPLE, schedule
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.judge.compare import FirstDifference, compare_runs
 from bridge.judge.jobs import write_jobs_csv
-from bridge.judge.metrics import compute
+from bridge.judge.metrics import compute_metrics
 from bridge.judge.run import Run, write_run
 
 
 def run_of(jobs: pd.DataFrame, name: str, nodes: int = 4, threshold: float = 10.0) -> Run:
     capacity = {"nodes": nodes}
-    return Run({}, capacity, jobs, compute(jobs, capacity, bsld_threshold=threshold), name=name)
+    return Run({}, capacity, jobs, compute_metrics(jobs, capacity, bsld_threshold=threshold), name=name)
 
 
 def later() -> pd.DataFrame:

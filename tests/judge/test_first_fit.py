@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from schedules import example, schedule
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.judge import hosts
 from bridge.judge.check import check_schedule
-from bridge.judge.hosts import Allocation, first_fit, place
+from bridge.judge.hosts import HostAllocation, first_fit, place_first_fit
 
 HOSTS = 12
 
 
-def sets(found: Allocation) -> list[set[int]]:
+def sets(found: HostAllocation) -> list[set[int]]:
     """Return each job's hosts."""
     return [
         {h for k in range(begin, end) for h in range(found.first[k], found.last[k] + 1)}
@@ -80,14 +80,14 @@ def test_as_plain_python(drawn: tuple[list[float], list[float], list[int]]) -> N
 
 def test_texts_and_the_check() -> None:
     table = example()
-    table["allocated_resources"] = place(table, 4).texts()
+    table["allocated_resources"] = place_first_fit(table, 4).texts()
     assert table["allocated_resources"].tolist() == ["0-1", "0-3", "2", "0", ""]
     assert check_schedule(table, {"nodes": 4}).ok
 
 
 def test_holes_are_filled_from_below() -> None:
     rows = [("a", 0, 0, 5, 2), ("b", 0, 0, 9, 1), ("c", 0, 0, 5, 2), ("d", 0, 0, 9, 1), ("e", 0, 5, 4, 5)]
-    allocation = place(schedule(rows), 8)
+    allocation = place_first_fit(schedule(rows), 8)
     assert list(allocation.texts()) == ["0-1", "2", "3-4", "5", "0-1 3-4 6"]
     assert list(allocation.texts(2, 4)) == ["3-4", "5"]
 
@@ -96,7 +96,7 @@ def test_many_intervals_per_job() -> None:
     # 100 hosts, every second one busy from 0 to 20: a job of 50 hosts has 50 intervals.
     jobs = [(k, 0, 0, 20 if k % 2 else 10, 1) for k in range(100)]
     jobs += [(100 + k, 0, 10 + k, 1, 50) for k in range(10)]
-    found = place(schedule(jobs), 100).texts()
+    found = place_first_fit(schedule(jobs), 100).texts()
     even = " ".join(str(h) for h in range(0, 100, 2))
     assert found.tolist()[100:] == [even] * 10
 
@@ -114,13 +114,13 @@ def test_room_for_intervals_grows() -> None:
 def test_too_full() -> None:
     table = schedule([("a", 0, 0, 10, 3), ("b", 0, 9, 1, 2)])
     with pytest.raises(BridgeError, match=r"no 2 of 4 hosts are free at t = 9.000000 s") as caught:
-        place(table, 4)
+        place_first_fit(table, 4)
     assert "bridge check" in caught.value.remedy
 
 
 def test_nothing_to_place() -> None:
-    assert list(place(schedule([("r", 0, None, 1, 3)]), 4).texts()) == [""]
-    assert list(place(schedule([]), 4).texts()) == []
+    assert list(place_first_fit(schedule([("r", 0, None, 1, 3)]), 4).texts()) == [""]
+    assert list(place_first_fit(schedule([]), 4).texts()) == []
 
 
 @pytest.mark.parametrize("hosts", [10**9, 2**63 - 1])

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schedules import example, schedule
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.judge import jobs as jobs_table
 from bridge.judge.check import check_schedule
 from bridge.judge.jobs import JOBS_COLUMNS, fixed_six, read_jobs, write_jobs_csv, write_rst
-from bridge.judge.metrics import compute
+from bridge.judge.metrics import compute_metrics
 
 HEADER = ",".join(JOBS_COLUMNS) + "\n"
 DIGITS = "9" * 5000
@@ -228,6 +228,6 @@ def test_whatever_a_cell_holds_it_is_read_and_judged_or_refused(
     try:
         jobs = read_jobs(path)
         check_schedule(jobs, {"nodes": 4})
-        compute(jobs, {"nodes": 4})
+        compute_metrics(jobs, {"nodes": 4})
     except BridgeError as error:
         assert len(str(error)) < 2000

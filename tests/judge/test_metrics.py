@@ -5,22 +5,22 @@ import math
 
 import numpy as np
 import pytest
-from handmade import spread
 from hypothesis import given
 from hypothesis import strategies as st
 from schedules import example, schedule
+from small_jobs import spread
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.judge.metrics import (
     bounded_slowdown,
     breakdown,
-    compute,
+    compute_metrics,
     jain,
     job_energy,
-    level,
     size_class,
     size_label,
     slowdown,
+    step_function,
 )
 
 EXPECTED = {
@@ -71,7 +71,7 @@ EXPECTED = {
 
 
 def test_every_metric_of_the_example() -> None:
-    metrics = compute(example(), {"nodes": 4})
+    metrics = compute_metrics(example(), {"nodes": 4})
     assert list(metrics) == list(EXPECTED)
     assert metrics.pop("energy.joules") is None
     assert metrics == pytest.approx({k: v for k, v in EXPECTED.items() if v is not None}, rel=1e-12)
@@ -79,7 +79,7 @@ def test_every_metric_of_the_example() -> None:
 
 
 def test_threshold_of_bounded_slowdown() -> None:
-    metrics = compute(example(), {"nodes": 4}, bsld_threshold=1.0)
+    metrics = compute_metrics(example(), {"nodes": 4}, bsld_threshold=1.0)
     assert metrics["bsld.max"] == 3.0
     assert metrics["bsld.threshold"] == 1.0
     assert bounded_slowdown([90, 0, 5], [10, 2, 0], 20).tolist() == [5.0, 1.0, 1.0]
@@ -89,7 +89,7 @@ def test_threshold_of_bounded_slowdown() -> None:
 
 def test_a_job_without_length_has_no_slowdown() -> None:
     assert math.isnan(slowdown([5], [0])[0])
-    metrics = compute(schedule([("a", 0, 5, 0, 1), ("b", 0, 0, 10, 1)]), {"nodes": 1})
+    metrics = compute_metrics(schedule([("a", 0, 5, 0, 1), ("b", 0, 0, 10, 1)]), {"nodes": 1})
     assert metrics["slowdown.mean"] == 1.0
     assert metrics["bsld.mean"] == 1.0
     assert metrics["wait.mean"] == 2.5
@@ -97,20 +97,20 @@ def test_a_job_without_length_has_no_slowdown() -> None:
 
 def test_losses_differ_when_the_queue_asks_for_less_than_is_idle() -> None:
     # One 2-node job waits for 10 s although 6 nodes idle.
-    metrics = compute(schedule([("a", 0, 0, 20, 2), ("b", 0, 10, 10, 2)]), {"nodes": 8})
+    metrics = compute_metrics(schedule([("a", 0, 0, 20, 2), ("b", 0, 10, 10, 2)]), {"nodes": 8})
     assert metrics["loss_of_capacity"] == 60 / 160
     assert metrics["loss_of_capacity.demand"] == 20 / 160
 
 
 def test_what_comes_and_goes_in_one_instant_never_queued() -> None:
-    metrics = compute(schedule([("a", 0, 0, 10, 4), ("b", 5, 5, 5, 3)]), {"nodes": 7})
+    metrics = compute_metrics(schedule([("a", 0, 0, 10, 4), ("b", 5, 5, 5, 3)]), {"nodes": 7})
     assert (metrics["queue.jobs.max"], metrics["queue.nodes.max"]) == (0, 0)
     assert metrics["loss_of_capacity"] == 0.0
 
 
 def test_further_resources_by_name() -> None:
     table = schedule([("a", 0, 0, 10, 1), ("b", 0, 0, 5, 1)], burst_buffer=[10**18, 4 * 10**18])
-    metrics = compute(table, {"nodes": 2, "burst_buffer": 6 * 10**18, "power": 100})
+    metrics = compute_metrics(table, {"nodes": 2, "burst_buffer": 6 * 10**18, "power": 100})
     assert metrics["utilisation.burst_buffer"] == pytest.approx(0.5, rel=1e-12)
     assert metrics["utilisation.nodes"] == 0.75
     assert metrics["utilisation.power"] is None
@@ -118,7 +118,7 @@ def test_further_resources_by_name() -> None:
 
 @pytest.mark.parametrize("rows", [[], [("r", 0, None, 1, 9)]])
 def test_nothing_started(rows: list[tuple[object, ...]]) -> None:
-    metrics = compute(schedule(rows), {"nodes": 4})
+    metrics = compute_metrics(schedule(rows), {"nodes": 4})
     assert metrics["jobs.rejected"] == len(rows)
     unknown = ("wait.mean", "bsld.p99", "makespan", "utilisation.nodes", "queue.jobs.max", "loss_of_capacity")
     assert [metrics[key] for key in unknown] == [None] * 6
@@ -127,30 +127,32 @@ def test_nothing_started(rows: list[tuple[object, ...]]) -> None:
 def test_energy_is_summed_only_if_all_of_it_is_known() -> None:
     rows = [("a", 0, 0, 10, 1), ("b", 0, 0, 5, 1)]
     known = schedule(rows).assign(consumed_energy=[3.0, 4.5])
-    assert compute(known, {"nodes": 2})["energy.joules"] == 7.5
+    assert compute_metrics(known, {"nodes": 2})["energy.joules"] == 7.5
     partly = schedule(rows).assign(consumed_energy=[3.0, -1.0])
-    assert compute(partly, {"nodes": 2})["energy.joules"] is None
+    assert compute_metrics(partly, {"nodes": 2})["energy.joules"] is None
 
 
 def test_power_of_the_machine_is_its_idle_nodes_and_what_jobs_draw_above() -> None:
     # 0-10: a alone, 10-20: a and b, 20-30: b alone; c takes no time
     rows = [("a", 0, 0, 20, 2), ("b", 0, 10, 20, 1), ("c", 0, 10, 0, 1)]
     table = schedule(rows, power=[300, 50, 1000])
-    metrics = compute(table, {"nodes": 4, "power": 400}, idle_power=60)
+    metrics = compute_metrics(table, {"nodes": 4, "power": 400}, idle_power=60)
     assert [metrics[f"power.{key}"] for key in ("idle", "budget", "max")] == [240, 640, 590]
     assert metrics["power.mean"] == pytest.approx(240 + 7000 / 30, rel=1e-12)
     assert metrics["energy.machine.joules"] == 240 * 30 + 300 * 20 + 50 * 20
     assert metrics["utilisation.power"] == pytest.approx(7000 / 30 / 400, rel=1e-12)
     # with its idle power, job a's two nodes draw 420 W
     assert job_energy(table, 60).tolist() == [420 * 20, 110 * 20, 0]
-    full = compute(table, {"nodes": 4, "power": 400})
+    full = compute_metrics(table, {"nodes": 4, "power": 400})
     assert [full[f"power.{key}"] for key in ("idle", "budget", "max")] == [0, 400, 350]
 
 
 def test_power_needs_a_capacity_and_demands() -> None:
     table = schedule([("a", 0, 0, 20, 2)])
-    assert not [key for key in compute(table, {"nodes": 4}, idle_power=60) if key.startswith("power.")]
-    unknown = compute(table, {"nodes": 4, "power": 400}, idle_power=60)
+    assert not [
+        key for key in compute_metrics(table, {"nodes": 4}, idle_power=60) if key.startswith("power.")
+    ]
+    unknown = compute_metrics(table, {"nodes": 4, "power": 400}, idle_power=60)
     assert [unknown[key] for key in ("power.mean", "power.max", "energy.machine.joules")] == [None] * 3
     assert unknown["power.budget"] == 640
 
@@ -158,8 +160,8 @@ def test_power_needs_a_capacity_and_demands() -> None:
 def test_users_that_the_log_does_not_know_are_no_user() -> None:
     rows = [("a", 0, 0, 10, 1), ("b", 0, 0, 5, 1)]
     keys = ("users.count", "users.bsld.max", "fairness.jain")
-    assert [compute(schedule(rows, user=[-1, -1]), {"nodes": 2})[key] for key in keys] == [None] * 3
-    assert [compute(schedule(rows, user=[-1, 7]), {"nodes": 2})[key] for key in keys] == [2, 1.0, 1.0]
+    assert [compute_metrics(schedule(rows, user=[-1, -1]), {"nodes": 2})[key] for key in keys] == [None] * 3
+    assert [compute_metrics(schedule(rows, user=[-1, 7]), {"nodes": 2})[key] for key in keys] == [2, 1.0, 1.0]
 
 
 def test_jain() -> None:
@@ -189,7 +191,7 @@ def test_breakdown_by_size_and_user() -> None:
 
 
 def test_level_nets_the_changes_of_one_instant() -> None:
-    instants, values = level([5, 0, 5, 9], [3, 2, -2, -3])
+    instants, values = step_function([5, 0, 5, 9], [3, 2, -2, -3])
     assert instants.tolist() == [0, 5, 9]
     assert values.tolist() == [2, 3, 0]
 
@@ -204,7 +206,7 @@ def test_level_nets_the_changes_of_one_instant() -> None:
 def test_time_functions_against_counting_second_by_second(raw: list[tuple[int, int, int, int]]) -> None:
     rows = [(k, submit, submit + wait, run, nodes) for k, (submit, wait, run, nodes) in enumerate(raw)]
     first, last = min(r[1] for r in rows), max(r[2] + r[3] for r in rows)
-    metrics = compute(schedule(rows), {"nodes": 72})
+    metrics = compute_metrics(schedule(rows), {"nodes": 72})
     seconds = range(first, last)
     if not seconds:
         assert metrics["queue.jobs.mean"] is None

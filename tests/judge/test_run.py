@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from schedules import example
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.judge import run as run_module
-from bridge.judge.metrics import compute
+from bridge.judge.metrics import compute_metrics
 from bridge.judge.run import Run, check_target, read_jobs, read_run, write_run
 
 
@@ -29,7 +29,7 @@ def made(**changes: Any) -> Run:
         "config": config,
         "capacity": {"nodes": 4},
         "jobs": jobs,
-        "metrics": compute(jobs, {"nodes": 4}),
+        "metrics": compute_metrics(jobs, {"nodes": 4}),
     }
     return Run(**(fields | changes))
 

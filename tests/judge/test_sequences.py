@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.judge.sequences import SAMPLERS, gym_random_state, sample
 
 SDSC = 59_705  # jobs, as RLBackfilling loads the log

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.judge.stats import (
     TOO_FEW,
-    Estimate,
+    ConfidenceInterval,
     block_bootstrap,
     block_length,
     interval_of,
@@ -62,7 +62,7 @@ def test_paired_difference() -> None:
     ],
 )
 def test_verdict(low: float, high: float, word: str) -> None:
-    assert verdict(Estimate((low + high) / 2, low, high, 5)) == word
+    assert verdict(ConfidenceInterval((low + high) / 2, low, high, 5)) == word
 
 
 @pytest.mark.parametrize("values", [[], [1.0, float("nan")], [float("inf")]])

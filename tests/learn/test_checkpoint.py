@@ -9,13 +9,13 @@ import pytest
 import torch
 from tiny_training import TINY
 
-from bridge.cache import AGENT, is_checkpoint
-from bridge.errors import BridgeError
-from bridge.learn.checkpoint import Origin, load, read_agent, read_tensors, write_agent, write_tensors
-from bridge.learn.folder import WEIGHTS
+from bridge.base.cache import AGENT, is_checkpoint
+from bridge.base.errors import BridgeError
+from bridge.learn.checkpoint import Provenance, load, read_agent, read_tensors, write_agent, write_tensors
+from bridge.learn.checkpoint_files import WEIGHTS
 from bridge.learn.network import actor_of, critic_of
 
-ORIGIN = Origin(
+ORIGIN = Provenance(
     workload="logs/a.swf",
     workload_name="a",
     jobs=600,

@@ -7,37 +7,37 @@ import numpy as np
 import pytest
 from tiny_training import TINY, crowded_jobs
 
-from bridge.encode.encoder import Encoder
+from bridge.base.errors import BridgeError
+from bridge.env.encoder import Encoder
+from bridge.env.episode_starts import constants_of
 from bridge.env.reward import Reward, base_costs
-from bridge.env.source import constants_of
-from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
-from bridge.learn.algorithms import event as curriculum
-from bridge.learn.algorithms.event import Source
-from bridge.learn.recipe import Gradient, Network, Recipe
+from bridge.learn.algorithms import log_learner as curriculum
+from bridge.learn.algorithms.log_learner import EpisodeSource
+from bridge.learn.recipe import NetworkConfig, PolicyGradientConfig, Recipe
 from bridge.learn.rollout import collect
 from bridge.scheduler.state import SECOND
-from bridge.workload.derive import resembling
+from bridge.workload.derive import sample_similar
 from bridge.workload.select import Jobs
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 
 def recipe(*phases: str, **training: Any) -> Recipe:
     return replace(
         TINY,
-        setup=Setup(),
+        setup=SchedulerConfig(),
         encoder=Encoder("pick", {"nodes": "n/n_max"}, window=8),
-        actor=Network("kernel", (4,)),
-        critic=Network("none", ()),
+        actor=NetworkConfig("kernel", (4,)),
+        critic=NetworkConfig("none", ()),
         algorithm="gradient",
-        gradient=Gradient("1"),
+        gradient=PolicyGradientConfig("1"),
         training=replace(TINY.training, curriculum=phases, length=32, trajectories=3, **training),
     )
 
 
-def source(made: Recipe, jobs: Jobs | None = None) -> Source:
+def source(made: Recipe, jobs: Jobs | None = None) -> EpisodeSource:
     jobs = jobs or crowded_jobs()
     made.check()
-    return Source(made, jobs, constants_of(jobs), 5)
+    return EpisodeSource(made, jobs, constants_of(jobs), 5)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_last_phase_goes_on(
 
     def noted(jobs: Jobs, kind: str, sets: int, length: int, rng: np.random.Generator) -> Jobs:
         asked.append(kind)
-        return resembling(jobs, kind, sets, length, rng)
+        return sample_similar(jobs, kind, sets, length, rng)
 
     monkeypatch.setattr(curriculum, "resembling", noted)
     episodes = source(recipe(*phases))
@@ -83,7 +83,7 @@ def test_made_episodes_resemble_the_training_part_only() -> None:
 def test_the_base_is_of_the_very_episodes(kind: str) -> None:
     made = recipe(f"{kind}:1")
     drawn = source(made).draw(0, np.random.default_rng(3))
-    base = base_costs(made.setup.prepare(drawn.batch.prepared.jobs), drawn.starts, 32, Reward())
+    base = base_costs(made.setup.build_scenario(drawn.batch.prepared.jobs), drawn.starts, 32, Reward())
     assert drawn.base.tolist() == base.tolist()
     assert len(set(base.tolist())) == 3
 

@@ -8,22 +8,22 @@ import pytest
 import torch
 from tiny_training import goes_on, tiny, trainer
 
-from bridge.encode.encoder import Encoder
-from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
-from bridge.learn.algorithms.evolution import Evolution, centred_ranks
-from bridge.learn.recipe import Evolution as Settings
-from bridge.learn.recipe import Network, Recipe
+from bridge.base.errors import BridgeError
+from bridge.env.encoder import Encoder
+from bridge.learn.algorithms.evolution import EvolutionStrategy, centred_ranks
+from bridge.learn.recipe import EvolutionConfig as Settings
+from bridge.learn.recipe import NetworkConfig, Recipe
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 
 def evolving(pairs: int = 3, sigma: float = 0.5, **training: object) -> Recipe:
     """Return a recipe that picks by a weighted length and size."""
     return replace(
         tiny(**training),
-        setup=Setup(order="fcfs", first=600),
+        setup=SchedulerConfig(order="fcfs", first=600),
         encoder=Encoder("pick", {"length": "-log10(max(t, 1))", "size": "-n/n_max"}, window=16),
-        actor=Network("kernel", ()),
-        critic=Network("none"),
+        actor=NetworkConfig("kernel", ()),
+        critic=NetworkConfig("none"),
         algorithm="evolution",
         evolution=Settings(pairs, sigma),
     )
@@ -37,7 +37,7 @@ def test_centred_ranks() -> None:
 
 def test_a_step_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learner = trainer(tmp_path / "a", evolving(pairs=2, sigma=0.5, learning_rate=0.1)).learner
-    assert isinstance(learner, Evolution)
+    assert isinstance(learner, EvolutionStrategy)
     before = torch.nn.utils.parameters_to_vector(learner.actor.parameters()).detach().double().numpy()
     tried = []
 
@@ -62,7 +62,7 @@ def test_a_step_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_adam_takes_the_gradient_in_the_order_of_the_weights(tmp_path: Path) -> None:
     learner = trainer(tmp_path / "a", evolving(learning_rate=0.1)).learner
-    assert isinstance(learner, Evolution)
+    assert isinstance(learner, EvolutionStrategy)
     before = torch.nn.utils.parameters_to_vector(learner.actor.parameters()).detach().clone()
     learner._descend(np.array([1.0, -2.0, 0.0]))
     after = torch.nn.utils.parameters_to_vector(learner.actor.parameters()).detach()

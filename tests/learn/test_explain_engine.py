@@ -9,35 +9,35 @@ import pytest
 import torch
 from tiny_training import TINY, some_jobs
 
-from bridge.encode.encoder import Encoder
-from bridge.env.source import constants_of
-from bridge.errors import BridgeError
-from bridge.learn.checkpoint import Checkpoint, Origin
-from bridge.learn.explain import POINTS, compare, curve, explain, write
+from bridge.base.errors import BridgeError
+from bridge.env.encoder import Encoder
+from bridge.env.episode_starts import constants_of
+from bridge.learn.checkpoint import LogAgent, Provenance
+from bridge.learn.explain import POINTS, compare, empirical_cdf, explain, write
 from bridge.learn.network import actor_of
-from bridge.learn.recipe import Network, Recipe
+from bridge.learn.recipe import NetworkConfig, Recipe
 
 STARTS = np.array([0, 200, 400])
 INSPECTOR = replace(
     TINY,
     encoder=Encoder("inspect", {"fits": "fits", "one": "1", "w": "w"}),
-    actor=Network("kernel", ()),
+    actor=NetworkConfig("kernel", ()),
     max_rejects=5,
 )
 PICKER = replace(
-    TINY, encoder=Encoder("pick", {"t": "t", "one": "1"}, window=16), actor=Network("kernel", ())
+    TINY, encoder=Encoder("pick", {"t": "t", "one": "1"}, window=16), actor=NetworkConfig("kernel", ())
 )
 
 
-def linear(recipe: Recipe, weight: list[list[float]], bias: list[float]) -> Checkpoint:
+def linear(recipe: Recipe, weight: list[list[float]], bias: list[float]) -> LogAgent:
     """Return an agent of one layer with these weights."""
     actor = actor_of(recipe)
     with torch.no_grad():
         actor.layers[0].weight[:] = torch.tensor(weight)  # type: ignore[union-attr, index]
         actor.layers[0].bias[:] = torch.tensor(bias)  # type: ignore[union-attr, index]
     jobs = some_jobs()
-    origin = Origin("bundled-128", jobs.name, len(jobs), "", 1, constants_of(jobs))
-    return Checkpoint(Path("agent"), recipe, origin, 1, actor)
+    origin = Provenance("bundled-128", jobs.name, len(jobs), "", 1, constants_of(jobs))
+    return LogAgent(Path("agent"), recipe, origin, 1, actor)
 
 
 def test_compare_by_hand() -> None:
@@ -51,13 +51,13 @@ def test_compare_by_hand() -> None:
 
 
 def test_curve_by_hand() -> None:
-    values, shares = curve(np.array([1.0, 1.0, 2.0, 5.0]))
+    values, shares = empirical_cdf(np.array([1.0, 1.0, 2.0, 5.0]))
     assert (values.tolist(), shares.tolist()) == ([1, 2, 5], [0.5, 0.75, 1])
 
 
 def test_a_long_curve_has_few_points_from_end_to_end() -> None:
     sample = np.sort(np.random.default_rng(0).normal(size=5000))
-    values, shares = curve(sample)
+    values, shares = empirical_cdf(sample)
     assert len(values) == POINTS
     assert (values[0], values[-1], shares[-1]) == (sample[0], sample[-1], 1.0)
     assert (np.diff(values) > 0).all()
@@ -67,7 +67,7 @@ def test_a_long_curve_has_few_points_from_end_to_end() -> None:
 def test_an_inspector_that_rejects_what_does_not_fit() -> None:
     # scores: accept 0, reject ½ − fits
     agent = linear(INSPECTOR, [[0, 0, 0], [-1, 0, 0]], [0, 0.5])
-    prepared = INSPECTOR.setup.prepare(some_jobs(), INSPECTOR.policy())
+    prepared = INSPECTOR.setup.build_scenario(some_jobs(), INSPECTOR.policy())
     told: list[int] = []
     found = explain(agent, prepared, STARTS, 64, told.append)
     by_name = {feature.name: feature for feature in found.features}
@@ -86,7 +86,7 @@ def test_an_inspector_that_rejects_what_does_not_fit() -> None:
 
 def test_a_picker_of_the_shortest() -> None:
     agent = linear(PICKER, [[-1, 0]], [0])
-    prepared = PICKER.setup.prepare(some_jobs(), PICKER.policy())
+    prepared = PICKER.setup.build_scenario(some_jobs(), PICKER.policy())
     found = explain(agent, prepared, STARTS, 64)
     feature = found.features[0]
     assert (feature.name, feature.larger) == ("t", False)
@@ -99,14 +99,14 @@ def test_a_picker_of_the_shortest() -> None:
 
 def test_an_agent_that_rejects_nothing_cannot_be_explained() -> None:
     agent = linear(INSPECTOR, [[0, 0, 0], [0, 0, 0]], [1, 0])
-    prepared = INSPECTOR.setup.prepare(some_jobs(), INSPECTOR.policy())
+    prepared = INSPECTOR.setup.build_scenario(some_jobs(), INSPECTOR.policy())
     with pytest.raises(BridgeError, match=r"none of [\d,]+ picks was rejected"):
         explain(agent, prepared, STARTS, 64)
 
 
 def test_the_file(tmp_path: Path) -> None:
     agent = linear(PICKER, [[-1, 0]], [0])
-    found = explain(agent, PICKER.setup.prepare(some_jobs(), PICKER.policy()), STARTS, 64)
+    found = explain(agent, PICKER.setup.build_scenario(some_jobs(), PICKER.policy()), STARTS, 64)
     write(tmp_path / "explanation.parquet", found)
     frame = pq.read_table(tmp_path / "explanation.parquet").to_pandas()
     assert list(frame.columns) == ["feature", "kind", "value", "cdf"]

@@ -10,26 +10,26 @@ import pytest
 import torch
 from tiny_training import TINY, crowded_jobs, goes_on, seeds_tell, some_jobs, trainer
 
-from bridge.encode.encoder import Encoder
-from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
-from bridge.learn.algorithms.gradient import PolicyGradient, _Seen, standardised, with_reward
+from bridge.base.errors import BridgeError
+from bridge.env.encoder import Encoder
+from bridge.learn.algorithms.gradient import PolicyGradient, _Steps, add_reward_feature, standardised
 from bridge.learn.checkpoint import load
 from bridge.learn.network import log_softmax
-from bridge.learn.recipe import Gradient, Network, Recipe
+from bridge.learn.recipe import NetworkConfig, PolicyGradientConfig, Recipe
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 
 def picking(reward: str = "n/n_max", instances: int = 10, **training: Any) -> Recipe:
     """Return a recipe that picks by two features and is rewarded at once."""
     return replace(
         TINY,
-        setup=Setup(first=600, blocked="held"),
+        setup=SchedulerConfig(first=600, blocked="held"),
         encoder=Encoder("pick+backfill", {"nodes": "n/n_max", "length": "log10(1 + t)/5"}, window=16),
-        actor=Network("kernel", ()),
-        critic=Network("none", ()),
+        actor=NetworkConfig("kernel", ()),
+        critic=NetworkConfig("none", ()),
         guard="mask",
         algorithm="gradient",
-        gradient=Gradient(reward, instances),
+        gradient=PolicyGradientConfig(reward, instances),
         training=replace(TINY.training, **{"gamma": 0.0, "learning_rate": 0.05, **training}),
     )
 
@@ -47,7 +47,7 @@ def test_the_reward_is_the_last_column_whatever_the_others_are_called() -> None:
     recipe = replace(
         recipe, encoder=replace(recipe.encoder, features={"reward": "t", "nodes": "n"}, padding=(1.0, 2.0))
     )
-    encoder = with_reward(recipe)
+    encoder = add_reward_feature(recipe)
     assert list(encoder.columns.values()) == ["t", "n", "used[0] + n"]
     assert (encoder.padding, encoder.window) == ((), 16)
     assert recipe.encoder.padding == (1.0, 2.0)
@@ -56,12 +56,12 @@ def test_the_reward_is_the_last_column_whatever_the_others_are_called() -> None:
 @pytest.mark.parametrize(
     ("gradient", "said"),
     [
-        (Gradient(""), "gradient.reward cannot be empty"),
-        (Gradient("used[r]"), "gradient.reward cannot be used[r]"),
-        (Gradient("n", 0), "gradient.instances cannot be 0"),
+        (PolicyGradientConfig(""), "gradient.reward cannot be empty"),
+        (PolicyGradientConfig("used[r]"), "gradient.reward cannot be used[r]"),
+        (PolicyGradientConfig("n", 0), "gradient.instances cannot be 0"),
     ],
 )
-def test_what_cannot_be_a_reward_is_refused(gradient: Gradient, said: str) -> None:
+def test_what_cannot_be_a_reward_is_refused(gradient: PolicyGradientConfig, said: str) -> None:
     with pytest.raises(BridgeError) as error:
         replace(picking(), gradient=gradient).check()
     assert error.value.what == said
@@ -85,7 +85,7 @@ def test_one_step_up_the_gradient_by_hand(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     rows, offsets = rng.normal(size=(7, 2)).astype(np.float32), np.array([0, 2, 5, 7])
     actions, rewards, owner = np.array([1, 0, 1]), np.array([1.0, 2.0, 4.0]), np.array([0, 0, 1])
-    seen, none = _Seen(), np.zeros((3, 0), np.float32)
+    seen, none = _Steps(), np.zeros((3, 0), np.float32)
     seen.steps = [
         (rows[:5], np.array([2, 3]), none[:2], actions[:2], rewards[:2], owner[:2]),
         (rows[5:], np.array([2]), none[2:], actions[2:], rewards[2:], owner[2:]),
@@ -114,7 +114,7 @@ def test_an_update_every_so_many_instants(
     assert isinstance(learner, PolicyGradient)
     update = learner._update
 
-    def noted(what: _Seen) -> tuple[float, float]:
+    def noted(what: _Steps) -> tuple[float, float]:
         seen.append(what.instances)
         return update(what)
 

@@ -8,23 +8,23 @@ import pytest
 import torch
 from tiny_training import TINY, some_jobs, tiny, trainer
 
-from bridge.encode.encoder import Encoder
-from bridge.env.batch import Batch, View
-from bridge.env.source import constants_of
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
+from bridge.env.batch import Batch, PackedObservations
+from bridge.env.encoder import Encoder
+from bridge.env.episode_starts import constants_of
 from bridge.learn.algorithms import ppo as module
-from bridge.learn.algorithms.ppo import imitate, taught, with_teacher
-from bridge.learn.checkpoint import Origin
+from bridge.learn.algorithms.ppo import imitate, teacher_actions, with_teacher
+from bridge.learn.checkpoint import Provenance
 from bridge.learn.network import actor_of
-from bridge.learn.recipe import Network, Recipe
-from bridge.learn.rollout import decided, deciding, play
+from bridge.learn.recipe import NetworkConfig, Recipe
+from bridge.learn.rollout import copy_for_inference, make_action_function, play
 
 #: The shortest job that EASY would start, else stop.
 SHORTEST = "1000*safe + 500*blocked - 100*log10(1 + t)*safe"
 
 
-def view(rows: list[list[float]], offsets: list[int]) -> View:
-    return View(
+def view(rows: list[list[float]], offsets: list[int]) -> PackedObservations:
+    return PackedObservations(
         np.array(rows, np.float32),
         np.array(offsets),
         np.arange(len(rows)),
@@ -34,12 +34,12 @@ def view(rows: list[list[float]], offsets: list[int]) -> View:
 
 def test_the_largest_value_is_the_answer_the_first_among_equals() -> None:
     seen = view([[9, 1], [0, 3], [9, 2], [0, -1], [5, 7], [9, 7], [9, 6.5]], [0, 3, 4, 7])
-    assert taught(seen, 1, inspects=False).tolist() == [1, 0, 0]
+    assert teacher_actions(seen, 1, inspects=False).tolist() == [1, 0, 0]
 
 
 def test_any_condition_above_0_rejects() -> None:
     seen = view([[9, 9, 0, 0], [9, 9, 0, 1], [9, 9, -1, -2], [0, 0, 0.5, 1]], [0, 1, 2, 3, 4])
-    assert taught(seen, 2, inspects=True).tolist() == [0, 1, 0, 1]
+    assert teacher_actions(seen, 2, inspects=True).tolist() == [0, 1, 0, 1]
 
 
 def test_a_rules_expressions_stand_behind_the_features() -> None:
@@ -48,16 +48,16 @@ def test_a_rules_expressions_stand_behind_the_features() -> None:
     assert encoder.padding == ()
 
 
-def origin() -> Origin:
+def origin() -> Provenance:
     jobs = some_jobs()
-    return Origin("bundled-128", jobs.name, len(jobs), "", 1, constants_of(jobs))
+    return Provenance("bundled-128", jobs.name, len(jobs), "", 1, constants_of(jobs))
 
 
 def lesson(recipe: Recipe, starts: int) -> tuple[torch.nn.Module, float]:
     """Return an actor after a lesson, and the share that it says it got right."""
     torch.manual_seed(1)
     actor = actor_of(recipe)
-    prepared = recipe.setup.prepare(some_jobs(), recipe.policy())
+    prepared = recipe.setup.build_scenario(some_jobs(), recipe.policy())
     first = np.linspace(0, 300, starts).astype(np.int64)
     return actor, imitate(recipe, origin(), [(prepared, first)], actor, np.random.default_rng(1))
 
@@ -66,15 +66,21 @@ def agreement(recipe: Recipe, actor: torch.nn.Module) -> tuple[float, int]:
     """Return the share of decisions, in episodes not yet seen, that are answered as the rule does."""
     encoder = with_teacher(recipe.encoder, recipe.training.teacher)
     batch = Batch(
-        recipe.setup.prepare(some_jobs(), recipe.policy()), encoder.compile(origin().constants), 4, 64
+        recipe.setup.build_scenario(some_jobs(), recipe.policy()), encoder.compile(origin().constants), 4, 64
     )
-    answer, features = deciding(decided(actor), "greedy", 1), len(recipe.encoder.features)
+    answer, features = (
+        make_action_function(copy_for_inference(actor), "greedy", 1),
+        len(recipe.encoder.features),
+    )
     same: list[bool] = []
 
-    def both(seen: View) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-        rule = taught(seen, features, recipe.decision == "inspect")
+    def both(seen: PackedObservations) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+        rule = teacher_actions(seen, features, recipe.decision == "inspect")
         same.extend(
-            rule == answer(View(seen.rows[:, :features].copy(), seen.offsets, seen.keys, seen.context))
+            rule
+            == answer(
+                PackedObservations(seen.rows[:, :features].copy(), seen.offsets, seen.keys, seen.context)
+            )
         )
         return rule
 
@@ -84,7 +90,7 @@ def agreement(recipe: Recipe, actor: torch.nn.Module) -> tuple[float, int]:
 
 def test_the_actor_answers_as_the_rule_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MINIBATCH", 64)
-    recipe = replace(tiny(teacher=(SHORTEST,)), actor=Network("kernel", (16, 8)))
+    recipe = replace(tiny(teacher=(SHORTEST,)), actor=NetworkConfig("kernel", (16, 8)))
     actor, share = lesson(recipe, 32)
     assert share >= 0.95
     again, decisions = agreement(recipe, actor)
@@ -100,7 +106,7 @@ def test_an_inspector_learns_to_reject_what_is_blocked(monkeypatch: pytest.Monke
         tiny(teacher=("1 - fits", "rejects - 20")),
         setup=replace(TINY.setup, backfill="none", order="sjf"),
         encoder=Encoder("inspect", {"fits": "fits", "length": "log10(1 + t)/5", "rejects": "rejects/20"}),
-        critic=Network("kernel", (4,)),
+        critic=NetworkConfig("kernel", (4,)),
     )
     recipe.check()
     actor, share = lesson(recipe, 32)
@@ -120,7 +126,7 @@ def test_where_nothing_is_decided_nothing_is_learnt() -> None:
     jobs = replace(some_jobs(), capacity=np.array([100_000]))
     actor = actor_of(recipe)
     before = [p.detach().clone() for p in actor.parameters()]
-    prepared = recipe.setup.prepare(jobs, recipe.policy())
+    prepared = recipe.setup.build_scenario(jobs, recipe.policy())
     rng = np.random.default_rng(1)
     assert imitate(recipe, origin(), [(prepared, np.array([0, 9]))], actor, rng) == 1.0
     assert all(torch.equal(x, y) for x, y in zip(before, actor.parameters(), strict=True))

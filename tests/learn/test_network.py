@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 import torch
 
-from bridge.encode.encoder import Encoder
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
+from bridge.env.encoder import Encoder
 from bridge.learn.network import (
     NETWORKS,
     SHARPNESS,
     Future,
-    asked_again,
+    action_scores,
     build,
-    choices,
+    cached_forward,
     log_softmax,
     owners,
     parameters,
     places,
 )
-from bridge.learn.recipe import Network, Prediction
+from bridge.learn.recipe import FuturePredictionConfig, NetworkConfig
 
 #: Context: three running jobs of three features, two measurements and two goals.
 ENCODER = Encoder(
@@ -27,21 +27,21 @@ ENCODER = Encoder(
     window=5,
     padding=(0.0, 1.0, 0.5),
     running={"n": "n", "left": "left", "t": "t"},
-    places=(3,),
+    running_rows=(3,),
     machine={"used": "used[r]", "goal": "goal[r]"},
     resources=2,
 )
-WEIGHTS = Prediction(offsets=(1, 2, 4), weights=(0.0, 0.5, 1.0))
+WEIGHTS = FuturePredictionConfig(offsets=(1, 2, 4), weights=(0.0, 0.5, 1.0))
 SHAPE = {
-    "kernel": Network("kernel", (6, 4)),
-    "prior": Network("prior", (6, 4)),
-    "flat": Network("flat", (6,)),
-    "places": Network("places", (6,)),
-    "scalars": Network("scalars", (6, 4), (7,)),
-    "pooled": Network("pooled", (6, 4), (5,)),
-    "pairs": Network("pairs", (6,)),
-    "future": Network("future", (6, 4), (5,), (3, 2)),
-    "future-cnn": Network("future-cnn", (6, 4), (), (3, 2)),
+    "kernel": NetworkConfig("kernel", (6, 4)),
+    "prior": NetworkConfig("prior", (6, 4)),
+    "flat": NetworkConfig("flat", (6,)),
+    "places": NetworkConfig("places", (6,)),
+    "scalars": NetworkConfig("scalars", (6, 4), (7,)),
+    "pooled": NetworkConfig("pooled", (6, 4), (5,)),
+    "pairs": NetworkConfig("pairs", (6,)),
+    "future": NetworkConfig("future", (6, 4), (5,), (3, 2)),
+    "future-cnn": NetworkConfig("future-cnn", (6, 4), (), (3, 2)),
 }
 OFFSETS = torch.tensor([0, 2, 7, 8])
 ROWS = torch.randn(8, 3, generator=torch.Generator().manual_seed(1))
@@ -194,7 +194,7 @@ def test_pairs_needs_an_even_number_of_inputs() -> None:
 
 def test_an_unknown_kind_is_refused() -> None:
     with pytest.raises(BridgeError, match="unknown network") as error:
-        build(Network("transformer"), ENCODER, 1)
+        build(NetworkConfig("transformer"), ENCODER, 1)
     assert "kernel, prior, flat, places, scalars, pooled, pairs, future, future-cnn" in error.value.remedy
 
 
@@ -206,9 +206,9 @@ def test_log_softmax_within_each_decision() -> None:
 
 
 def test_an_inspected_row_has_two_answers() -> None:
-    scores, offsets = choices(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([0, 1, 2]))
+    scores, offsets = action_scores(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([0, 1, 2]))
     assert (scores.tolist(), offsets.tolist()) == ([1, 2, 3, 4], [0, 2, 4])
-    scores, offsets = choices(torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([0, 1, 3]))
+    scores, offsets = action_scores(torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([0, 1, 3]))
     assert (scores.tolist(), offsets.tolist()) == ([1, 2, 3], [0, 1, 3])
 
 
@@ -218,7 +218,7 @@ def test_asked_again_a_network_answers_and_learns_bit_for_bit_as_before(kind: st
     network = build(SHAPE[kind], ENCODER, 1)
     rows, offsets = torch.rand(7, ENCODER.width), torch.tensor([0, 2, 3, 7])
     context = torch.rand(3, ENCODER.context)
-    answers = asked_again(network, rows, offsets, context)
+    answers = cached_forward(network, rows, offsets, context)
     for _ in range(2):
         found = []
         for values in (network(rows, offsets, context), answers()):

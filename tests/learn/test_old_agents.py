@@ -9,7 +9,7 @@ import pytest
 from tiny_training import bits
 
 from bridge.learn.checkpoint import load, read_agent, read_tensors, write_tensors
-from bridge.learn.folder import RESUME, is_of_pool, scheduler_of
+from bridge.learn.checkpoint_files import RESUME, is_of_pool, scheduler_of
 from bridge.pool.recipe import PoolRecipe
 
 OLD = Path(__file__).parent / "data" / "old-pool"
@@ -31,11 +31,11 @@ def test_it_goes_on_bit_for_bit(folder: Path, tmp_path: Path, monkeypatch: pytes
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "pool"))
     from tiny_pool import jobs
 
-    from bridge.learn.learner import Assignment
+    from bridge.learn.learner import TrainingContext
     from bridge.learn.trainer import Trainer
 
     recipe, origin = read_agent(folder, PoolRecipe)
-    again = Trainer(Assignment(recipe, jobs(), origin, folder))
+    again = Trainer(TrainingContext(recipe, jobs(), origin, folder))
     again.resume()
     assert again.epoch == 2
     assert set(again.history[0].more) == {"imitation_loss", "agreement", "kills"}
@@ -43,7 +43,7 @@ def test_it_goes_on_bit_for_bit(folder: Path, tmp_path: Path, monkeypatch: pytes
     assert again.epoch == 4
 
     (tmp_path / "whole").mkdir()
-    whole = Trainer(Assignment(recipe, jobs(), origin, tmp_path / "whole"))
+    whole = Trainer(TrainingContext(recipe, jobs(), origin, tmp_path / "whole"))
     whole.step()
     whole.step()
     # The old one comes from a machine that rounds differently: all is as here but for the last digits.
@@ -54,7 +54,7 @@ def test_it_goes_on_bit_for_bit(folder: Path, tmp_path: Path, monkeypatch: pytes
         np.testing.assert_allclose(old[0][name].numpy(), tensor.numpy(), rtol=1e-3, atol=1e-5, err_msg=name)
     assert old[1].keys() == texts.keys() and old[1]["epoch"] == texts["epoch"]
     write_tensors(folder / RESUME, tensors, texts)
-    again = Trainer(Assignment(recipe, jobs(), origin, folder))
+    again = Trainer(TrainingContext(recipe, jobs(), origin, folder))
     again.resume()
     again.run()
     whole.run()

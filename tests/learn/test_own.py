@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from cli_commands import fine, refused
 
-from bridge import plugins
-from bridge.errors import BridgeError
-from bridge.learn.own import load_own
-from bridge.plugins import Typed
+from bridge.base import plugins
+from bridge.base.errors import BridgeError
+from bridge.base.plugins import Typed
+from bridge.learn.user_policy import load_user_policy
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: What EASY does: the first candidate that delays nobody.
@@ -98,13 +98,13 @@ def test_a_model_of_stable_baselines() -> None:
 
 def test_what_is_no_policy() -> None:
     with pytest.raises(BridgeError, match="is a int, not a policy"):
-        load_own(Typed("own_easy:WRONG"))
+        load_user_policy(Typed("own_easy:WRONG"))
     with pytest.raises(BridgeError, match="cannot be loaded"):
-        load_own(Typed("own_easy:NONE"))
+        load_user_policy(Typed("own_easy:NONE"))
     with pytest.raises(BridgeError, match="makes no policy: TypeError") as error:
-        load_own(Typed("own_easy:order"))  # it is an order
+        load_user_policy(Typed("own_easy:order"))  # it is an order
     assert "own_easy:order+easy" in (error.value.remedy or "")
-    assert load_own(Typed("own_easy:WITH_CONTEXT")).recipe.decision == "inspect"
+    assert load_user_policy(Typed("own_easy:WITH_CONTEXT")).recipe.decision == "inspect"
     assert "own_easy:order+easy" in refused("replay", "bundled-128", "--policy", "own_easy:order")
 
 

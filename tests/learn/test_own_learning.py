@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from cli_commands import fine, refused
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
+from bridge.base.plugins import Typed
 from bridge.learn import algorithms
 from bridge.learn.checkpoint import load
 from bridge.learn.learner import Learner
 from bridge.learn.registry import find_recipe
-from bridge.plugins import Typed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONFIG = """\

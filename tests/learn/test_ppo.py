@@ -7,12 +7,12 @@ import pytest
 import torch
 from tiny_training import tiny
 
-from bridge.encode.encoder import Encoder
-from bridge.env.batch import View
-from bridge.learn.algorithms.ppo import Update, lambdas
+from bridge.env.batch import PackedObservations
+from bridge.env.encoder import Encoder
+from bridge.learn.algorithms.ppo import PpoUpdate, lambdas
 from bridge.learn.network import build
-from bridge.learn.recipe import Network, Training
-from bridge.learn.rollout import Trajectories, draw, scores_of
+from bridge.learn.recipe import NetworkConfig, TrainingConfig
+from bridge.learn.rollout import Rollout, sample_actions, scores_of
 
 
 def test_a_horizon_counts_seconds_in_place_of_decisions() -> None:
@@ -26,14 +26,16 @@ def test_a_horizon_counts_seconds_in_place_of_decisions() -> None:
 CHOICES = np.eye(3, dtype=np.float32)
 
 
-def bandits(actor: torch.nn.Module, sizes: list[int], rng: np.random.Generator) -> Trajectories:
+def bandits(actor: torch.nn.Module, sizes: list[int], rng: np.random.Generator) -> Rollout:
     """Return one-step episodes with 1, 2 or 3 of the choices each."""
     rows = np.concatenate([CHOICES[-n:] for n in sizes])
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     n = len(sizes)
     none = np.zeros((n, 0), np.float32)
-    actions, logp = draw(*scores_of(actor, View(rows, offsets, np.zeros(len(rows), np.int64), none)), rng)
-    return Trajectories(
+    actions, logp = sample_actions(
+        *scores_of(actor, PackedObservations(rows, offsets, np.zeros(len(rows), np.int64), none)), rng
+    )
+    return Rollout(
         rows, offsets, none, actions, logp, np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.bool_), []
     )
 
@@ -42,14 +44,14 @@ def learners(rate: float) -> tuple[Any, Any, list[torch.optim.Adam]]:
     """Return an actor and a critic of three features, and what moves their weights at this rate."""
     torch.manual_seed(0)
     encoder = Encoder("pick", {"a": "t", "b": "n", "c": "w"}, window=3)
-    both = build(Network("kernel", (8,)), encoder, 1), build(Network("pooled", (8,)), encoder, 1)
+    both = build(NetworkConfig("kernel", (8,)), encoder, 1), build(NetworkConfig("pooled", (8,)), encoder, 1)
     return *both, [torch.optim.Adam(one.parameters(), rate) for one in both]
 
 
 @pytest.mark.parametrize("minibatch", [0, 64])
 def test_a_toy_problem_is_learnt(minibatch: int) -> None:
     actor, critic, adams = learners(0.02)
-    training = Training(
+    training = TrainingConfig(
         learning_rate=0.02,
         critic_rate=0.02,
         iterations=8,
@@ -64,7 +66,7 @@ def test_a_toy_problem_is_learnt(minibatch: int) -> None:
         seen = bandits(actor, sizes, rng)
         taken = seen.rows[seen.offsets[:-1] + seen.actions]
         worth = taken @ np.array([0.2, 1.0, 0.0])  # the second is best wherever it is offered
-        losses = Update(seen, worth.astype(np.float64), actor, critic, training).run(*adams, rng)
+        losses = PpoUpdate(seen, worth.astype(np.float64), actor, critic, training).run(*adams, rng)
         shares.append(taken[np.array(sizes) > 1, 1].mean())
         assert losses.kl < 0.5
     assert shares[0] < 0.7
@@ -77,6 +79,8 @@ def test_updates_stop_once_the_policy_has_moved_far_enough() -> None:
     rng = np.random.default_rng(0)
     seen = bandits(actor, [3] * 100, rng)
     worth = seen.rows[seen.offsets[:-1] + seen.actions, 1].astype(np.float64)
-    losses = Update(seen, worth, actor, critic, Training(iterations=80, target_kl=0.01)).run(*adams, rng)
+    losses = PpoUpdate(seen, worth, actor, critic, TrainingConfig(iterations=80, target_kl=0.01)).run(
+        *adams, rng
+    )
     assert losses.iterations < 20
     assert losses.kl > 0.015

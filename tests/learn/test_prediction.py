@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_training import TINY, crowded_jobs, goes_on, seeds_tell, trainer
 
-from bridge.encode.encoder import Encoder
-from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
-from bridge.learn.agent import schedules
-from bridge.learn.algorithms.prediction import FuturePrediction, Replay, targets
+from bridge.base.errors import BridgeError
+from bridge.env.encoder import Encoder
+from bridge.learn.agent import play_sequences
+from bridge.learn.algorithms.prediction import FuturePrediction, ReplayBuffer, targets
 from bridge.learn.checkpoint import load
-from bridge.learn.folder import RESUME
-from bridge.learn.recipe import Network, Prediction, Recipe
-from bridge.learn.rollout import Trajectories, best
+from bridge.learn.checkpoint_files import RESUME
+from bridge.learn.recipe import FuturePredictionConfig, NetworkConfig, Recipe
+from bridge.learn.rollout import Rollout, argmax_actions
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 # Targets.
 
@@ -59,7 +59,7 @@ def test_targets_of_any_episodes(sizes: list[int], offsets: list[int]) -> None:
 # Replay.
 
 
-def decisions(*first: int) -> tuple[Trajectories, np.ndarray, np.ndarray]:
+def decisions(*first: int) -> tuple[Rollout, np.ndarray, np.ndarray]:
     """Return decisions of 1, 2, 3, 1, … rows; all that is seen of one is made of its number."""
     numbers = np.array(first)
     sizes = 1 + (numbers - 1) % 3
@@ -67,12 +67,12 @@ def decisions(*first: int) -> tuple[Trajectories, np.ndarray, np.ndarray]:
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     place = np.arange(len(owner)) - np.repeat(offsets[:-1], sizes)
     n = len(numbers)
-    seen = Trajectories(
+    seen = Rollout(
         rows=np.stack((owner, place), 1).astype(np.float32),
         offsets=offsets,
         context=np.repeat(numbers, 2).reshape(-1, 2).astype(np.float32),
         actions=sizes - 1,
-        logp=np.zeros(n),
+        log_prob=np.zeros(n),
         episode=np.zeros(n, np.int64),
         times=np.zeros(n, np.int64),
         late=np.zeros(n, np.bool_),
@@ -82,11 +82,11 @@ def decisions(*first: int) -> tuple[Trajectories, np.ndarray, np.ndarray]:
     return seen, changes, np.repeat(numbers[:, None] % 2 == 0, 3, 1)
 
 
-def replay(size: int) -> Replay:
-    return Replay(size, window=4, features=2, context=2, shape=(2, 3))
+def replay(size: int) -> ReplayBuffer:
+    return ReplayBuffer(size, window=4, features=2, context=2, shape=(2, 3))
 
 
-def held(memory: Replay) -> list[int]:
+def held(memory: ReplayBuffer) -> list[int]:
     """Return the numbers of the remembered decisions by place, and check that all else belongs to them."""
     numbers = memory.context[: memory.filled, 0].astype(np.int64)
     for place, number in enumerate(numbers.tolist()):
@@ -96,7 +96,7 @@ def held(memory: Replay) -> list[int]:
         assert (offsets.tolist(), context.tolist()) == ([0, size], [[number, number]])
         assert memory.actions[place] == size - 1
         assert (memory.changes[place] == number).all()
-        assert (memory.known[place] == (number % 2 == 0)).all()
+        assert (memory.is_valid[place] == (number % 2 == 0)).all()
     return numbers.tolist()
 
 
@@ -153,7 +153,7 @@ def predicting(prediction: dict[str, Any] | None = None, **training: Any) -> Rec
     changes = {"offsets": (1,), "weights": (1.0,), "replay": 500, "batch": 32, "every": 2, "decay": 0.98}
     return replace(
         TINY,
-        setup=Setup(blocked="held"),
+        setup=SchedulerConfig(blocked="held"),
         encoder=Encoder(
             "pick",
             {"share": "share[r]", "fits": "fits"},
@@ -161,10 +161,10 @@ def predicting(prediction: dict[str, Any] | None = None, **training: Any) -> Rec
             machine={"used": "used[r]", "goal": "goal[r]"},
             resources=2,
         ),
-        actor=Network("future", (32,), (), (8,)),
-        critic=Network("none", ()),
+        actor=NetworkConfig("future", (32,), (), (8,)),
+        critic=NetworkConfig("none", ()),
         algorithm="prediction",
-        prediction=Prediction(**{**changes, **(prediction or {})}),
+        prediction=FuturePredictionConfig(**{**changes, **(prediction or {})}),
         training=replace(TINY.training, **{"learning_rate": 3e-3, **training}),
     )
 
@@ -202,7 +202,7 @@ def test_what_is_remembered_is_what_came_of_the_answers(tmp_path: Path) -> None:
     assert goal.sum(1) == pytest.approx(np.ones(n))
     assert learnt.reward_mean == pytest.approx(float(used.mean()))
     chosen = memory.rows[np.arange(n), memory.actions[:n]]
-    known, change = memory.known[:n, 0], memory.changes[:n, :, 0]
+    known, change = memory.is_valid[:n, 0], memory.changes[:n, :, 0]
     assert (~known).sum() == 4  # the last decision of each episode
     # behind a job that starts, the next one is picked at the same instant: its demand is the change
     fits = known & (chosen[:, 2] == 1)
@@ -238,12 +238,12 @@ def test_it_learns_what_an_answer_does_and_picks_what_the_goal_wants(tmp_path: P
     actions = rng.integers(0, 3, 3000)
     goal = rng.random((3000, 1)).astype(np.float32)
     none = np.zeros(3000, np.int64)
-    seen = Trajectories(
+    seen = Rollout(
         rows=rows.reshape(-1, 2),
         offsets=np.arange(0, 9001, 3),
         context=np.concatenate((np.zeros((3000, 2), np.float32), goal, 1 - goal), 1),
         actions=actions,
-        logp=np.zeros(3000),
+        log_prob=np.zeros(3000),
         episode=none,
         times=none,
         late=none.astype(np.bool_),
@@ -258,7 +258,7 @@ def test_it_learns_what_an_answer_does_and_picks_what_the_goal_wants(tmp_path: P
         scores = learner.actor(
             torch.from_numpy(fresh.reshape(-1, 2)), torch.arange(0, 601, 3), torch.from_numpy(wanted)
         )
-    chosen = best(scores[:, 0].double().numpy(), np.full(200, 3))
+    chosen = argmax_actions(scores[:, 0].double().numpy(), np.full(200, 3))
     right = [fresh[:100, :, 0].argmax(1), fresh[100:, :, 1].argmax(1)]
     assert (chosen == np.concatenate(right)).mean() > 0.85
 
@@ -274,7 +274,7 @@ def test_the_loss_counts_only_what_is_known(tmp_path: Path) -> None:
     errors = []
     for d, place in enumerate(which.tolist()):
         difference = predicted[d, memory.actions[place]] - memory.changes[place]
-        errors += [difference[:, k] ** 2 for k in range(2) if memory.known[place, k]]
+        errors += [difference[:, k] ** 2 for k in range(2) if memory.is_valid[place, k]]
     assert 0 < len(errors) < 128
     updates = learner.updates
     assert learner._update(rng) == pytest.approx(float(np.mean(errors)), rel=1e-4)
@@ -324,7 +324,9 @@ def test_a_trained_agent_is_read_and_decides(tmp_path: Path) -> None:
     starts = training.learner.valid_starts[:3]
     waits = [
         float(np.mean(s.start - crowded_jobs().submit[f : f + 64])) / 1e6
-        for s, f in zip(schedules(agent, training.learner.source.prepared, starts, 64), starts, strict=True)
+        for s, f in zip(
+            play_sequences(agent, training.learner.source.prepared, starts, 64), starts, strict=True
+        )
     ]
     assert min(waits) > 0
 
@@ -350,4 +352,4 @@ def test_what_cannot_be_predicted_is_refused(changes: dict[str, Any], said: str)
 
 def test_another_network_cannot_predict() -> None:
     with pytest.raises(BridgeError, match=r"actor\.kind cannot be kernel"):
-        replace(predicting(), actor=Network("kernel", (4,))).check()
+        replace(predicting(), actor=NetworkConfig("kernel", (4,))).check()

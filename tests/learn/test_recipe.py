@@ -9,8 +9,8 @@ import pytest
 import tomli_w
 from tiny_training import TINY
 
-from bridge.errors import BridgeError
-from bridge.learn.recipe import Network, Recipe, from_dict
+from bridge.base.errors import BridgeError
+from bridge.learn.recipe import NetworkConfig, Recipe, from_dict
 from bridge.learn.registry import policies
 
 OURS = [
@@ -44,7 +44,7 @@ def test_values_on_top_of_a_recipe() -> None:
         guard="mask",
         training=training,
         encoder=replace(TINY.encoder, features={"only": "t"}),
-        actor=Network("kernel", (4,)),
+        actor=NetworkConfig("kernel", (4,)),
         setup=replace(TINY.setup, nodes=64),
     )
     assert isinstance(got.training.learning_rate, float)

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fresh import fresh
+from subprocess_python import fresh
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.learn.registry import find_recipe, policies, recipe_of
 from bridge.pool.recipe import PoolRecipe
 

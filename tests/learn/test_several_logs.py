@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from tiny_training import TINY, goes_on, some_jobs, tiny, trainer
 
+from bridge.base.errors import BridgeError
+from bridge.env.episode_starts import jobs_of
 from bridge.env.reward import Reward, base_costs
-from bridge.env.source import jobs_of
-from bridge.errors import BridgeError
-from bridge.learn.agent import first_unseen
+from bridge.learn.agent import first_unseen_job
 from bridge.learn.checkpoint import load, read_agent
-from bridge.learn.learner import Assignment
-from bridge.learn.rollout import collect, joined
-from bridge.learn.training import Material, opened
+from bridge.learn.learner import TrainingContext
+from bridge.learn.rollout import collect, concatenate_rollouts
+from bridge.learn.training import TrainingData, open_trainer
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read, write
 
@@ -38,7 +38,8 @@ def test_trajectories_are_shared_out_in_turn(tmp_path: Path, other: str) -> None
     assert drawn[1].batch.prepared.jobs.run[:9].tolist() != some_jobs().run[:9].tolist()
     jobs = jobs_of(other, TINY.setup)
     assert (
-        drawn[1].base.tolist() == base_costs(TINY.setup.prepare(jobs), drawn[1].starts, 64, Reward()).tolist()
+        drawn[1].base.tolist()
+        == base_costs(TINY.setup.build_scenario(jobs), drawn[1].starts, 64, Reward()).tolist()
     )
 
 
@@ -46,7 +47,7 @@ def test_joined_are_the_trajectories_one_behind_the_other(tmp_path: Path, other:
     learner = trainer(tmp_path / "a", tiny(logs=(other,))).learner
     rng = np.random.default_rng(1)
     one, two = (collect(source.batch, learner.actor, np.array([0, 100]), rng) for source in learner.sources)
-    both = joined([one, two])
+    both = concatenate_rollouts([one, two])
     assert len(both) == len(one) + len(two)
     assert both.episode.tolist() == [*one.episode, *(two.episode + 2)]
     assert both.episodes == [*one.episodes, *two.episodes]
@@ -57,7 +58,7 @@ def test_joined_are_the_trajectories_one_behind_the_other(tmp_path: Path, other:
     for name in ("actions", "logp", "times", "late", "context"):
         found = getattr(both, name)
         assert found.tolist() == [*getattr(one, name).tolist(), *getattr(two, name).tolist()]
-    assert joined([one]) is one
+    assert concatenate_rollouts([one]) is one
 
 
 def test_validation_is_the_geometric_mean_over_logs(tmp_path: Path, other: str) -> None:
@@ -79,25 +80,25 @@ def test_going_on_gives_the_same_bits(tmp_path: Path, other: str) -> None:
 def test_an_agent_knows_what_it_has_seen_of_each_log(tmp_path: Path, other: str) -> None:
     recipe, folder = tiny(logs=(other,), epochs=1), tmp_path / "a"
     bundled = read(resolve("bundled-128"))
-    material = Material(recipe, some_jobs(), bundled.digest())
-    given = Assignment(recipe, some_jobs(), material.origin("bundled-128", 1), folder)
-    opened(given).run()
+    material = TrainingData(recipe, some_jobs(), bundled.digest())
+    given = TrainingContext(recipe, some_jobs(), material.origin("bundled-128", 1), folder)
+    open_trainer(given).run()
     log, agent = read(other), load(folder)
-    assert agent.origin.others == {other: log.digest()}
+    assert agent.origin.extra_log_digests == {other: log.digest()}
     jobs = recipe.setup.select(log)
-    assert first_unseen(agent, other, log, jobs) == round(len(jobs) * recipe.test_from)
-    assert first_unseen(agent, "bundled-128", bundled, some_jobs()) == 360
+    assert first_unseen_job(agent, other, log, jobs) == round(len(jobs) * recipe.test_from)
+    assert first_unseen_job(agent, "bundled-128", bundled, some_jobs()) == 360
     write(replace(log, jobs=log.jobs[:800]), other)
     changed = read(other)
-    assert first_unseen(agent, other, changed, recipe.setup.select(changed)) == 0
+    assert first_unseen_job(agent, other, changed, recipe.setup.select(changed)) == 0
     with pytest.raises(BridgeError, match="further logs"):
-        opened(replace(given, origin=material.origin("bundled-128", 1)))
+        open_trainer(replace(given, origin=material.origin("bundled-128", 1)))
 
 
 def test_an_agent_of_one_log_says_nothing_of_others(tmp_path: Path) -> None:
     trainer(tmp_path / "a")
     assert '"others"' not in (tmp_path / "a" / "agent.json").read_text()
-    assert read_agent(tmp_path / "a")[1].others == {}
+    assert read_agent(tmp_path / "a")[1].extra_log_digests == {}
 
 
 def test_several_logs_belong_to_ppo() -> None:

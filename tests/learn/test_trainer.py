@@ -15,17 +15,17 @@ import pytest
 import torch
 from tiny_training import TINY, bits, goes_on, seeds_tell, some_jobs, tiny, trainer
 
-from bridge.encode.encoder import Encoder
+from bridge.base.errors import BridgeError
+from bridge.env.encoder import Encoder
 from bridge.env.reward import Reward, base_costs
-from bridge.errors import BridgeError
-from bridge.judge.sequences import value_of
-from bridge.learn.agent import schedules
+from bridge.judge.sequences import compute_sequence_metric
+from bridge.learn.agent import play_sequences
 from bridge.learn.checkpoint import load, read_tensors, write_tensors
-from bridge.learn.folder import PROGRESS, RESUME, best_epoch_of, epochs_of
-from bridge.learn.learner import Assignment
+from bridge.learn.checkpoint_files import PROGRESS, RESUME, best_epoch_of, epochs_of
+from bridge.learn.learner import TrainingContext
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import collect
-from bridge.learn.training import opened
+from bridge.learn.training import open_trainer
 
 #: What an unpatient test waits for a process at most, s.
 PATIENCE = 120.0
@@ -81,7 +81,7 @@ def test_going_on_after_kill_9_gives_the_same_bits(tmp_path: Path) -> None:
 
 def test_what_is_logged(tmp_path: Path) -> None:
     training = trainer(tmp_path / "a")
-    base = base_costs(TINY.setup.prepare(some_jobs()), training.learner.valid_starts, 64, Reward())
+    base = base_costs(TINY.setup.build_scenario(some_jobs()), training.learner.valid_starts, 64, Reward())
     training.run()
     table = pq.read_table(tmp_path / "a" / PROGRESS).to_pydict()
     assert table["epoch"] == [1, 2, 3, 4]
@@ -287,20 +287,20 @@ def test_it_trains_on_while_the_best_epoch_is_one_of_the_last(
     assert training.epoch == epochs_of(tmp_path / "a") == epochs
     best = [k for k, value in enumerate(values[:epochs], 1) if value == min(values[:epochs])]
     assert (best_epoch_of(tmp_path / "a"), load(tmp_path / "a").epoch) == (best[0], best[-1])
-    again = opened(Assignment(recipe, some_jobs(), training.origin, tmp_path / "a"))
+    again = open_trainer(TrainingContext(recipe, some_jobs(), training.origin, tmp_path / "a"))
     assert (again.epoch, again.ended) == (epochs, True)
 
 
 def test_without_validation_nothing_says_to_train_on(tmp_path: Path) -> None:
     training = trainer(tmp_path / "a", tiny(validation=(0.5, 0.5), epochs=2, longest=9))
     training.run()
-    assert (training.epoch, training.recipe.training.most) == (2, 2)
+    assert (training.epoch, training.recipe.training.epoch_limit) == (2, 2)
     assert best_epoch_of(tmp_path / "a") == 2, "without validation the last one is"
 
 
 def test_rates_stay_at_a_tenth_where_it_trains_on() -> None:
     training = tiny(epochs=3, longest=9, anneal=True).training
-    assert [training.left(epoch) for epoch in range(5)] == pytest.approx([1.0, 0.55, 0.1, 0.1, 0.1])
+    assert [training.rate_fraction(epoch) for epoch in range(5)] == pytest.approx([1.0, 0.55, 0.1, 0.1, 0.1])
 
 
 @pytest.mark.parametrize("deploy", ["greedy", "sample"])
@@ -309,9 +309,9 @@ def test_a_way_to_answer_that_is_told_is_kept(tmp_path: Path, deploy: Literal["g
     training.run()
     agent = load(tmp_path / "a")
     assert (agent.mode, agent.epoch) == (deploy, 2)
-    played = schedules(agent, training.learner.source.prepared, training.learner.valid_starts, 64)
+    played = play_sequences(agent, training.learner.source.prepared, training.learner.valid_starts, 64)
     values = [
-        value_of(training.learner.source.prepared, s, int(f), "bsld")
+        compute_sequence_metric(training.learner.source.prepared, s, int(f), "bsld")
         for s, f in zip(played, training.learner.valid_starts, strict=True)
     ]
     assert training.history[1].valid_mean == pytest.approx(np.mean(values))

@@ -10,25 +10,25 @@ from typing import Any
 import numpy as np
 import torch
 
-from bridge.encode.encoder import Encoder
-from bridge.env.source import constants_of
-from bridge.fast.setup import Setup
-from bridge.learn.checkpoint import Origin, read_tensors, write_agent
-from bridge.learn.folder import RESUME, WEIGHTS
-from bridge.learn.learner import Assignment
-from bridge.learn.recipe import Network, Recipe, Reward, Training
+from bridge.env.encoder import Encoder
+from bridge.env.episode_starts import constants_of
+from bridge.learn.checkpoint import Provenance, read_tensors, write_agent
+from bridge.learn.checkpoint_files import RESUME, WEIGHTS
+from bridge.learn.learner import TrainingContext
+from bridge.learn.recipe import NetworkConfig, Recipe, Reward, TrainingConfig
 from bridge.learn.trainer import Trainer
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
 from bridge.workload.select import Jobs
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 FEATURES = {"length": "log10(1 + t)/5", "nodes": "n/n_max", "safe": "safe", "stop": "blocked"}
 
 TINY = Recipe(
     *("tiny", "test", "a test", "Chooses among few."),
-    Setup(first=600),
+    SchedulerConfig(first=600),
     Encoder("backfill", FEATURES, window=16, stop=True),
-    training=Training(
+    training=TrainingConfig(
         validation=(0.0, 0.6),
         epochs=4,
         trajectories=4,
@@ -39,8 +39,8 @@ TINY = Recipe(
         critic_iterations=3,
         minibatch=200,
     ),
-    actor=Network("kernel", (8,)),
-    critic=Network("pooled", (8,), (4,)),
+    actor=NetworkConfig("kernel", (8,)),
+    critic=NetworkConfig("pooled", (8,), (4,)),
     reward=Reward("bsld", "percentage", "time"),
 )
 
@@ -68,7 +68,7 @@ def bits(folder: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
 @cache
 def crowded_jobs(n: int = 400) -> Jobs:
     """Return jobs that come sixteen at a time, more than sixteen nodes and a hundred bytes can serve."""
-    from handmade import make_jobs  # not there for a process of its own
+    from small_jobs import make_jobs  # not there for a process of its own
 
     rng = np.random.default_rng(1)
     submit = np.arange(n) // 16 * 300
@@ -82,10 +82,10 @@ def trainer(folder: Path, recipe: Recipe = TINY, seed: int = 1, jobs: Jobs | Non
     """Return a training in a folder that holds its agent.json."""
     torch.set_num_threads(1)  # also where this runs in a process of its own
     jobs = jobs or some_jobs()
-    origin = Origin("bundled-128", jobs.name, len(jobs), "0" * 64, seed, constants_of(jobs))
+    origin = Provenance("bundled-128", jobs.name, len(jobs), "0" * 64, seed, constants_of(jobs))
     folder.mkdir(exist_ok=True)
     write_agent(folder, recipe, origin)
-    return Trainer(Assignment(recipe, jobs, origin, folder))
+    return Trainer(TrainingContext(recipe, jobs, origin, folder))
 
 
 def seeds_tell(folder: Path, recipe: Recipe, *changing: str, jobs: Jobs | None = None) -> None:

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from bridge.pool.schedule import Schedule
+from bridge.pool.schedule import PoolSchedule
 from bridge.pool.state import KILL
 
 
-def handmade() -> Schedule:
+def handmade() -> PoolSchedule:
     """Return three jobs on 4 units; the last ran in step 2 in vain."""
     attempts = np.array([(2, 2, 3, 1, 4)], KILL).view(np.recarray)
-    return Schedule(
+    return PoolSchedule(
         id=np.array([7, 8, 9]),
         submit=np.array([1, 1, 2]),
         units=np.array([3, 2, 1]),

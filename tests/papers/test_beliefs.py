@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from begun_pools import job_set
+from small_pools import job_set
 
-from bridge.errors import BridgeError
-from bridge.pool.settings import Settings
-from bridge.predict.trees import Boosting
+from bridge.base.errors import BridgeError
+from bridge.pool.settings import PoolConfig
+from bridge.prediction.trees import Boosting
 from papers.rlschert.beliefs import by_user, fit_predict_others, folds, running_accuracy, with_beliefs
 
 #: One tree, that believes everything it sees.
@@ -19,7 +19,7 @@ def test_predictions_become_beliefs_in_whole_steps_within_the_limits() -> None:
     assert made.believed.tolist() == [1, 100]
     assert made.beliefs.tolist() == [[1, 7, 7], [105, 4, 3]]
     assert (made.length.tolist(), made.id.tolist()) == ([2, 3], [101, 102])
-    made.check(Settings())
+    made.check(PoolConfig())
 
 
 def test_without_a_series_the_first_belief_stays() -> None:

@@ -27,9 +27,9 @@ def one_log(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("one_log")
 def test_the_best_that_knows_as_much_is_said_of_each_log_once() -> None:
-    said = bounds.said(["Lublin-1", "nowhere", "Lublin-1"])
+    said = bounds.format_bound(["Lublin-1", "nowhere", "Lublin-1"])
     assert said.endswith("the next 12 h, too: Lublin-1 -30 %, -60 % ([bounds](bounds.md)).")
-    assert bounds.said(["nowhere"]) == ""
+    assert bounds.format_bound(["nowhere"]) == ""
 
 
 @pytest.mark.usefixtures("one_log")
@@ -44,6 +44,6 @@ def test_the_page_is_what_the_data_say() -> None:
     assert (store.RESULTS / "bounds.md").read_text(encoding="utf-8") == bounds.page(), (
         "run `python -m papers.bounds`"
     )
-    assert list(bounds.known()) == [name for name in bounds.LOGS if name in bounds.known()]
-    for found in bounds.known().values():
+    assert list(bounds.read_bounds()) == [name for name in bounds.LOGS if name in bounds.read_bounds()]
+    for found in bounds.read_bounds().values():
         assert [row["oracle"] for row in found["rows"]] == [False, False, True, True, True]

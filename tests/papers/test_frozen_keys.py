@@ -14,10 +14,10 @@ import pytest
 pytest.importorskip("torch", reason="recipes need PyTorch")
 
 from bridge.pool.evaluate import jobs_of
+from bridge.pool.study_rows import digest_of
 from bridge.study import cells
-from bridge.study.pool import digest_of
 from bridge.study.reading import read_studies
-from bridge.workload.mrsch import generate
+from bridge.workload.mrsch import generate_mrsch
 from bridge.workload.table import Workload
 from papers import logs, store, studies
 
@@ -71,7 +71,7 @@ def test_a_log_has_the_digest_of_the_records(name: str, log: Callable[[str], Wor
 
 @pytest.mark.parametrize("name", [name for name in logs.TRACES if name[0] == "S" and name[1:].isdigit()])
 def test_a_log_made_of_theta_has_the_digest_of_the_records(name: str, log: Callable[[str], Workload]) -> None:
-    made = generate(log("theta_2022"), name, seed=logs.SEED)
+    made = generate_mrsch(log("theta_2022"), name, seed=logs.SEED)
     assert made.digest() == RECORDED[logs.TRACES[name]]
 
 

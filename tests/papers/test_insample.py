@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bridge.fast.replay import replay_sequences
-from bridge.judge.sequences import value_of
-from bridge.learn.agent import schedules
+from bridge.judge.sequences import compute_sequence_metric
+from bridge.learn.agent import play_sequences
 from bridge.learn.checkpoint import load, write_agent
-from bridge.learn.learner import Assignment
+from bridge.learn.learner import TrainingContext
 from bridge.learn.recipe import Recipe, with_training
 from bridge.learn.registry import find_recipe
 from bridge.learn.trainer import Trainer
-from bridge.learn.training import Material
+from bridge.learn.training import TrainingData
 from bridge.workload.catalogue import read_log
+from bridge.worlds.fast.replay import replay_sequences
 from papers import insample, store
 
 STARTS = np.array([3, 500, 900])
@@ -27,24 +27,24 @@ def test_it_learns_and_is_validated_on_the_windows_alone(tmp_path: Path) -> None
     small = {"epochs": 2, "validate_every": 1, "trajectories": 5, "length": 64, "iterations": 2}
     recipe = replace(with_training(made, small), deploy="greedy")
     assert isinstance(recipe, Recipe)
-    material = Material.of(recipe, read_log("bundled-128"), "")
-    given = Assignment(material.recipe, material.jobs, material.origin("bundled-128", 1), tmp_path)
+    material = TrainingData.of(recipe, read_log("bundled-128"), "")
+    given = TrainingContext(material.recipe, material.jobs, material.origin("bundled-128", 1), tmp_path)
     training = Trainer(given, functools.partial(insample.Memorising, starts=STARTS))
     drawn = training.learner.source.draw(1, np.random.default_rng(1))
     assert drawn.starts.tolist() == [3, 500, 900, 3, 500]
     training.run()
     write_agent(tmp_path, recipe, given.origin)
-    ready, agent = recipe.setup.prepare(material.jobs, recipe.policy()), load(tmp_path)
-    base = recipe.setup.prepare(material.jobs)
+    ready, agent = recipe.setup.build_scenario(material.jobs, recipe.policy()), load(tmp_path)
+    base = recipe.setup.build_scenario(material.jobs)
     own, others = (
         np.mean(
             [
-                value_of(of, schedule, int(first), "bsld")
+                compute_sequence_metric(of, schedule, int(first), "bsld")
                 for schedule, first in zip(played, STARTS, strict=True)
             ]
         )
         for of, played in (
-            (ready, schedules(agent, ready, STARTS, 64)),
+            (ready, play_sequences(agent, ready, STARTS, 64)),
             (base, replay_sequences(base, STARTS, 64)),
         )
     )
@@ -55,14 +55,14 @@ def test_it_learns_and_is_validated_on_the_windows_alone(tmp_path: Path) -> None
 
 def test_the_page_says_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     page = (store.RESULTS / f"{insample.TABLE}.md").read_text(encoding="utf-8")
-    assert "\n\n".join(insample.said()) in page, "run `python -m papers report rlbackfilling`"
+    assert "\n\n".join(insample.section()) in page, "run `python -m papers report rlbackfilling`"
     for row, logs in insample.ROWS.items():
         for log in logs:
-            seeds = insample.known()[row][log]
+            seeds = insample.read_results()[row][log]
             assert list(seeds) == [str(seed) for seed in range(1, insample.SEEDS + 1)]
             assert all(0 < epoch <= insample.EPOCHS for _, epoch, _ in seeds.values())
     monkeypatch.setattr(insample, "known", dict)
-    assert insample.said() == []
+    assert insample.section() == []
 
 
 def test_what_is_there_is_of_todays_cells_and_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:

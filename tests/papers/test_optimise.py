@@ -5,35 +5,35 @@ from itertools import product
 
 import numpy as np
 import pytest
-from handmade import Row, make_jobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_jobs import Row, make_jobs
 
-from bridge.env.batch import View
-from bridge.errors import BridgeError
-from bridge.fast.replay import replay
-from bridge.fast.setup import Setup
-from bridge.fast.table import Played
+from bridge.base.errors import BridgeError
+from bridge.env.batch import PackedObservations
 from bridge.judge.check import check_schedule
 from bridge.learn.agent import schedules_by
 from bridge.workload.select import Jobs
+from bridge.worlds.fast.jobs_table import JobsTableBuilder
+from bridge.worlds.fast.replay import replay
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 from papers.mrsch.optimise import Optimise, all_sets, chosen, feasible, filled, pareto
 
 HOUR = 3600
 #: MRSch, Figure 1: percentages of two resources, an hour each.
 PAPER = {"J1": (70, 10), "J2": (50, 60), "J3": (30, 30), "J4": (40, 10)}
-HELD = Setup("fcfs", "easy", blocked="held")
+HELD = SchedulerConfig("fcfs", "easy", blocked="held")
 #: Demands of the waiting jobs, what is in use, the capacities.
 Case = tuple[list[tuple[int, ...]], tuple[int, ...], tuple[int, ...]]
 
 
-def view_of(*cases: Case, first_key: int = 0) -> View:
+def view_of(*cases: Case, first_key: int = 0) -> PackedObservations:
     """Return decisions as the kernels write them."""
     share = [[d / c for d, c in zip(job, case[2], strict=True)] for case in cases for job in case[0]]
     used = [[1 - (c - u) / c for u, c in zip(case[1], case[2], strict=True)] for case in cases]
     offsets = np.cumsum([0] + [len(case[0]) for case in cases])
     keys = np.concatenate([np.arange(len(case[0])) + 100 * sum(case[1]) + first_key for case in cases])
-    return View(np.array(share, np.float32), offsets, keys, np.array(used, np.float32))
+    return PackedObservations(np.array(share, np.float32), offsets, keys, np.array(used, np.float32))
 
 
 def percent(jobs: Sequence[tuple[int, ...]], used: tuple[int, ...] = (0, 0)) -> int:
@@ -250,13 +250,13 @@ def test_what_cannot_be_searched_is_refused(change: dict[str, float], says: str)
         Optimise(**{"resources": 2} | change)  # type: ignore[arg-type]
 
 
-def played(jobs: Jobs, rule: Optimise, setup: Setup = HELD) -> list[float]:
+def played(jobs: Jobs, rule: Optimise, setup: SchedulerConfig = HELD) -> list[float]:
     """Replay under the rule, check the schedule, and return the starts in seconds."""
-    prepared = setup.prepare(jobs, setup.policy("pick"))
+    prepared = setup.build_scenario(jobs, setup.policy("pick"))
     encoder = rule.encoder().compile({})
     (schedule,) = schedules_by(encoder, rule, prepared, np.zeros(1, np.int64), len(jobs))
     capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
-    verdict = check_schedule(Played(prepared, schedule).rows(), capacity)
+    verdict = check_schedule(JobsTableBuilder(prepared, schedule).rows(), capacity)
     assert verdict.ok, verdict.first
     assert verdict.started == len(jobs)
     return [t / 1e6 for t in schedule.start.tolist()]
@@ -265,7 +265,7 @@ def played(jobs: Jobs, rule: Optimise, setup: Setup = HELD) -> list[float]:
 def test_the_papers_example_as_a_schedule() -> None:
     """FCFS and EASY need 3 h for this order: J2 and J3, J1, J4."""
     jobs = make_jobs([(0, HOUR, HOUR, *PAPER[name]) for name in ("J2", "J1", "J3", "J4")], [100, 100])
-    by_rules = replay(HELD.prepare(jobs)).start / 1e6
+    by_rules = replay(HELD.build_scenario(jobs)).start / 1e6
     assert by_rules.tolist() == [0, HOUR, 0, 2 * HOUR]
     assert played(jobs, Optimise(2)) == [HOUR, 0, 0, HOUR]
 
@@ -287,7 +287,13 @@ def test_who_was_reserved_is_held() -> None:
     # of a window of one there is nothing to choose: FCFS
     assert played(make_jobs(rows, [10, 10]), Optimise(2, window=1)) == [0, 100, 100, 30, 200]
     # asked afresh at 100, it fills the machine with 5
-    assert played(make_jobs(rows, [10, 10]), Optimise(2), Setup("fcfs", "easy")) == [0, 110, 110, 30, 100]
+    assert played(make_jobs(rows, [10, 10]), Optimise(2), SchedulerConfig("fcfs", "easy")) == [
+        0,
+        110,
+        110,
+        30,
+        100,
+    ]
 
 
 @given(data=st.data())

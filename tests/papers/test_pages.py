@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch", reason="agents need PyTorch")
 
-from bridge.learn.folder import PROGRESS
+from bridge.learn.checkpoint_files import PROGRESS
 from bridge.learn.recipe import with_training
 from bridge.study.cells import Cell
 from bridge.study.store import Store
@@ -115,7 +115,7 @@ def test_a_curve_is_of_the_log_by_its_name_and_of_cells_that_are_done() -> None:
     store.path_of(f"{study.name}-curves", ".jsonl").unlink()
     curves.keep_all(replace(study, files=files), two, kept)
     assert [log for _, log in curves.read(study.name)] == ["Theta"]  # the other one is not done
-    kept.keep(two[1].key, {"best_epoch": 1})
+    kept.save(two[1].key, {"best_epoch": 1})
     curves.keep_all(replace(study, files=files), two, kept)
     assert [log for _, log in curves.read(study.name)] == ["Theta", "twice"]
 
@@ -128,7 +128,7 @@ def test_the_curve_of_a_training_that_went_on_takes_the_place_of_the_shorter_one
     path = store.path_of(f"{study.name}-curves", ".jsonl")
     before = [Curve("r", "l", agents, ((5, 0.9),)) for agents in (("a", shorter.agent_key), ("b",))]
     curves.write(path, before)
-    Store(studies.CELLS).keep(longer.key, {"best_epoch": 22})
+    Store(studies.CELLS).save(longer.key, {"best_epoch": 22})
     curves.keep_all(study, [longer], Store(studies.CELLS))
     assert len(curves.read(study.name)["r", "l"]) == 2, "it has not learnt here"
     learnt(longer)

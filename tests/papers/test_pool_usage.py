@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from handmade_schedule import handmade
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.pool.evaluate import evaluate
-from bridge.pool.settings import Options
+from bridge.pool.settings import EvaluationOptions
 from bridge.pool.synthetic import synthetic
 from papers.rlschert.usage import usage
 
@@ -32,7 +32,7 @@ def test_what_cannot_be_told_is_refused() -> None:
 
 
 def test_units_are_idle_or_run_on_and_never_more_than_there_are() -> None:
-    found = evaluate(synthetic().jobs, "saf", "rule", Options(sequences=3))
+    found = evaluate(synthetic().jobs, "saf", "rule", EvaluationOptions(sequences=3))
     assert sum(s.kills.sum() for s in found.schedules) > 0
     for schedule in found.schedules:
         used = usage(schedule, 20)

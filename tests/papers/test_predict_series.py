@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.pool.synthetic import SyntheticJobs, synthetic
 from papers.rlschert.beliefs import folds, running_accuracy
 from papers.rlschert.predict_series import (

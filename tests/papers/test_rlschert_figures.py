@@ -10,13 +10,13 @@ from handmade_schedule import handmade
 
 pytest.importorskip("torch", reason="agents need PyTorch")
 
-from bridge.pool.evaluate import Evaluation
+from bridge.pool.evaluate import PoolEvaluation
 from bridge.pool.jobset import read_vasp
-from bridge.pool.schedule import Schedule
-from bridge.pool.settings import Options, Settings
+from bridge.pool.schedule import PoolSchedule
+from bridge.pool.settings import EvaluationOptions, PoolConfig
 from bridge.pool.state import KILL
+from bridge.pool.study_rows import digest_of
 from bridge.pool.synthetic import synthetic
-from bridge.study.pool import digest_of
 from papers import curves, store
 from papers.curves import Curve
 from papers.pages import block
@@ -25,16 +25,16 @@ from papers.rlschert import synthetic as predictors
 from papers.rlschert.page import TEMPLATE
 
 
-def _schedule() -> Schedule:
+def _schedule() -> PoolSchedule:
     """Return three jobs on 4 units; the last one was killed after a step, believed to take 1."""
     attempts = np.array([(2, 2, 3, 3, 9)], KILL).view(np.recarray)
     return replace(handmade(), length=np.array([3, 2, 9]), end=np.array([4, 6, 14]), attempts=attempts)
 
 
-def _evaluation() -> Evaluation:
-    options = Options(sequences=2, steps=4, settings=Settings(units=4))
+def _evaluation() -> PoolEvaluation:
+    options = EvaluationOptions(sequences=2, steps=4, settings=PoolConfig(units=4))
     two = (_schedule(), _schedule())
-    return Evaluation("saf", "rule", "handmade", False, False, options, two)
+    return PoolEvaluation("saf", "rule", "handmade", False, False, options, two)
 
 
 def test_holes_are_kept_as_sums_and_histograms() -> None:
@@ -60,7 +60,7 @@ def test_quantiles_are_waits_that_so_many_do_not_exceed() -> None:
 
 def test_killed_attempts_are_compared_with_what_was_believed() -> None:
     jobs = _schedule()
-    wrong = Schedule(
+    wrong = PoolSchedule(
         id=np.array([1]),
         submit=np.array([1]),
         units=np.array([2]),

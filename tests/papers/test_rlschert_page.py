@@ -13,23 +13,33 @@ import numpy as np
 import pandas as pd
 from click.testing import CliRunner
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.policies.rlschert import SETTINGS
 from bridge.pool.jobset import read_vasp
 from bridge.pool.recipe import PoolRecipe
 from bridge.pool.synthetic import synthetic
 from bridge.study import windows
 from bridge.study.cells import cells_of
-from bridge.study.findings import Findings
 from bridge.study.reading import read_studies
+from bridge.study.results import StudyResults
 from bridge.study.spec import Study
 from bridge.study.store import Store
-from bridge.study.windows import Drawn, interval, judged
-from bridge.study.work import carry_out
+from bridge.study.windows import PoolDraw, interval, judged
+from bridge.study.work import run_cell
 from papers import store, studies
 from papers.__main__ import cli
-from papers.rlschert import command, driven, figures, measures, page, players, running, sweeps, worlds
-from papers.rlschert.found import Found, estimate, seeds_of
+from papers.rlschert import (
+    command,
+    contestants,
+    figures,
+    measures,
+    page,
+    predictor_runs,
+    running,
+    sweeps,
+    worlds,
+)
+from papers.rlschert.results import RowResults, estimate, seeds_of
 
 TABLES = {study.name: study for study in read_studies(studies.file_of("rlschert"))}
 
@@ -61,7 +71,7 @@ def test_published_numbers() -> None:
 def test_pools_of_other_sizes_have_other_agents_which_learn_for_fewer_epochs() -> None:
     study = TABLES["rlschert-11"]
     (row,) = (one for one in study.rows if one.name == "RLSchert")
-    units = {log: study.on(row, log).recipe(None, 0) for log in study.logs}
+    units = {log: study.for_log(row, log).recipe(None, 0) for log in study.logs}
     found = {log: (recipe.pool.units, recipe.training.epochs) for log, recipe in units.items()}
     assert found == {
         "12 units": (12, 100),
@@ -85,7 +95,7 @@ def test_what_is_kept_has_the_paper_s_heuristics_to_the_printed_digit() -> None:
             digits = len(printed.partition(".")[2])
             assert f"{np.mean(kept['values'][metric]):.{digits}f}" == printed
     ((_, kept),) = studies.findings("rlschert", "rlschert-7").of(
-        "Tetris, oracle clamp", "VASP jobs", players.TEST
+        "Tetris, oracle clamp", "VASP jobs", contestants.TEST
     )
     assert f"{np.mean(kept['values']['slowdown']):.2f}" == "13.77"
 
@@ -109,9 +119,9 @@ def test_means_are_over_jobs_and_intervals_over_sequences() -> None:
 
 
 def test_rules_need_no_seeds() -> None:
-    assert seeds_of(Found(pd.DataFrame({"seed": [0]}))) == "–"
-    assert seeds_of(Found(pd.DataFrame({"seed": [2, 4]}))) == "2"
-    assert seeds_of(Found(pd.DataFrame())) == "0"
+    assert seeds_of(RowResults(pd.DataFrame({"seed": [0]}))) == "–"
+    assert seeds_of(RowResults(pd.DataFrame({"seed": [2, 4]}))) == "2"
+    assert seeds_of(RowResults(pd.DataFrame())) == "0"
 
 
 SMALL = """\
@@ -158,7 +168,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
 
 def _train(study: Study, row: str, seed: int) -> None:
     (cell,) = (one for one in cells_of(study) if (one.row, one.seed) == (row, seed))
-    carry_out(cell, Store(studies.CELLS), "x")
+    run_cell(cell, Store(studies.CELLS), "x")
 
 
 def test_rules_and_agents_that_have_learnt_here_play_once(here: Study) -> None:
@@ -166,7 +176,7 @@ def test_rules_and_agents_that_have_learnt_here_play_once(here: Study) -> None:
     _train(here, "RLSchert, rule kill", 2)
     rows = {"SAF, rule kill", "RLSchert, rule kill", "RLSchert"}
     for _ in range(2):
-        players.judge(page.KILLED, rows, measures.killed, said.append)
+        contestants.judge(page.KILLED, rows, measures.killed, said.append)
     assert said == [
         "SAF, rule kill on VASP jobs: the paper's test set",
         "RLSchert, rule kill on VASP jobs, seed 2: the paper's test set",
@@ -176,11 +186,11 @@ def test_rules_and_agents_that_have_learnt_here_play_once(here: Study) -> None:
         ("RLSchert, rule kill", 2),
         ("SAF, rule kill", 0),
     ]
-    players.judge(page.HOLES, {"SAF"}, measures.holes, said.append)
+    contestants.judge(page.HOLES, {"SAF"}, measures.holes, said.append)
     assert len(np.asarray(store.read(page.HOLES)["jobs"].iloc[0])) == 3
     _train(here, "RLSchert, rule kill", 1)
     said.clear()
-    players.judge(page.KILLED, rows, measures.killed, said.append)
+    contestants.judge(page.KILLED, rows, measures.killed, said.append)
     assert said == ["RLSchert, rule kill on VASP jobs, seed 1: the paper's test set"]
     assert sorted(store.read(page.KILLED)["seed"]) == [0, 1, 2]
     written = page.write()
@@ -196,12 +206,12 @@ def test_an_agent_that_was_trained_on_plays_again_and_others_stay(here: Study) -
     said: list[str] = []
     for seed in (1, 2):
         _train(here, "RLSchert, rule kill", seed)
-    players.judge(page.KILLED, {"RLSchert, rule kill"}, measures.killed, said.append)
+    contestants.judge(page.KILLED, {"RLSchert, rule kill"}, measures.killed, said.append)
     found = store.read(page.KILLED)
     found.loc[found["seed"] == 1, "agent"] = "one that learnt for less long"
     found.to_parquet(store.path_of(page.KILLED))
     said.clear()
-    players.judge(page.KILLED, {"RLSchert, rule kill"}, measures.killed, said.append)
+    contestants.judge(page.KILLED, {"RLSchert, rule kill"}, measures.killed, said.append)
     assert said == ["RLSchert, rule kill on VASP jobs, seed 1: the paper's test set"]
     again = store.read(page.KILLED)
     assert list(again["seed"]) == [1, 2]
@@ -209,16 +219,16 @@ def test_an_agent_that_was_trained_on_plays_again_and_others_stay(here: Study) -
 
 
 def test_what_fewer_predictions_cost_is_told_of_agents_that_correct_them(here: Study) -> None:
-    drawn = [Drawn(rate=1.0, steps=15, predictable=share) for share in (0.0, 1.0)]
+    drawn = [PoolDraw(rate=1.0, steps=15, predictable=share) for share in (0.0, 1.0)]
     names = ("0 % predicted", "100 % predicted")
     tests = tuple(
-        windows.Test(name=n, seed=4, sequences=6, drawn=d) for n, d in zip(names, drawn, strict=True)
+        windows.TestSet(name=n, seed=4, sequences=6, pool_draw=d) for n, d in zip(names, drawn, strict=True)
     )
     study = replace(here, tests=tests)
     cells = [cell for cell in cells_of(study) if cell.row in ("SAF", "RLSchert, rule kill")]
     for cell in cells:
-        carry_out(cell, Store(studies.CELLS), "x")
-    found = Findings(study, cells, Store(studies.CELLS))
+        run_cell(cell, Store(studies.CELLS), "x")
+    found = StudyResults(study, cells, Store(studies.CELLS))
     none, every = (found.values("RLSchert, rule kill", "VASP jobs", name) for name in names)
     apart = interval(none, every)
     assert sweeps.shares(found) == [
@@ -229,16 +239,21 @@ def test_what_fewer_predictions_cost_is_told_of_agents_that_correct_them(here: S
 
 def test_rules_of_the_page_need_not_play_again() -> None:
     """The digests of what is kept are those that would be asked for."""
-    rules = {cell.row: cell for cell in players.table()[1] if cell.heuristic}
-    asked = players.test().as_key()
+    rules = {cell.row: cell for cell in contestants.table()[1] if cell.heuristic}
+    asked = contestants.test().as_key()
     for file in (page.HOLES, page.KILLED):
         found = store.read(file)
         for row in found[found["seed"] == 0]["row"]:
-            assert players.is_done(file, players.head_of(rules[row], players.TEST, asked)), (file, row)
+            assert contestants.is_done(file, contestants.head_of(rules[row], contestants.TEST, asked)), (
+                file,
+                row,
+            )
     for world, (platform, profile) in worlds.WORLDS.items():
         words = ["--platform", platform, "--profile", profile]
         for row in ("SJF", "SAF", "SAF, rule kill"):
-            assert players.is_done(worlds.FILE, players.head_of(rules[row], world, words, worlds.SEQUENCES))
+            assert contestants.is_done(
+                worlds.FILE, contestants.head_of(rules[row], world, words, worlds.SEQUENCES)
+            )
 
 
 def test_both_worlds_are_asked_for_rules_and_the_first_seed(
@@ -272,11 +287,11 @@ def test_both_worlds_are_asked_for_rules_and_the_first_seed(
 
 def test_who_plays_again_has_what_its_table_has(here: Study) -> None:
     cells = {cell.row: cell for cell in cells_of(here)}
-    kept = carry_out(cells["SAF"], Store(studies.CELLS), "x")
-    players.judge("sums", {"SAF"}, measures.sums, lambda _: None)
+    kept = run_cell(cells["SAF"], Store(studies.CELLS), "x")
+    contestants.judge("sums", {"SAF"}, measures.sums, lambda _: None)
     again = estimate(store.read("sums"), "slowdown").mean
-    found = Findings(here, list(cells.values()), Store(studies.CELLS))
-    assert again == pytest.approx(found.row("SAF", "VASP jobs", players.TEST)["mean"]["mean"])
+    found = StudyResults(here, list(cells.values()), Store(studies.CELLS))
+    assert again == pytest.approx(found.row("SAF", "VASP jobs", contestants.TEST)["mean"]["mean"])
     assert int(np.sum(store.read("sums")["jobs"].iloc[0])) == kept["tests"][1]["jobs"]
 
 
@@ -301,16 +316,16 @@ def test_errors_while_jobs_run_are_measured_once_and_stand_on_the_page(tmp_path:
 def test_the_page_tells_who_is_driven_by_which_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(studies, "agent", lambda *_: None)
-    driven.run(synthetic(20, seed=1), said.append)  # the agent has not learnt here
-    assert (said, driven.rows(store.read(driven.FILE))) == ([], [])
+    predictor_runs.run(synthetic(20, seed=1), said.append)  # the agent has not learnt here
+    assert (said, predictor_runs.rows(store.read(predictor_runs.FILE))) == ([], [])
     made = {"SAF": [10.0, 30.0] * 3, "RLSchert": [8.0, 24.0] * 3}
     data = pd.DataFrame(
         {"row": who, "test": predictor, "slowdown": np.array(values), "jobs": np.array([4, 6] * 3)}
-        for predictor in driven.PREDICTORS
+        for predictor in predictor_runs.PREDICTORS
         for who, values in made.items()
     )
     # means 40 / 10 and 32 / 10; linearised: 2.8, 5.2 and 2.24, 4.16, thrice; differences -0.56, -1.04
-    for row, predictor in zip(driven.rows(data), driven.PREDICTORS, strict=True):
+    for row, predictor in zip(predictor_runs.rows(data), predictor_runs.PREDICTORS, strict=True):
         assert row == [
             *(predictor, "4.00 [2.62, 5.38] t", "3.20 [2.10, 4.30] t"),
             *("-0.80 [-1.08, -0.52] t", "better"),
@@ -319,11 +334,11 @@ def test_the_page_tells_who_is_driven_by_which_predictor(monkeypatch: pytest.Mon
 
 def test_without_the_logged_jobs_it_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BRIDGE_DATA", raising=False)
-    from bridge.study.cells import log_of
+    from bridge.study.cells import load_log
 
-    log_of.cache_clear()
+    load_log.cache_clear()
     with pytest.raises(BridgeError, match="no such file") as error:
-        players.jobs()
+        contestants.jobs()
     assert "$BRIDGE_DATA" in error.value.remedy
 
 

@@ -62,7 +62,7 @@ def test_an_agent_has_converged_where_it_first_comes_near_its_best(monkeypatch: 
     validated = ((20, 0.9), (40, 0.63), (60, 0.6), (80, 0.75))
     curve = Curve("SEM", "Theta", ("one", "two"), validated)
     monkeypatch.setattr(curves, "read", lambda _table: {("SEM", "Theta"): [curve]})
-    assert convergence.said("sem-theta") == [
+    assert convergence.sentences("sem-theta") == [
         "SEM, Theta (2 seeds): within 5 % of its best (0.60 of the base's wait) first at episode 40, then up "
         "to 0.75, validated every 20; published: converged after 60."
     ]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.fast.setup import Setup
 from bridge.workload.table import Workload
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 from papers.sem.running import Spans, cdf, covered, lost, spans
 
 
@@ -62,8 +62,8 @@ def test_logs_give_the_published_figures(log: Callable[[str], Workload]) -> None
     """SEM, Table 2: Atlas 90; Table 3: DataStar 1.22 % and 0.36 %, Atlas at K = 50 9e-05."""
     from papers.sem.running import as_logged
 
-    atlas = as_logged(Setup().select(log("LLNL-Atlas-2006-2.1-cln")), (50,))
-    datastar = as_logged(Setup().select(log("SDSC-DS-2004-2.1-cln")), (30, 40))
+    atlas = as_logged(SchedulerConfig().select(log("LLNL-Atlas-2006-2.1-cln")), (50,))
+    datastar = as_logged(SchedulerConfig().select(log("SDSC-DS-2004-2.1-cln")), (30, 40))
     assert atlas.jobs.max() == 90
     assert lost(atlas).round(5).tolist() == [9e-05]
     assert (100 * lost(datastar)).round(2).tolist() == [1.22, 0.36]

@@ -8,13 +8,13 @@ import pytest
 
 pytest.importorskip("torch", reason="agents need PyTorch")
 
-from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
-from bridge.learn.network import sizes
-from bridge.learn.recipe import Network
+from bridge.base.errors import BridgeError
+from bridge.learn.network import parameter_counts
+from bridge.learn.recipe import NetworkConfig
 from bridge.workload.catalogue import bundled
 from bridge.workload.formats import read
 from bridge.workload.select import Jobs
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 from papers.sem.speed import Case, Cost, agents, compared, inference_of, larger, measure, timed, training_of
 
 
@@ -27,7 +27,7 @@ def _cost(agent: str, of_round: int, update_s: float) -> Cost:
 
 @pytest.fixture(scope="module")
 def jobs() -> Jobs:
-    return Setup().select(read(next(iter(bundled().values()))))
+    return SchedulerConfig().select(read(next(iter(bundled().values()))))
 
 
 def test_the_clock_starts_behind_the_first_update() -> None:
@@ -66,7 +66,7 @@ def test_only_inputs_grow_with_the_machine() -> None:
     assert [r.encoder.size for r in theta.values()] == [268, 8920]
     assert [r.encoder.size for r in large.values()] == [744, 69_960]
     pairs = 69_960 // 2
-    assert sizes(large["DRAS"])["actor"] == 3 + pairs * 4000 + 4000 * 1000 + 1000 * 50 + 50
+    assert parameter_counts(large["DRAS"])["actor"] == 3 + pairs * 4000 + 4000 * 1000 + 1000 * 50 + 50
 
 
 def test_hidden_layers_of_dras_alone_grow_where_that_is_asked_for() -> None:
@@ -74,12 +74,12 @@ def test_hidden_layers_of_dras_alone_grow_where_that_is_asked_for() -> None:
     assert wide["SEM"] == same["SEM"]
     assert wide["DRAS"].actor.hidden == (8000, 2000)
     pairs = (4 * 50 + 2 * 8720) // 2
-    assert sizes(wide["DRAS"])["actor"] == 3 + pairs * 8000 + 8000 * 2000 + 2000 * 50 + 50
+    assert parameter_counts(wide["DRAS"])["actor"] == 3 + pairs * 8000 + 8000 * 2000 + 2000 * 50 + 50
 
 
 def test_dras_stops_early_and_is_counted_by_the_episode_of_sem(jobs: Jobs) -> None:
     both = {
-        label: replace(recipe, actor=Network("pairs", (8, 4)))
+        label: replace(recipe, actor=NetworkConfig("pairs", (8, 4)))
         for label, recipe in agents("theta", int(jobs.capacity[0]), 8, 10).items()
     }
     dense = replace(jobs, submit=jobs.submit // 20)

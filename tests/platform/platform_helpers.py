@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bridge.simgrid import find_interpreter
 from bridge.wire.platform_xml import NO_TASKS, TASKS, parse_xml, wifi_links
+from bridge.worlds.simgrid import find_interpreter
 
 CORPUS = Path(__file__).with_name("corpus")
 SHIPPED = Path(__file__).parents[2] / "platforms"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from platform_helpers import load_in_simgrid
-from simgrid_here import needs_simgrid
+from simgrid_available import needs_simgrid
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.platform import read_platform
 from bridge.platform.author import platform_xml, write_platform
 from bridge.platform.check import check_platform

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from platform_helpers import CORPUS
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.platform import read_platform
 from bridge.platform.capacities import burst_buffers, capacities, power_summary
 from bridge.platform.model import Platform
-from bridge.platform.summary import lines, summarise
+from bridge.platform.summary import summarise, summary_lines
 
 
 def edited(tmp_path: Path, *changes: tuple[str, str], name: str = "good_power.xml") -> Platform:
@@ -76,7 +76,7 @@ def test_summary() -> None:
     assert summary["speeds"] == [{"hosts": 1, "speed": 2e9, "cores": 1, "pstates": 5}]
     assert summary["storage"] == [{"name": "bb", "kind": "burst_buffer", "capacity": 10 * 10**12}]
     assert summary["management_latency"] == 0
-    text = dict(lines(summary))
+    text = dict(summary_lines(summary))
     assert text["power"] == "idle 60 W, full 120 W, budget 1,000 W"
     assert text["storage bb"] == "burst buffer, 10 TB"
     assert text["master"] == "master_host, messages to it: no latency"

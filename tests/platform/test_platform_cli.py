@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from fresh import fresh
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from platform_helpers import CORPUS, SHIPPED
-from simgrid_here import needs_simgrid
+from simgrid_available import needs_simgrid
+from subprocess_python import fresh
 
+from bridge.base.errors import BridgeError
 from bridge.cli.main import cli
-from bridge.errors import BridgeError
 
 
 def run(*arguments: str | Path) -> Result:

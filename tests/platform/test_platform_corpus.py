@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from platform_helpers import CORPUS, SHIPPED
-from simgrid_here import needs_simgrid
+from simgrid_available import needs_simgrid
 
-from bridge.errors import BridgeError
-from bridge.platform.check import check_platform, require_sound
+from bridge.base.errors import BridgeError
+from bridge.platform.check import check_platform, require_valid
 from bridge.platform.findings import CATALOGUE, ORDER, findings_of_simgrid
 from bridge.platform.read import read_platform
 
@@ -44,9 +44,9 @@ def test_reading_accepts_what_has_no_error(name: str) -> None:
 def test_a_master_without_wattage_is_an_error_with_energy_only() -> None:
     path = CORPUS / "bad_wattage_missing_master.xml"
     assert [f.severity for f in check_platform(path) if f.code == "wattage-missing"] == ["warning"]
-    assert require_sound(path)
+    assert require_valid(path)
     with pytest.raises(BridgeError, match="has no wattage"):
-        require_sound(path, energy=True)
+        require_valid(path, energy=True)
 
 
 def test_reading_refuses_with_file_and_line() -> None:

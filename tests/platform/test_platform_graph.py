@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 from platform_helpers import CORPUS, SHIPPED
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.platform import read_platform
 from bridge.platform.graph import locality, platform_graph, write_graph
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from platform_helpers import CORPUS, SHIPPED, load_in_simgrid
-from simgrid_here import needs_simgrid
+from simgrid_available import needs_simgrid
 
 from bridge.platform import read_platform
 from bridge.platform.routes import RouteError, Routes

@@ -4,7 +4,7 @@ import pytest
 
 from bridge.platform import units
 from bridge.platform.schema import ATTRIBUTES, REMOVED
-from bridge.platform.values import Values
+from bridge.platform.values import AttributeReader
 from bridge.wire.platform_xml import TAGS, Element
 
 
@@ -21,12 +21,12 @@ from bridge.wire.platform_xml import TAGS, Element
     ],
 )
 def test_speeds(text: str, value: float) -> None:
-    assert units.parse(text, units.SPEED) == pytest.approx(value, rel=1e-15)
+    assert units.parse_quantity(text, units.SPEED) == pytest.approx(value, rel=1e-15)
 
 
 def test_speeds_of_all_pstates() -> None:
     element = Element("host", {"id": "n", "speed": "2Gf, 1Gf,0.5f"}, 1, 0)
-    assert Values("x.xml").values(element)["speed"] == (2e9, 1e9, 0.5)
+    assert AttributeReader("x.xml").values(element)["speed"] == (2e9, 1e9, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def test_speeds_of_all_pstates() -> None:
     ],
 )
 def test_bandwidths(text: str, value: float) -> None:
-    assert units.parse(text, units.BANDWIDTH) == value
+    assert units.parse_quantity(text, units.BANDWIDTH) == value
 
 
 @pytest.mark.parametrize(
     ("text", "value"), [("50us", 50e-6), ("1m", 60.0), ("1ms", 1e-3), ("0", 0.0), ("2w", 1209600.0)]
 )
 def test_times(text: str, value: float) -> None:
-    assert units.parse(text, units.TIME) == pytest.approx(value, rel=1e-15)
+    assert units.parse_quantity(text, units.TIME) == pytest.approx(value, rel=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,12 @@ def test_sizes_are_whole_bytes(text: str, value: int) -> None:
 @pytest.mark.parametrize("text", ["", "fast", "1G", "1KBps", "inf", "nan", "0x10", "1 Gf", "1e400f", "1Gf "])
 def test_malformed_speeds(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        units.parse(text, units.SPEED)
+        units.parse_quantity(text, units.SPEED)
 
 
 def test_capital_kilo_gets_a_hint() -> None:
     with pytest.raises(ValueError, match="did you mean 'kBps'"):
-        units.parse("1KBps", units.BANDWIDTH)
+        units.parse_quantity("1KBps", units.BANDWIDTH)
 
 
 def test_numbers_for_people() -> None:

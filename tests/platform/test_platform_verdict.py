@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from platform_helpers import CORPUS, SHIPPED
 from platform_mutants import POOLS, mutants
-from simgrid_here import needs_simgrid
+from simgrid_available import needs_simgrid
 
 from bridge.platform.check import check_platform
 from bridge.platform.findings import findings_of_simgrid, verdict

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
-from handmade import Row, make_jobs, prepared
+from small_jobs import Row, make_jobs, prepared
 
-from bridge.encode.encoder import Encoder
-from bridge.env.batch import Batch, View
-from bridge.learn.checkpoint import Checkpoint, Origin, load, write_agent, write_tensors
-from bridge.learn.folder import WEIGHTS
+from bridge.env.batch import Batch, PackedObservations
+from bridge.env.encoder import Encoder
+from bridge.learn.checkpoint import LogAgent, Provenance, load, write_agent, write_tensors
+from bridge.learn.checkpoint_files import WEIGHTS
 from bridge.learn.network import actor_of
 from bridge.learn.recipe import Recipe
 from bridge.scheduler.protocol import Policy
@@ -46,7 +46,7 @@ HELD = [
 CAPACITY = (4, 100, 1000)
 
 
-def at_100(recipe: Recipe, encoder: Encoder | None = None, rows: Sequence[Row] = HELD) -> View:
+def at_100(recipe: Recipe, encoder: Encoder | None = None, rows: Sequence[Row] = HELD) -> PackedObservations:
     """Return the first decision of a recipe's agent, at 100 s, as it or another encoder sees it."""
     seen = encoder or recipe.encoder
     resources = max(seen.resources, 1)
@@ -64,11 +64,11 @@ def rewards_at_100(recipe: Recipe) -> list[float]:
     return rewards
 
 
-def kept_and_read(folder: Path, recipe: Recipe) -> tuple[dict[str, torch.Tensor], Checkpoint]:
+def kept_and_read(folder: Path, recipe: Recipe) -> tuple[dict[str, torch.Tensor], LogAgent]:
     """Write an agent with random weights as a training would; return them, and the agent that is read."""
     torch.manual_seed(5)
     actor = actor_of(recipe)
-    write_agent(folder, recipe, Origin("x", "x", 4, "0" * 64, 5, {"max_run": 1.0}))
+    write_agent(folder, recipe, Provenance("x", "x", 4, "0" * 64, 5, {"max_run": 1.0}))
     weights = {f"actor.{k}": v for k, v in actor.state_dict().items()}
     write_tensors(folder / WEIGHTS, weights, {"epoch": "3", "mode": "greedy"})
     return actor.state_dict(), load(folder)

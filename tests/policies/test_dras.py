@@ -7,8 +7,8 @@ import pytest
 import torch
 from features_by_hand import at_100, kept_and_read, rewards_at_100
 
-from bridge.learn.network import sizes
-from bridge.learn.recipe import Network
+from bridge.learn.network import parameter_counts
+from bridge.learn.recipe import NetworkConfig
 from bridge.policies.dras import SETTINGS, encoder
 from bridge.policies.sem import SETTINGS as SEM
 
@@ -20,8 +20,8 @@ DAY = 86_400
 )
 def test_the_papers_networks(setting: str, state: int, count: int) -> None:
     recipe = SETTINGS[setting]
-    assert recipe.encoder.size == 4 * 50 + 2 * recipe.encoder.places[0] == state
-    assert sizes(recipe) == {"actor": count}
+    assert recipe.encoder.size == 4 * 50 + 2 * recipe.encoder.running_rows[0] == state
+    assert parameter_counts(recipe) == {"actor": count}
 
 
 def test_the_state_by_hand() -> None:
@@ -44,9 +44,9 @@ def test_it_decides_as_sem_does() -> None:
 
 
 def test_a_checkpoint_there_and_back(tmp_path: Path) -> None:
-    recipe = replace(SETTINGS["theta"], encoder=encoder(16), actor=Network("pairs", (20, 10)))
+    recipe = replace(SETTINGS["theta"], encoder=encoder(16), actor=NetworkConfig("pairs", (20, 10)))
     weights, agent = kept_and_read(tmp_path, recipe)
     assert agent.recipe == recipe
-    assert agent.recipe.encoder.by == "unit"
+    assert agent.recipe.encoder.row_unit == "unit"
     read = agent.actor.state_dict()
     assert all(torch.equal(read[name], weights[name]) for name in weights)

@@ -9,8 +9,8 @@ import pytest
 import torch
 from features_by_hand import at_100, kept_and_read, rewards_at_100
 
-from bridge.errors import BridgeError
-from bridge.learn.network import Future, actor_of, parameters, sizes
+from bridge.base.errors import BridgeError
+from bridge.learn.network import Future, actor_of, parameter_counts, parameters
 from bridge.learn.recipe import from_dict
 from bridge.policies.mrsch import SETTINGS
 
@@ -24,7 +24,7 @@ def test_the_papers_network() -> None:
     aside = (2 * 128 + 128) + 2 * (128 * 128 + 128)
     streams = (768 * 12 + 12) + (768 * 120 + 120)  # two resources at six offsets; and for each of ten jobs
     assert state + 2 * aside + streams == 50_325_836
-    assert sizes(full) == {"actor": 50_325_836}
+    assert parameter_counts(full) == {"actor": 50_325_836}
 
 
 def test_the_small_networks_keep_the_papers_outer_shape() -> None:
@@ -57,7 +57,7 @@ def test_the_state_by_hand() -> None:
 
 def test_the_papers_state_by_hand() -> None:
     full = SETTINGS["full"]
-    recipe = replace(full, encoder=replace(full.encoder, places=(4, 5)))
+    recipe = replace(full, encoder=replace(full.encoder, running_rows=(4, 5)))
     context = at_100(recipe).context[0]
     taken, free = [0, 60 / DAY], [1, 0]
     # 30 of 100 bytes are one and a half of five units: two
@@ -121,11 +121,11 @@ def test_a_checkpoint_there_and_back(tmp_path: Path, setting: str, resources: in
 
 
 def test_weights_for_another_number_of_resources_are_refused(tmp_path: Path) -> None:
-    from bridge.learn.checkpoint import Origin, load, write_agent
+    from bridge.learn.checkpoint import Provenance, load, write_agent
 
     kept_and_read(tmp_path, SETTINGS["default"].for_resources(2))
     write_agent(
-        tmp_path, SETTINGS["default"].for_resources(3), Origin("x", "x", 4, "0" * 64, 5, {"max_run": 1.0})
+        tmp_path, SETTINGS["default"].for_resources(3), Provenance("x", "x", 4, "0" * 64, 5, {"max_run": 1.0})
     )
     with pytest.raises(BridgeError, match="not of the network that the recipe describes"):
         load(tmp_path)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bridge.learn.pool_network import network_of, weights
 from bridge.learn.recipe import from_dict
 from bridge.policies.rlschert import PAPER, SETTINGS
-from bridge.pool.picture import shape
+from bridge.pool.network import network_of, weights
+from bridge.pool.observation import shape
 from bridge.pool.recipe import PoolRecipe
 
 

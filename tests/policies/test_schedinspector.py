@@ -33,9 +33,9 @@ def test_the_cap_and_the_pause() -> None:
 def test_the_priced_one_is_the_recommended_one_with_a_price() -> None:
     priced, ours = SETTINGS["priced"], SETTINGS["recommended"]
     assert (ours.reward.idle, priced.reward.idle) == (0.0, 100.0)
-    assert (ours.training.rejecting, priced.training.rejecting) == (0.7, 0.1)
+    assert (ours.training.initial_reject_rate, priced.training.initial_reject_rate) == (0.7, 0.1)
     same = {name: getattr(ours, name) for name in ("setting", "summary", "reward")}
-    training = replace(priced.training, rejecting=ours.training.rejecting)
+    training = replace(priced.training, initial_reject_rate=ours.training.initial_reject_rate)
     assert replace(priced, **same, training=training) == ours
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from features_by_hand import at_100, kept_and_read, rewards_at_100
 
-from bridge.learn.network import actor_of, parameters, sizes
+from bridge.learn.network import actor_of, parameter_counts, parameters
 from bridge.policies.sem import SETTINGS
 
 DAY = 86_400
@@ -18,9 +18,9 @@ DAY = 86_400
 )
 def test_the_papers_networks(setting: str, state: int, count: int) -> None:
     recipe = SETTINGS[setting]
-    assert recipe.encoder.size == 4 * 50 + 2 * recipe.encoder.places[0] == state
+    assert recipe.encoder.size == 4 * 50 + 2 * recipe.encoder.running_rows[0] == state
     assert parameters(actor_of(recipe)) == count
-    assert sizes(recipe) == {"actor": count}
+    assert parameter_counts(recipe) == {"actor": count}
 
 
 def test_the_layers_are_one_filter_two_dense_ones_without_bias_and_one_with() -> None:

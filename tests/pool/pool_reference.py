@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.pool.jobset import JobSet
-from bridge.pool.settings import Settings
+from bridge.pool.settings import PoolConfig
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Job:
 class Pool:
     """One pool; `answer` also lets time pass."""
 
-    def __init__(self, jobs: JobSet, arrivals: Sequence[int], settings: Settings) -> None:
+    def __init__(self, jobs: JobSet, arrivals: Sequence[int], settings: PoolConfig) -> None:
         self.set, self.arrivals, self.settings = jobs, arrivals, settings
         self.free = [settings.units] * settings.horizon
         self.waiting: list[Job] = []

@@ -5,35 +5,35 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from begun_pools import Rows, arriving
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pool_policies import any_arrivals, any_jobs, eager
+from small_pools import Rows, arriving
 from tiny_pool import POOL, TINY, jobs
 
-from bridge.arrays import Ints
-from bridge.errors import BridgeError
-from bridge.learn.pool_rollout import play
+from bridge.base.arrays import Ints
+from bridge.base.errors import BridgeError
+from bridge.pool.batch import Arrival, LivePool, PoolBatch
 from bridge.pool.evaluate import evaluate
-from bridge.pool.picture import View
-from bridge.pool.pools import Arrival, Live, Pools
+from bridge.pool.heuristics import PoolActionFunction, PoolBatchBase, heuristic_actions
+from bridge.pool.observation import PictureBatch
 from bridge.pool.recipe import PoolRecipe
-from bridge.pool.rules import Answer, Asking, by_rule
-from bridge.pool.schedule import Schedule
-from bridge.pool.settings import Options, Settings
+from bridge.pool.rollout import play
+from bridge.pool.schedule import PoolSchedule
+from bridge.pool.settings import EvaluationOptions, PoolConfig
 from bridge.pool.synthetic import synthetic
-from bridge.pool.world import Sequences, draw
+from bridge.pool.world import Sequences, draw_sequences
 from bridge.scheduler.names import HEURISTICS, Kill
 
 
 class World:
     """A world in plain Python around a live pool: true lengths, arrivals, and nothing in common with ours."""
 
-    def __init__(self, drawn: Sequences, s: int, pool: Settings, kill: Kill) -> None:
-        steps, index = drawn.drawn(s)
+    def __init__(self, drawn: Sequences, s: int, pool: PoolConfig, kill: Kill) -> None:
+        steps, index = drawn.arrivals_of(s)
         self.set, self.index = drawn.jobs, index
         self.arrivals = {int(step): k for k, step in enumerate(steps)}
-        self.live = Live(pool, kill)
+        self.live = LivePool(pool, kill)
         self.start: dict[int, int] = {}
         self.end: dict[int, int] = {}
         self.kills: list[tuple[int, int, int]] = []
@@ -42,7 +42,7 @@ class World:
     def believed(self, j: int, run: int) -> int:
         return int(self.set.beliefs[self.index[j], run])
 
-    def play(self, answer: Answer) -> "World":
+    def play(self, answer: PoolActionFunction) -> "World":
         while True:
             now = self.live.now
             for j in self.live.decide(answer):
@@ -64,7 +64,7 @@ class World:
                 )
             assert not self.live.step(new, arrived, self.believed)
 
-    def same_as(self, schedule: Schedule) -> None:
+    def same_as(self, schedule: PoolSchedule) -> None:
         n = len(self.index)
         assert [self.start[j] for j in range(n)] == schedule.start.tolist()
         assert [self.end[j] for j in range(n)] == schedule.end.tolist()
@@ -78,18 +78,18 @@ SMALL = synthetic(400, seed=5).jobs
 @pytest.mark.parametrize("name", HEURISTICS)
 @pytest.mark.parametrize("kill", ["none", "rule"])
 def test_a_live_pool_decides_as_the_fast_world(name: str, kill: Kill) -> None:
-    options = Options(seed=3, sequences=2, steps=120, rate=0.5)
+    options = EvaluationOptions(seed=3, sequences=2, steps=120, rate=0.5)
     found = evaluate(SMALL, name, kill, options)
-    drawn = draw(SMALL, 3, rate=0.5, steps=120, sequences=2)
+    drawn = draw_sequences(SMALL, 3, rate=0.5, steps=120, sequences=2)
     for s, schedule in enumerate(found.schedules):
-        World(drawn, s, options.settings, kill).play(by_rule(name)).same_as(schedule)
+        World(drawn, s, options.settings, kill).play(heuristic_actions(name)).same_as(schedule)
     if kill == "rule":
         assert sum(len(schedule.attempts) for schedule in found.schedules) > 0
 
 
-def both(recipe: PoolRecipe, drawn: Sequences, make: Callable[[], Answer]) -> int:
+def both(recipe: PoolRecipe, drawn: Sequences, make: Callable[[], PoolActionFunction]) -> int:
     """Play sequences side by side, and each alone in a live pool; return how many jobs were killed."""
-    pools = Pools(drawn, len(drawn), recipe.pool, recipe.kill)
+    pools = PoolBatch(drawn, len(drawn), recipe.pool, recipe.kill)
     play(pools, make(), drawn)
     killed = 0
     for s in range(len(drawn)):
@@ -104,7 +104,7 @@ def both(recipe: PoolRecipe, drawn: Sequences, make: Callable[[], Answer]) -> in
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_an_agent_decides_alike_alone_and_among_others(kill: Kill, seed: int) -> None:
     recipe = replace(TINY, kill=kill, most_kills=2)
-    killed = both(recipe, draw(jobs(), seed, rate=0.6, steps=60, sequences=3), eager(recipe, seed))
+    killed = both(recipe, draw_sequences(jobs(), seed, rate=0.6, steps=60, sequences=3), eager(recipe, seed))
     assert (killed > 0) == (kill != "none")
 
 
@@ -116,10 +116,10 @@ def test_any_jobs(rows: Rows, arrivals: list[int], kill: Kill, seed: int) -> Non
     both(recipe, drawn, eager(recipe, seed))
 
 
-def first_legal(*wanted: int) -> Answer:
+def first_legal(*wanted: int) -> PoolActionFunction:
     """Return a policy that gives the first of these answers that is legal."""
 
-    def answer(pools: Asking, view: View, live: Ints) -> Ints:  # noqa: ARG001
+    def answer(pools: PoolBatchBase, view: PictureBatch, live: Ints) -> Ints:  # noqa: ARG001
         return np.array([next(action for action in wanted if pools.masks[0, action])])
 
     return answer
@@ -130,7 +130,7 @@ def nothing(j: int, run: int) -> int:
 
 
 def test_memory_grows_with_the_jobs_and_true_lengths_are_not_there() -> None:
-    live = Live(Settings(backlog=500), "none")
+    live = LivePool(PoolConfig(backlog=500), "none")
     rejected = []
     live.decide(first_legal(5))
     for k in range(130):
@@ -145,7 +145,7 @@ def test_memory_grows_with_the_jobs_and_true_lengths_are_not_there() -> None:
 
 
 def test_what_is_believed_comes_from_the_world_and_stays_within_the_horizon() -> None:
-    live = Live(POOL, "none")
+    live = LivePool(POOL, "none")
     live.decide(first_legal(2))
     live.step([], [Arrival(1, 4, 2), Arrival(2, 4, 3)], nothing)
     asked: list[tuple[int, int]] = []
@@ -170,7 +170,7 @@ def test_what_is_believed_comes_from_the_world_and_stays_within_the_horizon() ->
 
 
 def test_a_job_killed_after_the_horizon_can_be_booked_again() -> None:
-    live = Live(POOL, "learned")
+    live = LivePool(POOL, "learned")
     live.decide(first_legal(2))
     live.step([], [Arrival(1, 4, 2)], nothing)
     live.decide(first_legal(0, 2))
@@ -185,8 +185,8 @@ def test_a_job_killed_after_the_horizon_can_be_booked_again() -> None:
 
 def test_what_a_live_pool_refuses() -> None:
     with pytest.raises(BridgeError, match="reads true lengths"):
-        Live(Settings(oracle_clamp=True), "none")
+        LivePool(PoolConfig(oracle_clamp=True), "none")
     with pytest.raises(BridgeError, match="there is no action 14"):
-        Live(Settings(), "none").decide(lambda *_: np.array([14]))
+        LivePool(PoolConfig(), "none").decide(lambda *_: np.array([14]))
     with pytest.raises(BridgeError, match="unknown policy 'random'"):
-        by_rule("random")
+        heuristic_actions("random")

@@ -1,12 +1,12 @@
 """What a critic knows: every number by hand."""
 
 import numpy as np
-from begun_pools import arriving, playing
+from small_pools import arriving, playing
 
-from bridge.pool.settings import Settings
-from bridge.pool.world import NUMBERS
+from bridge.pool.settings import PoolConfig
+from bridge.pool.world import N_CRITIC_FEATURES
 
-SMALL = Settings(units=4, slots=1, kill_slots=2, horizon=16)
+SMALL = PoolConfig(units=4, slots=1, kill_slots=2, horizon=16)
 
 
 def test_an_outlook_by_hand() -> None:
@@ -30,7 +30,7 @@ def test_an_outlook_by_hand() -> None:
     }
     free = [1 / 4, (1 + 1 + 2 + 2 + 4) / 20, (2 + 4 + 12 * 4) / 64, (2 + 4 + 12 * 4) / 64]
     expected = [number for group in groups.values() for number in group] + free + [17 / 200, 0, 0]
-    assert len(found) == NUMBERS
+    assert len(found) == N_CRITIC_FEATURES
     assert found == np.array(expected).astype(np.float32).astype(float).round(6).tolist()
 
 

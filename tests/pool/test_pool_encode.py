@@ -3,41 +3,41 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
-from begun_pools import arriving, job_set, machine
 from hypothesis import given
 from hypothesis import strategies as st
 from pool_policies import any_jobs
 from pool_reference import Pool, picture
+from small_pools import arriving, job_set, machine
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.pool import state as pool_state
-from bridge.pool.machine import TICK, answer
-from bridge.pool.picture import (
+from bridge.pool.batch import PoolBatch
+from bridge.pool.machine import TICK, apply_action
+from bridge.pool.observation import (
+    encode_corners,
     highest,
     integrate,
     integrate_back,
     most_corners,
-    pack,
+    multiply,
     paint,
     scratch,
     shape,
-    times,
 )
-from bridge.pool.pools import Pools
-from bridge.pool.settings import Settings
-from bridge.pool.state import State
+from bridge.pool.settings import PoolConfig
+from bridge.pool.state import PoolState
 from bridge.pool.world import Sequences, advance, allocate, load
 
-SMALL = Settings(units=4, slots=2, backlog=3, kill_slots=2, horizon=16, last_step=60)
+SMALL = PoolConfig(units=4, slots=2, backlog=3, kill_slots=2, horizon=16, last_step=60)
 NONE = SMALL.slots
 C0, C1, C2 = (np.float32(k / 500) for k in (499, 498, 497))
 
 
-def seen(state: State, settings: Settings) -> npt.NDArray[np.float32]:
+def seen(state: PoolState, settings: PoolConfig) -> npt.NDArray[np.float32]:
     """Return the picture of pool 0 in full, and check its list."""
     cells = np.full(most_corners(settings), -1, np.int32)
     values = np.zeros(len(cells), np.float32)
-    n = pack(state, 0, scratch(state), cells, values)
+    n = encode_corners(state, 0, scratch(state), cells, values)
     assert len(set(cells[:n].tolist())) == n
     whole = np.full((1, *shape(settings)), np.nan, np.float32)
     paint(cells, values, np.array([0, n]), np.zeros(1, np.int64), settings.units, whole)
@@ -45,12 +45,12 @@ def seen(state: State, settings: Settings) -> npt.NDArray[np.float32]:
 
 
 def test_the_paper_s_picture_is_120_x_72() -> None:
-    assert shape(Settings()) == (120, 72)
-    assert [shape(Settings(units=r))[1] for r in (12, 24)] == [64, 76]
+    assert shape(PoolConfig()) == (120, 72)
+    assert [shape(PoolConfig(units=r))[1] for r in (12, 24)] == [64, 76]
 
 
 def test_the_paper_s_example() -> None:
-    state = pool_state.allocate(1, 4, 100, Settings())
+    state = pool_state.allocate(1, 4, 100, PoolConfig())
     env, jobs = state.env[0], state.jobs[0]
     jobs.believed[1], jobs.units[1] = 8, 3
     state.waiting[0, 0], env.n_waiting = 1, 1
@@ -61,10 +61,10 @@ def test_the_paper_s_example() -> None:
     expected = np.zeros((120, 72), np.float32)
     expected[0:8, 20:23] = 1
     expected[30:36, 70] = [0.08, 0.04, 0.5, 0.12, 0.10, 0.3]
-    assert np.array_equal(seen(state, Settings()), expected)
+    assert np.array_equal(seen(state, PoolConfig()), expected)
 
 
-def small_table() -> State:
+def small_table() -> PoolState:
     """Return a pool at step 3, whose colours are 499, 498, … in turn."""
     rows = [(3, 4, 4, [4]), (2, 2, 2, [2]), (1, 3, 3, [3])]
     drawn = arriving(rows, [-1, 0, 1, 2])
@@ -73,7 +73,7 @@ def small_table() -> State:
     load(state, world, 0, drawn, 0)
     for action in (NONE, 0, NONE, 0, NONE):
         assert advance(state, world, 0) == TICK
-        answer(state, 0, action)
+        apply_action(state, 0, action)
     advance(state, world, 0)
     return state
 
@@ -88,7 +88,7 @@ def test_a_small_pool_by_hand() -> None:
     expected[0:6, 24] = [0.04, 0.02, 0, 0.04, 0.005, 0.3]  # kill slot 0: ran 2 of 4 steps
     assert np.array_equal(seen(state, SMALL), expected)
     # job 2 is booked at once, beside job 0 in steps 3 and 4, beside job 1 in step 5
-    assert answer(state, 0, 0) == 1
+    assert apply_action(state, 0, 0) == 1
     expected[0:3, 4] = 0
     expected[0:2, 0:4] = [C2, C0, C0, C0]
     expected[2, 0:4] = [0, C2, C1, C1]
@@ -102,7 +102,7 @@ def test_steps_without_an_arrival_fill_the_last_column() -> None:
         expected = np.zeros((16, 26), np.float32)
         expected[:, 25] = np.float32(min(k, 10) / 10)
         assert np.array_equal(seen(state, SMALL), expected)
-        answer(state, 0, NONE)
+        apply_action(state, 0, NONE)
 
 
 @given(
@@ -126,7 +126,7 @@ def test_every_picture_is_that_of_the_reference(
         assert np.array_equal(found, picture(pool, colours))
         assert (found <= limits).all()
         action = actions[n % len(actions)]
-        answer(state, 0, action)
+        apply_action(state, 0, action)
         pool.answer(action)
 
 
@@ -134,7 +134,7 @@ def test_products_are_those_of_whole_pictures() -> None:
     rng = np.random.default_rng(1)
     rows = [(int(u), int(n), int(n), [int(n)]) for u, n in rng.integers(1, 5, (12, 2))]
     drawn = Sequences(job_set(rows), rng.integers(0, 12, (4, 30)))
-    pools = Pools(drawn, 4, SMALL, "learned")
+    pools = PoolBatch(drawn, 4, SMALL, "learned")
     view = pools.play(drawn)
     for _ in range(12):
         view = pools.step(np.where(pools.masks[:, 0], 0, NONE))
@@ -146,10 +146,10 @@ def test_products_are_those_of_whole_pictures() -> None:
     matrix = rng.normal(size=(16 * 26, 5))
     sums, out = np.empty_like(matrix), np.ones((3, 5))
     integrate(matrix, 4, 26, sums)
-    times(view.cells, view.values, view.offsets, which, sums, out, False)
+    multiply(view.cells, view.values, view.offsets, which, sums, out, False)
     np.testing.assert_allclose(out, 1 + whole @ matrix, rtol=1e-12)
     gradient, back = rng.normal(size=(3, 5)), np.zeros((16 * 26, 5))
-    times(view.cells, view.values, view.offsets, which, back, gradient, True)
+    multiply(view.cells, view.values, view.offsets, which, back, gradient, True)
     integrate_back(back, 4, 26)
     np.testing.assert_allclose(back, whole.T @ gradient, rtol=1e-12, atol=1e-12)
 
@@ -164,7 +164,7 @@ def test_every_colour_comes_out_exactly() -> None:
 
 
 def test_too_many_kill_slots_do_not_fit() -> None:
-    assert shape(Settings(kill_slots=20)) == (120, 72)
+    assert shape(PoolConfig(kill_slots=20)) == (120, 72)
     with pytest.raises(BridgeError, match="21 kill slots do not fit"):
-        shape(Settings(kill_slots=21))
-    assert shape(Settings(kill_slots=0)) == (120, 72)
+        shape(PoolConfig(kill_slots=21))
+    assert shape(PoolConfig(kill_slots=0)) == (120, 72)

@@ -5,20 +5,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from begun_pools import job_set
-from fresh import fresh
+from small_pools import job_set
+from subprocess_python import fresh
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 from gymnasium.vector import AutoresetMode  # noqa: E402
 
+from bridge.base.errors import BridgeError  # noqa: E402
 from bridge.env.register import PICK_OR_KILL  # noqa: E402
-from bridge.errors import BridgeError  # noqa: E402
 from bridge.pool.environment import PickOrKillEnv, PickOrKillVectorEnv  # noqa: E402
-from bridge.pool.settings import Settings  # noqa: E402
+from bridge.pool.settings import PoolConfig  # noqa: E402
 from bridge.pool.world import Sequences  # noqa: E402
 
-SMALL = Settings(units=4, slots=2, backlog=30, kill_slots=2, horizon=16, last_step=200)
+SMALL = PoolConfig(units=4, slots=2, backlog=30, kill_slots=2, horizon=16, last_step=200)
 NONE = SMALL.slots
 ROWS = [(3, 4, 2, [2, 3, 6, 6]), (2, 2, 4, [4]), (1, 7, 3, [3, 3, 9])]
 
@@ -95,7 +95,7 @@ def test_an_episode_by_hand() -> None:
         (1500.0, 0.0, True, False),
     ]
     assert info == {"time": 1500.0, "invalid": False, "slowdown": 1.0, "completion_time": 1200.0}
-    assert env.outcome().end.tolist() == [5]
+    assert env.job_outcomes().end.tolist() == [5]
     with pytest.raises(BridgeError, match="Call reset"):
         env.step(NONE)
 
@@ -114,7 +114,7 @@ def test_what_is_not_legal_lets_time_pass() -> None:
 
 def test_an_episode_is_cut_after_the_last_step() -> None:
     drawn = Sequences(job_set(ROWS), np.array([[-1, 0, 1, 2]]))
-    env = make(sequences=drawn, settings=Settings(units=4, slots=2, kill_slots=2, horizon=16, last_step=6))
+    env = make(sequences=drawn, settings=PoolConfig(units=4, slots=2, kill_slots=2, horizon=16, last_step=6))
     env.reset()
     ends = [env.step(NONE)[2:4] for _ in range(7)]
     assert ends == [(False, False)] * 6 + [(False, True)]
@@ -127,7 +127,7 @@ def test_given_sequences_come_in_turn() -> None:
     firsts = []
     for seed in (None, None, None, None, 5, None):
         play(env, rng, seed=seed)
-        firsts.append(int(env.outcome().submit[0]))
+        firsts.append(int(env.job_outcomes().submit[0]))
     assert firsts == [1, 2, 3, 1, 1, 2]
 
 

@@ -5,26 +5,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from begun_pools import arriving, job_set, machine
+from small_pools import arriving, job_set, machine
 
-from bridge.errors import BridgeError
-from bridge.judge.metrics import compute
+from bridge.base.errors import BridgeError
+from bridge.judge.metrics import compute_metrics
 from bridge.pool import evaluate as module
-from bridge.pool.evaluate import Evaluation, evaluate, jobs_of, plain
+from bridge.pool.evaluate import PoolEvaluation, as_document, evaluate, jobs_of
 from bridge.pool.jobset import JobSet
-from bridge.pool.machine import TICK, answer
+from bridge.pool.machine import TICK, apply_action
 from bridge.pool.schedule import jobs_table, schedule_of
-from bridge.pool.settings import Options, Settings
+from bridge.pool.settings import EvaluationOptions, PoolConfig
 from bridge.pool.world import advance
 from bridge.scheduler.names import KILLS
 
-CLAMP = Settings(oracle_clamp=True)
+CLAMP = PoolConfig(oracle_clamp=True)
 
 
-def printed(vasp: JobSet, policy: str, kill: str = "none", **options: float) -> Evaluation:
+def printed(vasp: JobSet, policy: str, kill: str = "none", **options: float) -> PoolEvaluation:
     units = int(options.pop("units", 20))
-    settings = Settings(units=units, oracle_clamp=True)
-    return evaluate(vasp, policy, kill, Options(settings=settings, **options))  # type: ignore[arg-type]
+    settings = PoolConfig(units=units, oracle_clamp=True)
+    return evaluate(vasp, policy, kill, EvaluationOptions(settings=settings, **options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_tetris_star_is_measured(vasp: JobSet) -> None:
 
 
 def test_who_books_ahead_profits_from_the_oracle_clamp_and_who_does_not_is_not_touched(vasp: JobSet) -> None:
-    honest = Options(sequences=4)
-    clamped = Options(sequences=4, settings=CLAMP)
+    honest = EvaluationOptions(sequences=4)
+    clamped = EvaluationOptions(sequences=4, settings=CLAMP)
     for policy, kill, same in (("saf", "rule", True), ("random", "none", False)):
         without, with_clamp = evaluate(vasp, policy, kill, honest), evaluate(vasp, policy, kill, clamped)  # type: ignore[arg-type]
         assert (without.slowdown == with_clamp.slowdown) is same
@@ -88,7 +88,9 @@ def test_who_books_ahead_profits_from_the_oracle_clamp_and_who_does_not_is_not_t
 
 
 ROWS = [(2, 3, 3, [3]), (4, 2, 4, [4]), (1, 5, 2, [2, 6])]
-SMALL = Options(seed=1, steps=20, sequences=3, settings=Settings(units=4, slots=2, kill_slots=2, horizon=16))
+SMALL = EvaluationOptions(
+    seed=1, steps=20, sequences=3, settings=PoolConfig(units=4, slots=2, kill_slots=2, horizon=16)
+)
 
 
 def test_means_are_over_all_jobs_and_over_each_sequence() -> None:
@@ -109,7 +111,7 @@ def test_a_seed_repeats_the_random_policy() -> None:
 
 def test_beliefs_of_an_oracle_mark_the_evaluation() -> None:
     marks = [
-        evaluate(job_set(ROWS), "saf", "none", Options(**{**vars(SMALL), "estimator": name})).oracle
+        evaluate(job_set(ROWS), "saf", "none", EvaluationOptions(**{**vars(SMALL), "estimator": name})).oracle
         for name in ("running", "submit", "actual")
     ]
     assert marks == [False, False, True]
@@ -120,12 +122,24 @@ def test_beliefs_of_an_oracle_mark_the_evaluation() -> None:
     [
         ("best", "none", SMALL, "unknown policy"),
         ("saf", "always", SMALL, "unknown kill rule"),
-        ("saf", "none", Options(rate=0.0, settings=CLAMP), "no jobs"),
-        ("saf", "none", Options(rate=1.0, sequences=1, settings=Settings(last_step=250)), "did not end"),
-        ("saf", "none", Options(rate=1.0, sequences=1, settings=Settings(backlog=1)), "rejected by a full"),
+        ("saf", "none", EvaluationOptions(rate=0.0, settings=CLAMP), "no jobs"),
+        (
+            "saf",
+            "none",
+            EvaluationOptions(rate=1.0, sequences=1, settings=PoolConfig(last_step=250)),
+            "did not end",
+        ),
+        (
+            "saf",
+            "none",
+            EvaluationOptions(rate=1.0, sequences=1, settings=PoolConfig(backlog=1)),
+            "rejected by a full",
+        ),
     ],
 )
-def test_what_cannot_be_judged_is_refused(policy: str, kill: str, options: Options, says: str) -> None:
+def test_what_cannot_be_judged_is_refused(
+    policy: str, kill: str, options: EvaluationOptions, says: str
+) -> None:
     jobs = job_set([(15, 6, 6, [6])])
     with pytest.raises(BridgeError, match=says):
         evaluate(jobs, policy, kill, options)  # type: ignore[arg-type]
@@ -147,7 +161,7 @@ def test_jobs_are_found_by_path_and_in_the_folder_of_data(
 
 def test_heuristics_without_data() -> None:
     seen: list[int] = []
-    options = Options(seed=3, steps=40, sequences=2)
+    options = EvaluationOptions(seed=3, steps=40, sequences=2)
     found = [
         evaluate(jobs_of(None), policy, kill, options, progress=seen.append)
         for policy in ("saf", "random")
@@ -157,14 +171,14 @@ def test_heuristics_without_data() -> None:
     assert [(e.policy, e.kill) for e in found] == [
         ("saf", "none"), ("saf", "rule"), ("random", "none"), ("random", "rule")
     ]  # fmt: skip
-    document = json.loads(json.dumps(plain(found), allow_nan=False))
+    document = json.loads(json.dumps(as_document(found), allow_nan=False))
     assert document["synthetic"] is True
     assert document["pool"]["units"] == 20
     assert document["policies"][0]["slowdown"] == found[0].slowdown
     assert document["policies"][0]["sequences"]["difference_ci95"] is None
     paired = document["policies"][1]["sequences"]["difference_ci95"]["mean"]
     assert paired == pytest.approx((found[1].of_sequences() - found[0].of_sequences()).mean(), abs=1e-12)
-    one = plain(found[:1])["policies"][0]
+    one = as_document(found[:1])["policies"][0]
     assert one["completion_time"] == found[0].completion
     assert module.jobs_of("synthetic", synthetic_seed=2).name == "synthetic-4870-2"
 
@@ -175,7 +189,7 @@ def test_a_jobs_table_with_its_killed_attempts() -> None:
     none = SMALL.settings.slots
     actions = iter([none, 0, none, none, none + 1, 0])
     while advance(state, world, 0) == TICK:
-        answer(state, 0, next(actions, none))
+        apply_action(state, 0, next(actions, none))
     schedule = schedule_of(state, 0)
     both = jobs_table(schedule, "w")
     table = both[both["kills"] > 0]
@@ -184,7 +198,7 @@ def test_a_jobs_table_with_its_killed_attempts() -> None:
     assert table["requested_number_of_resources"].tolist() == [2]
     wanted = ["starting_time", "finish_time", "waiting_time", "lost_time", "kills"]
     assert table[wanted].to_numpy().tolist() == [[900.0, 2400.0, 600.0, 600.0, 1]]
-    metrics = compute(table, {"nodes": 4})
+    metrics = compute_metrics(table, {"nodes": 4})
     assert metrics["slowdown.mean"] == schedule.slowdown.mean() == 7 / 5
     assert both["job_id"].tolist() == ["1#1", "1"]
     assert both["final_state"].tolist() == ["COMPLETED_KILLED", "COMPLETED_SUCCESSFULLY"]
@@ -194,7 +208,7 @@ def test_a_jobs_table_with_its_killed_attempts() -> None:
 
 def test_a_schedule_with_unfinished_jobs_makes_no_table() -> None:
     state, world = machine(arriving([(2, 5, 2, [2])], [-1, 0]), SMALL.settings)
-    answer(state, 0, 2)
+    apply_action(state, 0, 2)
     advance(state, world, 0)
     with pytest.raises(BridgeError, match="1 jobs did not end"):
         jobs_table(schedule_of(state, 0), "w")

@@ -6,14 +6,22 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from begun_pools import arriving, job_set
+from small_pools import arriving, job_set
 
-from bridge.errors import BridgeError
-from bridge.pool.jobset import LONGEST_BELIEF, WIDTH, JobSet, believing, predictable, read_vasp, write_vasp
-from bridge.pool.settings import Settings
+from bridge.base.errors import BridgeError
+from bridge.pool.jobset import (
+    LONGEST_BELIEF,
+    WIDTH,
+    JobSet,
+    read_vasp,
+    with_estimates,
+    with_partial_predictions,
+    write_vasp,
+)
+from bridge.pool.settings import PoolConfig
 from bridge.pool.synthetic import SERIES, synthetic
-from bridge.pool.world import allocate, draw
-from bridge.predict.accuracy import accuracy
+from bridge.pool.world import allocate, draw_sequences
+from bridge.prediction.accuracy import accuracy
 from papers.rlschert.beliefs import running_accuracy
 
 HEADER = "job_id,real,para,cores,running\n"
@@ -93,16 +101,16 @@ def test_no_file_and_no_table_are_refused(tmp_path: Path) -> None:
 def test_jobs_that_cannot_run_are_refused(row: tuple[int, int, int, list[int]], says: str) -> None:
     drawn = arriving([(1, 1, 1, [1]), row], [-1, 0])
     with pytest.raises(BridgeError, match=says) as caught:
-        allocate(drawn, 1, Settings())
+        allocate(drawn, 1, PoolConfig())
     assert "job 102" in caught.value.where
 
 
 def test_settings_are_checked() -> None:
-    assert Settings().actions == 14
+    assert PoolConfig().actions == 14
     with pytest.raises(BridgeError, match="units cannot be 0"):
-        Settings(units=0)
+        PoolConfig(units=0)
     with pytest.raises(BridgeError, match="objective"):
-        Settings(objective="speed")  # type: ignore[arg-type]
+        PoolConfig(objective="speed")  # type: ignore[arg-type]
 
 
 def numbered(n: int) -> JobSet:
@@ -110,7 +118,7 @@ def numbered(n: int) -> JobSet:
 
 
 def test_sequences_are_those_of_the_legacy_generator() -> None:
-    drawn = draw(numbered(4870), 314159)
+    drawn = draw_sequences(numbered(4870), 314159)
     np.random.seed(314159)  # noqa: NPY002
     expected = [
         np.random.randint(0, 4870) if np.random.rand() < 0.7 else -1  # noqa: NPY002
@@ -118,7 +126,7 @@ def test_sequences_are_those_of_the_legacy_generator() -> None:
     ]
     assert drawn.arrivals.shape == (16, 200)
     assert drawn.arrivals.ravel().tolist() == expected
-    assert sum(len(drawn.drawn(s)[0]) for s in range(16)) == 2220
+    assert sum(len(drawn.arrivals_of(s)[0]) for s in range(16)) == 2220
 
 
 @pytest.mark.parametrize(
@@ -131,7 +139,7 @@ def test_sequences_are_those_of_the_legacy_generator() -> None:
     ],
 )
 def test_published_seeds(seed: int, rate: float, first: list[int], jobs: int) -> None:
-    drawn = draw(numbered(4870), seed, rate=rate)
+    drawn = draw_sequences(numbered(4870), seed, rate=rate)
     assert drawn.arrivals[0, :5].tolist() == first
     assert int((drawn.arrivals[:, 1:] >= 0).sum()) == jobs
 
@@ -139,34 +147,34 @@ def test_published_seeds(seed: int, rate: float, first: list[int], jobs: int) ->
 @pytest.mark.parametrize("wrong", [{"rate": 1.1}, {"seed": -1}, {"steps": 1}, {"sequences": 0}])
 def test_impossible_sequences_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(BridgeError):
-        draw(numbered(3), **{"seed": 1, **wrong})
+        draw_sequences(numbered(3), **{"seed": 1, **wrong})
 
 
 def test_beliefs_can_be_replaced() -> None:
     jobs = job_set([(1, 9, 4, [4, 7]), (1, 3, 5, [5])])
-    assert believing(jobs, "running") is jobs
-    submit = believing(jobs, "submit")
+    assert with_estimates(jobs, "running") is jobs
+    submit = with_estimates(jobs, "submit")
     assert submit.beliefs[:, [0, 5]].tolist() == [[4, 4], [5, 5]]
     assert not submit.oracle
-    actual = believing(jobs, "actual")
+    actual = with_estimates(jobs, "actual")
     assert actual.believed.tolist() == [9, 3]
     assert (actual.beliefs == [[9], [3]]).all()
     assert actual.oracle
-    noisy = believing(jobs, "noisy(0.5)")
+    noisy = with_estimates(jobs, "noisy(0.5)")
     assert ((noisy.believed >= [9, 3]) & (noisy.believed <= [14, 5])).all()
     assert noisy.oracle
     for wrong, says in (("requested", "no requested time"), ("wishful", "unknown")):
         with pytest.raises(BridgeError, match=says):
-            believing(jobs, wrong)
+            with_estimates(jobs, wrong)
 
 
 def test_only_a_share_is_predictable() -> None:
     jobs = job_set([(1, 9, 4, [4, 7])] * 10)
-    known = [predictable(jobs, share, 1).beliefs[:, 1] == 7 for share in (0.0, 0.5, 0.8, 1.0)]
+    known = [with_partial_predictions(jobs, share, 1).beliefs[:, 1] == 7 for share in (0.0, 0.5, 0.8, 1.0)]
     assert [int(k.sum()) for k in known] == [0, 5, 8, 10]
     assert (known[2] >= known[1]).all()
     with pytest.raises(BridgeError, match="share"):
-        predictable(jobs, 1.5)
+        with_partial_predictions(jobs, 1.5)
 
 
 def test_synthetic_jobs_are_repeatable_marked_and_of_the_paper_s_kind() -> None:
@@ -177,7 +185,7 @@ def test_synthetic_jobs_are_repeatable_marked_and_of_the_paper_s_kind() -> None:
     jobs = made.jobs
     assert jobs.synthetic
     assert not jobs.oracle
-    jobs.check(Settings())
+    jobs.check(PoolConfig())
     assert 0.27 < made.multiple.mean() < 0.33
     single, several = jobs.length[~made.multiple], jobs.length[made.multiple]
     assert np.median(single) < 10 < np.median(several)

@@ -4,37 +4,48 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from begun_pools import Rows, arriving, job_set, machine, playing
 from hypothesis import given
 from hypothesis import strategies as st
 from pool_policies import any_jobs
 from pool_reference import Pool
+from small_pools import Rows, arriving, job_set, machine, playing
 
-from bridge.errors import BridgeError
-from bridge.pool.machine import ASKING, BOOKED, KILLED, MOVED, REFUSED, STEP, TICK, answer, due, legal
-from bridge.pool.pools import Pools
-from bridge.pool.settings import Settings
-from bridge.pool.state import COLOURS, State
+from bridge.base.errors import BridgeError
+from bridge.pool.batch import PoolBatch
+from bridge.pool.machine import (
+    ASKING,
+    BOOKED,
+    KILLED,
+    MOVED,
+    REFUSED,
+    STEP,
+    TICK,
+    apply_action,
+    legal,
+    list_starting,
+)
+from bridge.pool.settings import PoolConfig
+from bridge.pool.state import COLOURS, PoolState
 from bridge.pool.world import Sequences, advance
 
-SMALL = Settings(units=4, slots=2, backlog=3, kill_slots=2, horizon=16, last_step=60)
+SMALL = PoolConfig(units=4, slots=2, backlog=3, kill_slots=2, horizon=16, last_step=60)
 NONE = SMALL.slots
 
 
 class Table:
     """A pool that plays one sequence, for tests that look at it after every answer."""
 
-    def __init__(self, rows: Rows, arrivals: list[int], settings: Settings) -> None:
+    def __init__(self, rows: Rows, arrivals: list[int], settings: PoolConfig) -> None:
         self.state, self.world = machine(arriving(rows, arrivals), settings)
 
     def act(self, *actions: int) -> list[int]:
         done = []
         for action in actions:
             assert advance(self.state, self.world, 0) == TICK
-            done.append(answer(self.state, 0, action))
+            done.append(apply_action(self.state, 0, action))
         return done
 
-    def look(self) -> State:
+    def look(self) -> PoolState:
         advance(self.state, self.world, 0)
         return self.state
 
@@ -67,7 +78,7 @@ def test_a_job_is_booked_at_the_earliest_step_that_holds_it_to_its_end() -> None
 
 def test_a_booking_ends_before_the_horizon() -> None:
     # 16 steps of horizon: a job of 8 may begin 0 … 7 steps from now, so the second one does and the third not
-    table = Table([(4, 8, 8, [8])], [-1, 0, 0, 0], Settings(units=4, slots=3, horizon=17))
+    table = Table([(4, 8, 8, [8])], [-1, 0, 0, 0], PoolConfig(units=4, slots=3, horizon=17))
     table.act(3, 3, 3)
     assert table.act(0, 0, 0) == [BOOKED, BOOKED, MOVED]
     assert table.job("start") == [3, 11, -1]
@@ -170,10 +181,10 @@ def test_a_kill_with_all_slots_taken_hides_the_youngest() -> None:
 
 def test_what_cannot_be_done_moves_time_and_what_does_not_exist_is_refused() -> None:
     state, world = machine(arriving([(1, 1, 1, [1])], [-1, -1, 0]), SMALL)
-    assert [answer(state, 0, action) for action in (-2, 5)] == [REFUSED, REFUSED]
+    assert [apply_action(state, 0, action) for action in (-2, 5)] == [REFUSED, REFUSED]
     assert state.env.phase[0] == ASKING
     for now, action in enumerate((0, -1, 4), 1):  # an empty slot, decline, an empty kill slot
-        assert answer(state, 0, action) == MOVED
+        assert apply_action(state, 0, action) == MOVED
         advance(state, world, 0)
         assert state.env.now[0] == now
 
@@ -184,10 +195,10 @@ def test_bookings_that_begin_are_due() -> None:
     table.act(NONE, 0, NONE, 0, NONE)
     out = np.zeros(2, np.int64)
     assert state.env.phase[0] == STEP
-    assert due(state, 0, out) == 0  # now is 2: the first began at 1, the second will at 3
+    assert list_starting(state, 0, out) == 0  # now is 2: the first began at 1, the second will at 3
     table.look()
-    assert answer(state, 0, NONE) == MOVED
-    assert due(state, 0, out) == 1
+    assert apply_action(state, 0, NONE) == MOVED
+    assert list_starting(state, 0, out) == 1
     assert out[0] == 1
 
 
@@ -219,12 +230,12 @@ def test_an_episode_ends_when_all_is_done_or_too_late() -> None:
     state, world = machine(arriving([(1, 2, 2, [2])], [-1, 0]), SMALL)
     kinds = []
     while advance(state, world, 0) == TICK:
-        kinds.append(answer(state, 0, 0))
+        kinds.append(apply_action(state, 0, 0))
     assert state.env.now[0] == 3
     assert kinds == [MOVED, BOOKED, MOVED, MOVED]
     state, world = machine(arriving([(1, 2, 2, [2])], [-1, 0]), SMALL)
     while advance(state, world, 0) == TICK:
-        answer(state, 0, NONE)
+        apply_action(state, 0, NONE)
     assert state.env.now[0] == SMALL.last_step + 1
     assert state.jobs.end[0, 0] == -1
 
@@ -251,7 +262,7 @@ def test_every_answer_has_the_outcome_of_the_reference(
         n += 1
         if n > 400:  # kills for ever
             return
-        answer(state, 0, action)
+        apply_action(state, 0, action)
         advance(state, world, 0)
         pool.answer(action)
         assert env.now == pool.now
@@ -274,7 +285,7 @@ def test_every_answer_has_the_outcome_of_the_reference(
         assert state.beliefs[0, j].tolist() == job.beliefs
 
 
-def check_colours(state: State) -> None:
+def check_colours(state: PoolState) -> None:
     """Booked jobs, and they alone, have a colour, each its own."""
     env = state.env[0]
     booked = state.booked[0, : env.n_booked]
@@ -292,7 +303,7 @@ def test_pools_of_a_batch_do_not_disturb_each_other() -> None:
     actions = rng.integers(0, 5, (1000, 3))
 
     def play(batch: list[int]) -> list[list[int]]:
-        pools, total = Pools(drawn, len(batch), SMALL, "learned"), np.zeros(len(batch))
+        pools, total = PoolBatch(drawn, len(batch), SMALL, "learned"), np.zeros(len(batch))
         pools.begin(np.arange(len(batch)), drawn, np.array(batch))
         for answers in actions[:, batch]:
             pools.step(answers)

@@ -5,28 +5,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from begun_pools import job_set
+from small_pools import job_set
 from torch import nn
 
-from bridge.errors import BridgeError
-from bridge.learn.pool_network import log_probabilities, network_of, weights
-from bridge.pool.picture import View
-from bridge.pool.pools import Pools
-from bridge.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
-from bridge.pool.settings import Settings
+from bridge.base.errors import BridgeError
+from bridge.pool.batch import PoolBatch
+from bridge.pool.network import log_probabilities, network_of, weights
+from bridge.pool.observation import PictureBatch
+from bridge.pool.recipe import PoolNetworkConfig, PoolRecipe, PoolTrainingConfig
+from bridge.pool.settings import PoolConfig
 from bridge.pool.world import Sequences
 
 PAPER = PoolRecipe("a", "b", "c", "d")
-SMALL = replace(PAPER, pool=Settings(units=4, slots=2, kill_slots=2, horizon=16, last_step=200))
-CNN = PictureNetwork("cnn", (8,), channels=(3, 4), kernels=(4, 3), strides=(2, 1))
+SMALL = replace(PAPER, pool=PoolConfig(units=4, slots=2, kill_slots=2, horizon=16, last_step=200))
+CNN = PoolNetworkConfig("cnn", (8,), channels=(3, 4), kernels=(4, 3), strides=(2, 1))
 
 
-def some_view(learner: PoolRecipe = SMALL) -> tuple[View, Pools]:
+def some_view(learner: PoolRecipe = SMALL) -> tuple[PictureBatch, PoolBatch]:
     """Return what three pools see after some answers."""
     rng = np.random.default_rng(3)
     rows = [(int(u), int(n), int(n), [int(n)]) for u, n in rng.integers(1, 5, (12, 2))]
     drawn = Sequences(job_set(rows), rng.integers(0, 12, (3, 30)))
-    pools = Pools(drawn, 3, learner.pool, "learned")
+    pools = PoolBatch(drawn, 3, learner.pool, "learned")
     view = pools.play(drawn)
     for _ in range(9):
         view = pools.step(np.where(pools.masks[:, 0], 0, 2))
@@ -37,14 +37,14 @@ def test_the_paper_s_network_has_557_952_weights() -> None:
     network = network_of(PAPER)
     assert weights(network) == 8640 * 64 + 64 * 64 + 64 * 14 == 557_952
     assert sum(p.numel() for p in network.parameters()) == 557_952 + (64 + 64 + 14) + (64 + 1)
-    seeing = replace(PAPER, training=PoolTraining(critic="outlook"))
+    seeing = replace(PAPER, training=PoolTrainingConfig(critic="outlook"))
     assert weights(network_of(seeing)) == 557_952
-    assert weights(network_of(replace(PAPER, pool=Settings(units=12)))) == 7680 * 64 + 64 * 64 + 64 * 14
+    assert weights(network_of(replace(PAPER, pool=PoolConfig(units=12)))) == 7680 * 64 + 64 * 64 + 64 * 14
 
 
 def test_a_cnn_has_the_weights_of_its_layers() -> None:
     # 120 x 72 -> 16 x 29 x 17 -> 16 x 13 x 7 = 1456 -> 64 -> 14
-    shape = PictureNetwork("cnn", (64,), channels=(16, 16), kernels=(8, 4), strides=(4, 2))
+    shape = PoolNetworkConfig("cnn", (64,), channels=(16, 16), kernels=(8, 4), strides=(4, 2))
     assert weights(network_of(replace(PAPER, network=shape))) == 16 * 64 + 16 * 16 * 16 + 1456 * 64 + 64 * 14
 
 
@@ -71,7 +71,7 @@ def test_packed_layers_say_what_plain_layers_say_and_learn_the_same() -> None:
 
 def test_a_picture_s_scores_do_not_depend_on_the_others() -> None:
     view, _ = some_view()
-    for shape in (PictureNetwork(), CNN):
+    for shape in (PoolNetworkConfig(), CNN):
         torch.manual_seed(1)
         network = network_of(replace(SMALL, network=shape)).double()
         with torch.inference_mode():
@@ -83,7 +83,7 @@ def test_a_picture_s_scores_do_not_depend_on_the_others() -> None:
 
 def test_a_critic_says_values_if_it_knows_something() -> None:
     torch.manual_seed(1)
-    network = network_of(replace(SMALL, training=PoolTraining(critic="outlook")))
+    network = network_of(replace(SMALL, training=PoolTrainingConfig(critic="outlook")))
     view, pools = some_view()
     which = np.arange(3)
     known = pools.outlooks(which)
@@ -101,6 +101,6 @@ def test_what_is_not_legal_has_no_probability() -> None:
 
 
 def test_convolutions_that_leave_nothing_are_refused() -> None:
-    shape = PictureNetwork("cnn", (8,), channels=(2,), kernels=(20,), strides=(1,))
+    shape = PoolNetworkConfig("cnn", (8,), channels=(2,), kernels=(20,), strides=(1,))
     with pytest.raises(BridgeError, match="nothing is left"):
         network_of(replace(SMALL, network=shape))

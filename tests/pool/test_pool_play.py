@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from tiny_pool import POOL, TINY, jobs, tiny, trainer
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.learn.checkpoint import load
-from bridge.learn.pool_network import PoolCheckpoint
-from bridge.learn.pool_rollout import evaluate_agent, options_of
-from bridge.pool.evaluate import plain
+from bridge.pool.evaluate import as_document
+from bridge.pool.network import PoolCheckpoint
 from bridge.pool.recipe import PoolRecipe
-from bridge.pool.settings import Options
+from bridge.pool.rollout import evaluate_agent, options_of
+from bridge.pool.settings import EvaluationOptions
 
-SOME = Options(seed=7, sequences=3)
+SOME = EvaluationOptions(seed=7, sequences=3)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_an_agent_is_judged_on_its_own_pool(agent: PoolCheckpoint) -> None:
     assert (options.rate, options.steps, options.settings, options.seed) == (0.7, 20, POOL, 314159)
     found = evaluate_agent(agent, jobs(), options_of(agent, SOME))
     assert (found.policy, found.kill, found.oracle) == ("killer", "learned", False)
-    assert plain([found])["policies"][0]["kills"] == sum(s.kills.sum() for s in found.schedules)
+    assert as_document([found])["policies"][0]["kills"] == sum(s.kills.sum() for s in found.schedules)
     clamped = replace(options, settings=replace(POOL, oracle_clamp=True))
     assert evaluate_agent(agent, jobs(), clamped).oracle
     for change in ({"units": 5}, {"slots": 3}, {"kill_slots": 1}, {"horizon": 20}):

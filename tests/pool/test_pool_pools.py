@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from begun_pools import arriving, job_set, machine, playing
+from small_pools import arriving, job_set, machine, playing
 
-from bridge.errors import BridgeError
-from bridge.pool.machine import answer, legal
-from bridge.pool.pools import Pools
-from bridge.pool.rules import kill
-from bridge.pool.settings import Settings
+from bridge.base.errors import BridgeError
+from bridge.pool.batch import PoolBatch
+from bridge.pool.heuristics import choose_kill
+from bridge.pool.machine import apply_action, legal
+from bridge.pool.settings import PoolConfig
 from bridge.pool.world import DONE, Sequences, advance, load
 from bridge.scheduler.names import Kill
 
-SMALL = Settings(units=4, slots=2, backlog=30, kill_slots=2, horizon=16, last_step=200)
+SMALL = PoolConfig(units=4, slots=2, backlog=30, kill_slots=2, horizon=16, last_step=200)
 NONE = SMALL.slots
 
 
@@ -29,7 +29,7 @@ def crowd(width: int = 12) -> Sequences:
 @pytest.mark.parametrize("who", ["none", "rule", "learned"])
 def test_together_is_as_one_by_one(who: Kill) -> None:
     drawn = crowd()
-    pools = Pools(drawn, 3, SMALL, who)
+    pools = PoolBatch(drawn, 3, SMALL, who)
     view = pools.play(drawn)
     state, world = machine(drawn, SMALL)
     rng = np.random.default_rng(1)
@@ -52,13 +52,13 @@ def test_together_is_as_one_by_one(who: Kill) -> None:
         out = np.zeros(SMALL.actions, np.bool_)
         for action, (reward, moved), mask in zip(answers[s], told[s], masks[s], strict=True):
             before = int(state.env.now[0])
-            while who == "rule" and (rule := kill(state, 0)) >= 0:
-                answer(state, 0, rule)
+            while who == "rule" and (rule := choose_kill(state, 0)) >= 0:
+                apply_action(state, 0, rule)
             legal(state, 0, out)
             if who != "learned":
                 out[NONE + 1 :] = False
             assert mask == out.tolist()
-            answer(state, 0, action)
+            apply_action(state, 0, action)
             kind = advance(state, world, 0)
             assert (float(state.env.reward[0]), int(state.env.now[0]) - before) == (reward, moved)
             assert moved == 1 or reward == 0.0
@@ -92,7 +92,7 @@ def test_rewards_of_both_objectives(objective: str, reward: float) -> None:
 
 def test_places_begin_on_their_own() -> None:
     drawn = crowd()
-    pools, fresh = Pools(drawn, 3, SMALL, "learned"), Pools(drawn, 3, SMALL, "learned")
+    pools, fresh = PoolBatch(drawn, 3, SMALL, "learned"), PoolBatch(drawn, 3, SMALL, "learned")
     pools.play(Sequences(drawn.jobs, drawn.arrivals[:2]))
     assert pools.waiting.tolist() == [True, True, False]
     for _ in range(9):
@@ -118,7 +118,7 @@ def test_places_begin_on_their_own() -> None:
 def test_a_decision_does_not_depend_on_its_place() -> None:
     drawn = crowd()
     same = Sequences(drawn.jobs, drawn.arrivals[[1, 1, 1]])
-    pools = Pools(same, 3, SMALL, "learned")
+    pools = PoolBatch(same, 3, SMALL, "learned")
     view = pools.play(same)
     while pools.waiting.any():
         pictures = view.pictures()
@@ -142,10 +142,10 @@ def test_jobs_that_did_not_end_count_as_ended_now() -> None:
 def test_what_cannot_be_played_is_refused() -> None:
     drawn = crowd()
     with pytest.raises(BridgeError, match="at least one pool"):
-        Pools(drawn, 0, SMALL, "none")
+        PoolBatch(drawn, 0, SMALL, "none")
     wide = arriving([(11, 1, 1, [1])], [-1, 0])
     with pytest.raises(BridgeError, match="job 101: asks for more than 10 units"):
-        Pools(wide, 1, Settings(), "none")
+        PoolBatch(wide, 1, PoolConfig(), "none")
     pools = playing(drawn, SMALL)
     with pytest.raises(BridgeError, match="pool 1: there is no action 5"):
         pools.step(np.array([0, 5, 0]))

@@ -2,24 +2,24 @@
 
 import numpy as np
 import pytest
-from begun_pools import Rows, arriving, machine
+from small_pools import Rows, arriving, machine
 
-from bridge.pool.machine import STEP, TICK, answer
-from bridge.pool.rules import PAUSE, choose_all, kill, play, select
-from bridge.pool.settings import Settings
-from bridge.pool.state import State
-from bridge.pool.world import DONE, World, advance, allocate, load
+from bridge.pool.heuristics import PAUSE, choose_all, choose_kill, choose_slot, play
+from bridge.pool.machine import STEP, TICK, apply_action
+from bridge.pool.settings import PoolConfig
+from bridge.pool.state import PoolState
+from bridge.pool.world import DONE, PoolWorldState, advance, allocate, load
 from bridge.scheduler.names import RANDOM, SAF, SJF, TETRIS, TETRIS_STAR
 
-POOL = Settings(units=10, slots=3, kill_slots=2, horizon=40)
+POOL = PoolConfig(units=10, slots=3, kill_slots=2, horizon=40)
 
 
-def waiting(rows: Rows) -> tuple[State, World]:
+def waiting(rows: Rows) -> tuple[PoolState, PoolWorldState]:
     """Return a pool in which all jobs have arrived and wait."""
     state, world = machine(arriving(rows, [-1, *range(len(rows))], width=30), POOL)
     for _ in rows:
         advance(state, world, 0)
-        answer(state, 0, POOL.slots)
+        apply_action(state, 0, POOL.slots)
     advance(state, world, 0)
     return state, world
 
@@ -27,45 +27,45 @@ def waiting(rows: Rows) -> tuple[State, World]:
 def test_each_heuristic_has_its_own_favourite() -> None:
     # units, believed: area 24, 20, 27; shortest is the second; largest the third, of units
     state, _ = waiting([(8, 3, 3, [3]), (10, 2, 2, [2]), (3, 9, 9, [9])])
-    assert [select(state, 0, rule, 1e-6) for rule in (SJF, SAF, TETRIS)] == [1, 1, 1]
+    assert [choose_slot(state, 0, rule, 1e-6) for rule in (SJF, SAF, TETRIS)] == [1, 1, 1]
     state, _ = waiting([(4, 3, 3, [3]), (1, 9, 9, [9]), (9, 4, 4, [4])])
-    assert [select(state, 0, rule, 1e-6) for rule in (SJF, SAF, TETRIS)] == [0, 1, 2]
-    assert select(state, 0, TETRIS_STAR, 1e-6) == 0
+    assert [choose_slot(state, 0, rule, 1e-6) for rule in (SJF, SAF, TETRIS)] == [0, 1, 2]
+    assert choose_slot(state, 0, TETRIS_STAR, 1e-6) == 0
     # 1/3 against 0.01 * 90 + 0.99 / 4
-    assert select(state, 0, TETRIS_STAR, 0.01) == 2
+    assert choose_slot(state, 0, TETRIS_STAR, 0.01) == 2
 
 
 def test_ties_go_to_the_first_slot() -> None:
     state, _ = waiting([(2, 6, 6, [6]), (3, 4, 4, [4]), (3, 4, 4, [4])])
-    assert [select(state, 0, rule, 1e-6) for rule in (SJF, SAF, TETRIS)] == [1, 0, 1]
+    assert [choose_slot(state, 0, rule, 1e-6) for rule in (SJF, SAF, TETRIS)] == [1, 0, 1]
 
 
 def test_only_visible_jobs_that_fit_now_are_eligible() -> None:
     state, _ = waiting([(6, 9, 9, [9]), (6, 2, 2, [2]), (5, 1, 1, [1]), (1, 1, 1, [1])])
-    answer(state, 0, 0)  # 4 units are left; the fourth job moved up
+    apply_action(state, 0, 0)  # 4 units are left; the fourth job moved up
     assert [state.waiting[0, k] for k in range(3)] == [1, 2, 3]
-    assert select(state, 0, SJF, 1e-6) == 2
-    answer(state, 0, 2)
-    assert select(state, 0, SJF, 1e-6) == 3  # none
+    assert choose_slot(state, 0, SJF, 1e-6) == 2
+    apply_action(state, 0, 2)
+    assert choose_slot(state, 0, SJF, 1e-6) == 3  # none
 
 
 def test_a_job_fits_now_only_if_it_does_to_its_end() -> None:
     # 6 units now, but all are booked from step 2 of the second job on
     state, _ = waiting([(4, 2, 2, [2]), (10, 3, 3, [3]), (1, 3, 3, [3])])
-    answer(state, 0, 0)
-    answer(state, 0, 0)
+    apply_action(state, 0, 0)
+    apply_action(state, 0, 0)
     assert state.waiting[0, 0] == 2
-    assert select(state, 0, SJF, 1e-6) == 3
+    assert choose_slot(state, 0, SJF, 1e-6) == 3
 
 
 def mispredicted(believed: int, series: list[int], steps: int) -> int:
     """Return what the kill rule says of a job of 20 steps that has run for some."""
     state, world = waiting([(1, 20, believed, series)])
-    answer(state, 0, 0)
+    apply_action(state, 0, 0)
     for _ in range(steps):
-        answer(state, 0, POOL.slots)
+        apply_action(state, 0, POOL.slots)
         advance(state, world, 0)
-    return kill(state, 0)
+    return choose_kill(state, 0)
 
 
 @pytest.mark.parametrize(
@@ -87,15 +87,15 @@ def test_the_kill_rule(believed: int, series: list[int], steps: int, killed: boo
 def test_the_first_mispredicted_kill_slot_is_taken() -> None:
     state, world = waiting([(1, 20, 12, [12]), (1, 20, 5, [5, 11]), (1, 20, 5, [5, 11])])
     for _ in range(2):
-        answer(state, 0, 0)
-    answer(state, 0, POOL.slots)
+        apply_action(state, 0, 0)
+    apply_action(state, 0, POOL.slots)
     advance(state, world, 0)
     assert state.running[0].tolist() == [0, 1]
-    assert kill(state, 0) == POOL.slots + 2
+    assert choose_kill(state, 0) == POOL.slots + 2
 
 
 def test_random_pauses_for_new_draws_and_uses_them_in_order() -> None:
-    def fresh() -> tuple[State, World]:
+    def fresh() -> tuple[PoolState, PoolWorldState]:
         return machine(arriving([(3, 2, 2, [2])], [0, 0, -1, 0, 0]), POOL)
 
     draws = np.random.default_rng(0).integers(4, size=200)
@@ -110,7 +110,7 @@ def test_random_pauses_for_new_draws_and_uses_them_in_order() -> None:
     by_hand, world = fresh()
     n = 0
     while advance(by_hand, world, 0) == TICK:
-        answer(by_hand, 0, int(draws[n]))
+        apply_action(by_hand, 0, int(draws[n]))
         n += 1
     assert by_hand.jobs.end[0].tolist() == ends
 
@@ -120,7 +120,7 @@ def test_choices_for_a_batch_skip_pools_that_do_not_ask() -> None:
     state, world = allocate(drawn, 2, POOL)
     for b in range(2):
         load(state, world, b, drawn, b)
-        answer(state, b, POOL.slots)
+        apply_action(state, b, POOL.slots)
     assert advance(state, world, 0) == TICK
     assert state.env.phase[1] == STEP
     actions = np.zeros(2, np.int64)

@@ -11,20 +11,20 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from begun_pools import arriving, playing
+from small_pools import arriving, playing
 from tiny_pool import POOL, TINY, jobs, tiny, trainer
 
-from bridge.errors import BridgeError
-from bridge.learn.algorithms.pool import PoolPpo, advantages
+from bridge.base.errors import BridgeError
 from bridge.learn.checkpoint import load, read_agent, read_tensors
-from bridge.learn.folder import is_of_pool
-from bridge.learn.pool_rollout import Seen, allowed, collect, deciding, play, teaching
+from bridge.learn.checkpoint_files import is_of_pool
 from bridge.learn.recipe import from_dict
-from bridge.learn.trainer import Progress, Trainer
-from bridge.pool.picture import View
-from bridge.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
-from bridge.pool.rules import by_rule
-from bridge.pool.settings import Settings
+from bridge.learn.trainer import EpochRecord, Trainer
+from bridge.pool.heuristics import heuristic_actions
+from bridge.pool.observation import PictureBatch
+from bridge.pool.recipe import PoolNetworkConfig, PoolRecipe, PoolTrainingConfig
+from bridge.pool.rollout import PoolRollout, agent_action_masks, collect, deciding, make_teacher, play
+from bridge.pool.settings import PoolConfig
+from bridge.pool.training import PoolPpo, advantages
 
 
 @pytest.fixture(autouse=True)
@@ -44,26 +44,26 @@ def bits(one: Trainer) -> tuple[Any, ...]:
 # Advantages.
 
 
-def seen(rewards: list[float], values: list[float], moved: list[int], places: list[int]) -> Seen:
+def seen(rewards: list[float], values: list[float], moved: list[int], places: list[int]) -> PoolRollout:
     n, none = len(rewards), np.zeros(0, np.int64)
-    return Seen(
-        view=View(np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(n + 1, np.int64), POOL),
+    return PoolRollout(
+        view=PictureBatch(np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(n + 1, np.int64), POOL),
         places=np.array(places),
         outlooks=np.zeros((n, 0), np.float32),
         masks=np.ones((n, 2), np.bool_),
         actions=np.zeros(n, np.int64),
-        taught=none,
+        teacher_actions=none,
         logp=np.zeros(n),
         values=np.array(values),
         rewards=np.array(rewards),
-        moved=np.array(moved),
+        elapsed_steps=np.array(moved),
     )
 
 
 def test_advantages_by_hand() -> None:
     # place 1 answers in rounds 1, 2 and 3 (decisions 1, 2, 3), place 0 in round 1 only (decision 0)
     some = seen([-8.0, 0.0, -2.0, -4.0], [-4.0, -4.0, -2.0, -6.0], [1, 0, 1, 1], [0, 1, 1, 1])
-    training = PoolTraining(gamma=0.5, lam=0.5)
+    training = PoolTrainingConfig(gamma=0.5, lam=0.5)
     # deltas of place 1: 0 + .5 * -2 + 4 = 3, -2 + .5 * -6 + 2 = -3, -4 + 6 = 2
     advantage, returns = advantages(some, training)
     assert advantage.tolist() == [-4.0, 3.0 + 0.25 * -2.5, -3.0 + 0.25 * 2.0, 2.0]
@@ -131,7 +131,7 @@ def test_the_same_seed_gives_the_same_bits_resumed_or_not(tmp_path: Path, change
     assert (agent.recipe, agent.origin) == (recipe, whole.origin)
     assert agent.epoch in (2, 4)
     table = pq.read_table(tmp_path / "half" / "progress.parquet")
-    expected = [*list(Progress.__dataclass_fields__)[:-1], "imitation_loss", "agreement", "kills"]
+    expected = [*list(EpochRecord.__dataclass_fields__)[:-1], "imitation_loss", "agreement", "kills"]
     assert table.column_names == expected
     assert table["epoch"].to_pylist() == [1, 2, 3, 4]
     assert is_of_pool(tmp_path / "half")
@@ -203,14 +203,14 @@ def test_the_kill_rule_comes_first_in_what_is_taught(tmp_path: Path) -> None:
     assert isinstance(learner, PoolPpo)
     pools, rng = learner.pools, np.random.default_rng(1)
     best = deciding(agent.recipe, agent.actor, "greedy", 1)
-    for plain in (by_rule("saf"), best):
-        teacher = teaching(plain, one.recipe)
-        lesson = collect(pools, one.recipe, learner.actor, learner.drawn, rng, teacher, lesson=True)
+    for plain in (heuristic_actions("saf"), best):
+        teacher = make_teacher(plain, one.recipe)
+        lesson = collect(pools, one.recipe, learner.actor, learner.sequences, rng, teacher, lesson=True)
         kills = lesson.actions > POOL.slots
         assert kills.sum() == sum(pools.schedule(b).kills.sum() for b in range(4)) > 0
         assert lesson.masks[np.arange(len(lesson)), lesson.actions].all()
-        assert (lesson.moved[kills] == 0).all()
-    play(pools, teaching(best, TINY), learner.drawn)
+        assert (lesson.elapsed_steps[kills] == 0).all()
+    play(pools, make_teacher(best, TINY), learner.sequences)
     assert sum(pools.schedule(b).kills.sum() for b in range(4)) == 0
 
 
@@ -222,7 +222,7 @@ def test_answers_that_an_agent_has() -> None:
         pools.step(np.array([action]))
         for mask, kill, idle in ((True, "learned", False), (True, "none", True), (False, "rule", False)):
             recipe = replace(TINY, mask=mask, kill=kill, idle=idle)  # type: ignore[arg-type]
-            found.append(allowed(recipe, pools, np.array([0])).astype(int).tolist()[0])
+            found.append(agent_action_masks(recipe, pools, np.array([0])).astype(int).tolist()[0])
     assert found == [
         *([1, 0, 0, 0, 0], [1, 0, 1, 0, 0], [1, 1, 0, 0, 0]),  # idle: waiting is not for everybody
         *([0, 0, 1, 0, 0], [0, 0, 1, 0, 0], [1, 1, 1, 0, 0]),  # nobody waits
@@ -236,7 +236,7 @@ def test_a_job_is_killed_so_often_and_no_more() -> None:
     found = []
     for action in (2, 0, 2, 3, 0, 2, 3, 0, 2):  # book job 0, run it for a step, kill it; twice
         pools.step(np.array([action]))
-        found.append([bool(allowed(r, pools, np.array([0]))[0, 3]) for r in recipes])
+        found.append([bool(agent_action_masks(r, pools, np.array([0]))[0, 3]) for r in recipes])
     assert found[2] == [True, True, True]
     assert found[5] == [True, False, True]
     assert found[8] == [True, False, False]
@@ -249,7 +249,7 @@ def test_only_suspects_are_killed() -> None:
     found = []
     for action in (2, 0, 2, 2, 2, 2, 2):
         pools.step(np.array([action]))
-        found.append([bool(allowed(r, pools, np.array([0]))[0, 3]) for r in recipes])
+        found.append([bool(agent_action_masks(r, pools, np.array([0]))[0, 3]) for r in recipes])
     assert found[:2] == [[False, False, False]] * 2  # it waits, it is booked
     assert found[2] == [True, True, False]  # grown by 4, which is not more than 4
     assert found[3:6] == [[True, True, True]] * 3
@@ -259,7 +259,7 @@ def test_only_suspects_are_killed() -> None:
 def test_what_a_pupil_does_not_have_is_not_taught() -> None:
     pools = playing(arriving([(4, 9, 9, [9])], [-1, 0, -1]), POOL)
     view = pools.step(np.array([2]))
-    waits = teaching(lambda *_: np.array([2]), TINY)
+    waits = make_teacher(lambda *_: np.array([2]), TINY)
     assert waits(pools, view, np.array([0])).tolist() == [0]  # the pool is idle, and a job waits
     assert waits(pools, pools.step(np.array([0])), np.array([0])).tolist() == [2]
 
@@ -278,7 +278,7 @@ def test_a_pupil_may_begin_as_its_teacher(tmp_path: Path) -> None:
     rest = set(given) - {"policy.weight", "policy.bias"}
     assert all(torch.equal(own[name], given[name]) for name in rest)
     assert set(own) - set(given) == {name for name in own if name.startswith("critic.")}
-    other = replace(recipe, network=PictureNetwork(hidden=(9, 8)))
+    other = replace(recipe, network=PoolNetworkConfig(hidden=(9, 8)))
     with pytest.raises(BridgeError, match="network is of another shape"):
         trainer(tmp_path / "other", other, teacher=agent.folder)
     with pytest.raises(BridgeError, match=r"training\.inherit"):
@@ -305,7 +305,7 @@ def test_a_critic_may_learn_faster(tmp_path: Path) -> None:
 
 
 def test_recipes_are_plain_data() -> None:
-    recipe = replace(TINY, kill="learned", network=PictureNetwork("cnn", (8,), (2,), (4,), (2,)))
+    recipe = replace(TINY, kill="learned", network=PoolNetworkConfig("cnn", (8,), (2,), (4,), (2,)))
     document = json.loads(json.dumps(recipe.as_dict()))
     assert from_dict(document, "a test", PoolRecipe) == recipe
     assert (recipe.decision, recipe.metric) == ("tick", "slowdown")
@@ -379,5 +379,5 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
 def test_a_recipe_is_typed_to_the_last_field() -> None:
     assert isinstance(from_dict(TINY.as_dict(), "a test", PoolRecipe), PoolRecipe)
     assert from_dict({"pool": {"units": 24}}, "a test", TINY).pool == replace(POOL, units=24)
-    assert Settings() == PoolRecipe("a", "b", "c", "d").pool
+    assert PoolConfig() == PoolRecipe("a", "b", "c", "d").pool
     assert len(jobs()) == 40

@@ -1,6 +1,6 @@
 """The time-stepped pool is plain Python: its tests pass with Numba's compiler switched off."""
 
-from once_more import passes_without_the_compiler
+from jit_modes import passes_without_the_compiler
 
 
 def test_the_pool_runs_without_the_compiler() -> None:

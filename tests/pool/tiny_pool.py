@@ -5,18 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from begun_pools import job_set
 from pool_policies import RECIPE
+from small_pools import job_set
 
-from bridge.learn.checkpoint import Origin, write_agent
-from bridge.learn.learner import Assignment
+from bridge.learn.checkpoint import Provenance, write_agent
+from bridge.learn.learner import TrainingContext
 from bridge.learn.trainer import Trainer
 from bridge.pool.jobset import JobSet
-from bridge.pool.recipe import PoolRecipe, PoolTraining
-from bridge.pool.settings import Settings
+from bridge.pool.recipe import PoolRecipe, PoolTrainingConfig
+from bridge.pool.settings import PoolConfig
 
-POOL = Settings(units=4, slots=2, kill_slots=2, horizon=16, last_step=300)
-_TRAINING = PoolTraining(
+POOL = PoolConfig(units=4, slots=2, kill_slots=2, horizon=16, last_step=300)
+_TRAINING = PoolTrainingConfig(
     epochs=4, sequences=4, steps=20, validate_every=2, minibatch=64, iterations=2, learning_rate=1e-3
 )
 TINY = replace(RECIPE, name="tiny", pool=POOL, most_kills=PoolRecipe.most_kills, training=_TRAINING)
@@ -46,7 +46,7 @@ def trainer(
 ) -> Trainer:
     """Return a training in a folder that holds its agent.json, from `jobs` or others."""
     torch.set_num_threads(1)
-    origin = Origin("handmade", "handmade", 40, "0" * 64, seed, {})
+    origin = Provenance("handmade", "handmade", 40, "0" * 64, seed, {})
     folder.mkdir(exist_ok=True)
     write_agent(folder, recipe, origin)
-    return Trainer(Assignment(recipe, of or jobs(), origin, folder, teacher=teacher))
+    return Trainer(TrainingContext(recipe, of or jobs(), origin, folder, teacher=teacher))

@@ -15,11 +15,11 @@ from cli_commands import fine, refused, typed
 sys.path.append(str(Path(__file__).parent.parent / "experiment"))
 from experiment_helpers import needs_simgrid, simulated, write_log  # type: ignore[import-not-found]
 
-from bridge.experiment.prepare import Task, load
+from bridge.experiment.prepare import PreparedExperiment, prepare_experiment
+from bridge.experiment.run import run_fast
 from bridge.experiment.spec import Detailed, Experiment
-from bridge.experiment.worlds import run_fast
-from bridge.fast.setup import Setup
-from bridge.judge.agreement import agree
+from bridge.judge.world_agreement import compare_worlds
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 HERE = Path(__file__).parent
 
@@ -37,10 +37,12 @@ PFS = [(0, 1, 100, 200), (10, 1, 100, 200), (30, 4, 100, 200)]
 
 def task(
     folder: Path, jobs: list[tuple[int, int, int, int]], platform: str, profile: str, **more: Any
-) -> Task:
+) -> PreparedExperiment:
     log = write_log(folder / "log.swf", jobs, nodes=4)
     detailed = Detailed(str(HERE / platform), profile, **more)
-    return load(Experiment(str(log), on="simgrid", setup=Setup("fcfs", "easy"), detailed=detailed))
+    return prepare_experiment(
+        Experiment(str(log), on="simgrid", setup=SchedulerConfig("fcfs", "easy"), detailed=detailed)
+    )
 
 
 @needs_simgrid
@@ -79,14 +81,14 @@ def test_walltimes_kill_where_they_are_kept(tmp_path: Path) -> None:
     walltime, success = "COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY"
     assert table["final_state"].tolist() == [walltime, walltime, success]
     assert table["finish_time"].tolist() == pytest.approx([120, 140, 240], rel=1e-6)
-    found = agree("fcfs+easy", run_fast(made), run)
+    found = compare_worlds("fcfs+easy", run_fast(made), run)
     assert found.killed == (0, 2)
 
 
 @needs_simgrid
 def test_the_reason_of_the_first_difference(tmp_path: Path) -> None:
     made = task(tmp_path, LINKS, "links.xml", "network:0.5")
-    found = agree("fcfs+easy", run_fast(made), simulated(made, tmp_path))
+    found = compare_worlds("fcfs+easy", run_fast(made), simulated(made, tmp_path))
     assert found.jobs.differing_starts == 1 and found.longer == 2
     assert found.jobs.first is not None and found.jobs.first.job == "3"
     assert found.reason.startswith(

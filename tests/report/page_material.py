@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from schedules import example
 
-from bridge.judge.metrics import compute
+from bridge.judge.metrics import compute_metrics
 from bridge.judge.run import Run, write_run
 from bridge.report.page.charts import Block
 from bridge.report.table import render
@@ -81,7 +81,9 @@ BOUND: dict[str, Any] = {
 def small_run(oracle: bool = False) -> Run:
     """Return the example schedule as a run of four nodes."""
     jobs = example()
-    return Run({"command": "bridge replay x"}, {"nodes": 4}, jobs, compute(jobs, {"nodes": 4}), oracle)
+    return Run(
+        {"command": "bridge replay x"}, {"nodes": 4}, jobs, compute_metrics(jobs, {"nodes": 4}), oracle
+    )
 
 
 def write_json(path: Path, document: Any) -> Path:
@@ -93,9 +95,11 @@ def write_json(path: Path, document: Any) -> Path:
 
 def validation(policy: str = "fcfs+easy") -> dict[str, Any]:
     """Return a validation whose detailed world doubles the waits."""
-    from bridge.judge.agreement import agree, as_dict
+    from bridge.judge.world_agreement import as_dict, compare_worlds
 
-    document = as_dict([agree(policy, small_run(), slow_run())], {"workload": "small", "world": "simgrid"})
+    document = as_dict(
+        [compare_worlds(policy, small_run(), slow_run())], {"workload": "small", "world": "simgrid"}
+    )
     plain: dict[str, Any] = json.loads(json.dumps(document))
     return plain
 
@@ -106,7 +110,7 @@ def slow_run() -> Run:
     for column in ("starting_time", "finish_time", "execution_time"):
         jobs[column] *= 2
     jobs["waiting_time"] = jobs["starting_time"] - jobs["submission_time"]
-    return Run({}, {"nodes": 4}, jobs, compute(jobs, {"nodes": 4}))
+    return Run({}, {"nodes": 4}, jobs, compute_metrics(jobs, {"nodes": 4}))
 
 
 def write_validation(folder: Path, policy: str = "fcfs+easy") -> Path:

@@ -20,10 +20,10 @@ from page_material import (
     write_validation,
 )
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.judge.run import write_run
-from bridge.report.page import Material, page, read_inputs, write_page
-from bridge.report.page.inputs import Checkpoint
+from bridge.report.page import ReportInputs, page, read_inputs, write_page
+from bridge.report.page.inputs import CheckpointReport
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 SECTIONS = [
@@ -204,7 +204,7 @@ def test_half_a_surrogate_pair_is_no_crash(tmp_path: Path) -> None:
     (tmp_path / "agent" / "agent.json").write_text('{"name": "\\ud800"}')
     with pytest.raises(BridgeError, match="holds half a surrogate pair"):
         read_inputs([tmp_path / "agent"])
-    material = Material(checkpoints=[("\ud800", Checkpoint({"name": "\ud800"}, None, None, None))])
+    material = ReportInputs(checkpoints=[("\ud800", CheckpointReport({"name": "\ud800"}, None, None, None))])
     write_page(material, tmp_path / "a.html")
     assert b"<td>?</td>" in (tmp_path / "a.html").read_bytes()
 

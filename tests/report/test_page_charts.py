@@ -11,15 +11,15 @@ import pytest
 from page_material import EVALUATION, html_of, small_run
 from schedules import EXAMPLE, schedule
 
-from bridge.errors import BridgeError
-from bridge.judge.metrics import compute
+from bridge.base.errors import BridgeError
+from bridge.judge.metrics import compute_metrics
 from bridge.judge.run import Run
-from bridge.judge.stats import Estimate
+from bridge.judge.stats import ConfidenceInterval
 from bridge.report.page import runs
 from bridge.report.page.charts import Sheet, fixed, forest, label, significant, waits_axis
-from bridge.report.page.evaluation import Evaluation, parse
+from bridge.report.page.evaluation import EvaluationDocument, parse
 from bridge.report.page.learning import _gap
-from bridge.report.page.policies import evaluated
+from bridge.report.page.policies import evaluation_section
 from bridge.report.plots import COLOURS
 from bridge.report.table import Table
 
@@ -50,7 +50,7 @@ def test_text_and_labels() -> None:
 
 
 def test_forest_has_one_row_per_mean_and_whiskers_where_they_are_known() -> None:
-    found = [Estimate(2.0, 1.0, 5.0, 9), None, Estimate(4.0, math.nan, math.nan, 1)]
+    found = [ConfidenceInterval(2.0, 1.0, 5.0, 9), None, ConfidenceInterval(4.0, math.nan, math.nan, 1)]
     data, layout = plain(forest(["a", "b", "c"], found, "x"))
     assert [(list(trace["x"]), list(trace["y"])) for trace in data] == [([2], [0]), ([4], [2])]
     assert data[0]["error_x"]["array"] == [3]
@@ -133,7 +133,7 @@ def test_gantt_of_many_jobs_draws_the_largest_and_says_so(monkeypatch: pytest.Mo
 def test_classes_of_waits() -> None:
     waits = (0, 600, 601, 3600, 3601, 28_800, 28_801, 86_400, 86_401)
     jobs = schedule([(k, 0, wait, 1, 1) for k, wait in enumerate(waits)])
-    found = bars(Run({}, {"nodes": 4}, jobs, compute(jobs, {"nodes": 4})))
+    found = bars(Run({}, {"nodes": 4}, jobs, compute_metrics(jobs, {"nodes": 4})))
     expected = {"no wait": 1, "≤ 10 min": 1, "≤ 1 h": 2, "≤ 8 h": 2, "≤ 1 day": 2, "longer": 1}
     assert {name: len(rows) for name, rows in found.items()} == expected
 
@@ -141,7 +141,7 @@ def test_classes_of_waits() -> None:
 def drawn(**changes: Any) -> tuple[Sheet, str]:
     """Draw the small evaluation."""
     sheet = Sheet()
-    return sheet, html_of(evaluated(parse(EVALUATION | changes, "e"), sheet))
+    return sheet, html_of(evaluation_section(parse(EVALUATION | changes, "e"), sheet))
 
 
 def test_policy_against_policy() -> None:
@@ -194,7 +194,7 @@ def test_differences_outside_of_the_first_view_are_counted() -> None:
 def test_an_evaluation_of_one_policy_compares_nothing() -> None:
     sheet, _ = drawn(policies=EVALUATION["policies"][:1])
     assert len(sheet.figures) == 1
-    assert isinstance(parse(EVALUATION, "e"), Evaluation)
+    assert isinstance(parse(EVALUATION, "e"), EvaluationDocument)
 
 
 def test_the_gap_of_two_curves() -> None:
@@ -205,7 +205,7 @@ def test_the_gap_of_two_curves() -> None:
 
 def test_a_run_without_users_or_energy_leaves_their_rows_out() -> None:
     jobs = schedule(EXAMPLE)
-    run = replace(small_run(), jobs=jobs, metrics=compute(jobs, {"nodes": 4}))
+    run = replace(small_run(), jobs=jobs, metrics=compute_metrics(jobs, {"nodes": 4}))
     body = html_of(runs.metrics([("run", run)], Sheet()))
     assert "wait, mean" in body
     assert "Jain" not in body

@@ -16,10 +16,10 @@ from page_material import (
     write_validation,
 )
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.judge.run import write_run
 from bridge.report.page import read_inputs
-from bridge.report.page.evaluation import Known, parse
+from bridge.report.page.evaluation import BoundEntry, parse
 
 
 def test_every_kind_is_recognised(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_every_kind_is_recognised(tmp_path: Path) -> None:
     ]
     assert made.pictures == [("now.png", "data:image/png;base64,YSBwaWN0dXJl")]
     ((_, bound),) = made.bounds
-    assert bound.rows[1] == Known("run times", "saf+easy", True, 30.0, -25.2, -40.6, 5.0)
+    assert bound.rows[1] == BoundEntry("run times", "saf+easy", True, 30.0, -25.2, -40.6, 5.0)
     assert bound.rows[0].percent is None
     assert [name for name, _ in made.runs] == ["run"]
     ((_, val),) = made.validations

@@ -6,7 +6,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.platform import read_platform
 from bridge.platform.graph import platform_graph
 from bridge.report.platform_picture import MAX_NODES, draw_platform, label, pieces

@@ -6,17 +6,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from fresh import fresh
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import StepPatch
 from schedules import EXAMPLE, example, schedule
+from subprocess_python import fresh
 
-from bridge.errors import BridgeError
-from bridge.judge.metrics import compute
+from bridge.base.errors import BridgeError
+from bridge.judge.metrics import compute_metrics
 from bridge.judge.run import Run
 from bridge.report.plots import (
     COLUMNS,
-    binned,
+    bin_step_function,
     distributions,
     explanation,
     gantt,
@@ -28,18 +28,18 @@ from bridge.report.plots import (
 
 
 def run_of(jobs: pd.DataFrame, nodes: int = 4) -> Run:
-    return Run({}, {"nodes": nodes}, jobs, compute(jobs, {"nodes": nodes}), name="example")
+    return Run({}, {"nodes": nodes}, jobs, compute_metrics(jobs, {"nodes": nodes}), name="example")
 
 
 def test_binned_means_and_maxima() -> None:
     # 2 over [0, 10), 6 over [10, 20), 0 after
-    mean, most = binned(np.array([0.0, 10, 20]), np.array([2.0, 6, 0]), np.array([0.0, 5, 15, 25]))
+    mean, most = bin_step_function(np.array([0.0, 10, 20]), np.array([2.0, 6, 0]), np.array([0.0, 5, 15, 25]))
     assert mean.tolist() == [2.0, 4.0, 3.0]
     assert most.tolist() == [2.0, 6.0, 6.0]
 
 
 def test_binned_sees_a_short_peak_and_the_time_before_the_first_step() -> None:
-    mean, most = binned(np.array([4.0, 5, 6]), np.array([1.0, 9, 0]), np.array([0.0, 10, 20]))
+    mean, most = bin_step_function(np.array([4.0, 5, 6]), np.array([1.0, 9, 0]), np.array([0.0, 10, 20]))
     assert mean.tolist() == [1.0, 0.0]
     assert most.tolist() == [9.0, 0.0]
 

@@ -6,7 +6,7 @@ import pytest
 from schedules import EXAMPLE, example, schedule
 
 from bridge.judge.compare import compare_runs
-from bridge.judge.metrics import breakdown, compute
+from bridge.judge.metrics import breakdown, compute_metrics
 from bridge.judge.run import Run
 from bridge.report.table import Table
 from bridge.report.tables import (
@@ -14,14 +14,14 @@ from bridge.report.tables import (
     comparison_table,
     difference,
     duration,
+    format_metric,
     metrics_table,
     overview_table,
-    show,
 )
 
 
 def run() -> Run:
-    return Run({}, {"nodes": 4}, example(), compute(example(), {"nodes": 4}), name="example")
+    return Run({}, {"nodes": 4}, example(), compute_metrics(example(), {"nodes": 4}), name="example")
 
 
 def lines(table: Table) -> list[list[str]]:
@@ -64,7 +64,7 @@ def test_duration(seconds: float, text: str) -> None:
     ],
 )
 def test_show(key: str, value: float | None, text: str) -> None:
-    assert show(key, value) == text
+    assert format_metric(key, value) == text
 
 
 FIRST = {
@@ -91,7 +91,7 @@ def test_metrics_table() -> None:
 def test_metrics_table_of_a_machine_with_a_power_budget() -> None:
     jobs = schedule([("a", 0, 0, 20, 2), ("b", 0, 10, 10, 1)], power=[300, 50], burst_buffer=[3, 4])
     capacity = {"nodes": 4, "burst_buffer": 10, "power": 400}
-    metrics = compute(jobs.assign(consumed_energy=[3.6e6, 3.6e6]), capacity, idle_power=60)
+    metrics = compute_metrics(jobs.assign(consumed_energy=[3.6e6, 3.6e6]), capacity, idle_power=60)
     rows = {row[0]: row[1:] for row in lines(metrics_table(Run({}, capacity, jobs, metrics)))}
     assert rows["power of the machine"] == ["565 W", "", "", "", "590 W"]
     assert rows["utilisation, burst_buffer"][0] == "50.00 %"
@@ -104,7 +104,7 @@ def test_metrics_table_of_a_machine_with_a_power_budget() -> None:
 
 def test_metrics_table_of_a_run_in_which_nothing_started() -> None:
     jobs = schedule([("r", 0, None, 1, 9)])
-    table = metrics_table(Run({}, {"nodes": 4}, jobs, compute(jobs, {"nodes": 4})))
+    table = metrics_table(Run({}, {"nodes": 4}, jobs, compute_metrics(jobs, {"nodes": 4})))
     rows = {row[0]: row[1:] for row in lines(table)}
     assert rows["wait"] == ["–"] * 5
 
@@ -114,7 +114,8 @@ def test_comparison_table() -> None:
     rows[3] = ("D", 5, 20, 100, 1)
     other = schedule(rows)
     found = compare_runs(
-        [run(), replace(run(), jobs=other, metrics=compute(other, {"nodes": 4}), oracle=True)], ["a", "b"]
+        [run(), replace(run(), jobs=other, metrics=compute_metrics(other, {"nodes": 4}), oracle=True)],
+        ["a", "b"],
     )
     table = comparison_table(found)
     cells = {row[0]: row[1:] for row in lines(table)}

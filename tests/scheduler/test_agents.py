@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-from handmade import drawn_rows, make_jobs, play, prepared
+from small_jobs import drawn_rows, make_jobs, play, prepared
 
-from bridge.fast import world
-from bridge.fast.episode import Prepared
-from bridge.fast.replay import replay
-from bridge.scheduler.machine import BACKFILL, DECLINE, INSPECT, PICK
+from bridge.scheduler.core import BACKFILL, DECLINE, INSPECT, PICK
 from bridge.scheduler.protocol import Policy
 from bridge.scheduler.queue import waiting
 from bridge.scheduler.state import SECOND, State
 from bridge.workload.select import Jobs
+from bridge.worlds.fast import world
+from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.replay import replay
 
 NAMES = {"pick": PICK, "inspect": INSPECT, "backfill": BACKFILL}
 
@@ -25,11 +25,11 @@ def busy_jobs(seed: int, n: int = 60) -> Jobs:
 
 def first_answer(state: State, kind: int) -> int:
     """Answer as the built-in rules do: the head of the queue, accept, the first that EASY allows."""
-    assert kind != PICK or state.env.n_candidates[0] == state.env.n_waiting[0]
+    assert kind != PICK or state.scalars.n_candidates[0] == state.scalars.n_waiting[0]
     return 0
 
 
-def seconds(p: Prepared) -> list[float]:
+def seconds(p: Scenario) -> list[float]:
     return [float(t / SECOND) for t in replay(p).start]
 
 
@@ -53,8 +53,8 @@ def test_an_unguarded_agent_that_keeps_easys_rule_gives_easys_schedule() -> None
     jobs = busy_jobs(2)
 
     def easy(state: State, _: int) -> int:
-        now, shadow = state.env.now[0], state.env.shadow[0]
-        for place in range(state.env.n_candidates[0]):
+        now, shadow = state.scalars.now[0], state.scalars.shadow[0]
+        for place in range(state.scalars.n_candidates[0]):
             j = state.candidates[0, place]
             if now + state.jobs.est_wait[0, j] <= shadow or np.all(state.demand[0, j] <= state.extra[0]):
                 return place
@@ -76,7 +76,7 @@ def test_a_guard_shows_only_the_candidates_that_easy_allows(guard: bool, shown: 
     seen: list[list[int]] = []
 
     def agent(state: State, _: int) -> int:
-        seen.append([int(j) for j in state.candidates[0, : state.env.n_candidates[0]]])
+        seen.append([int(j) for j in state.candidates[0, : state.scalars.n_candidates[0]]])
         return 0
 
     policy = Policy(agent=frozenset({"backfill"}), guard=guard)
@@ -91,7 +91,7 @@ def test_candidates_are_the_first_in_the_queue_that_may_start(guard: bool, order
     rng, asked_at = np.random.default_rng(3), []
 
     def agent(state: State, _: int) -> int:
-        env, may = state.env[0], []
+        env, may = state.scalars[0], []
         for j in waiting(state):
             demand, end = state.demand[0, j], env.now + state.jobs.est_wait[0, j]
             easy = not guard or end <= env.shadow or np.all(demand <= state.extra[0])

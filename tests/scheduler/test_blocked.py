@@ -4,18 +4,18 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from handmade import make_jobs, play, prepared
 from hypothesis import event, given
 from hypothesis import strategies as st
+from small_jobs import make_jobs, play, prepared
 
-from bridge.errors import BridgeError
-from bridge.fast import world
-from bridge.fast.setup import Setup
+from bridge.base.errors import BridgeError
 from bridge.scheduler.compiled import compile_policy
-from bridge.scheduler.machine import BACKFILL, PICK
+from bridge.scheduler.core import BACKFILL, PICK
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import SECOND, State
 from bridge.workload.select import Jobs
+from bridge.worlds.fast import world
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 #: (submit, run, request, nodes) on four nodes. The third needs all of them, which are free at 10 if nobody
 #: else comes in between; the fourth would be in time, the fifth would not.
@@ -26,7 +26,7 @@ def wanting(*ids: int) -> Callable[[State, int], int]:
     """Return an agent that picks the first of these jobs that waits, else the oldest; backfills the first."""
 
     def agent(state: State, _kind: int) -> int:
-        shown = state.candidates[0, : state.env.n_candidates[0]].tolist()
+        shown = state.candidates[0, : state.scalars.n_candidates[0]].tolist()
         return next((shown.index(i - 1) for i in ids if i - 1 in shown), 0)
 
     return agent
@@ -53,7 +53,7 @@ def test_a_held_pick_stays_reserved_and_nobody_is_asked_until_it_starts() -> Non
 def test_an_agent_that_changes_its_mind_cannot_let_go_of_a_held_pick() -> None:
     # 1, then 3; later it would rather have 5, which fits at once
     def fickle(state: State, kind: int) -> int:
-        return wanting(1, 3)(state, kind) if state.env.now[0] == 0 else wanting(5)(state, kind)
+        return wanting(1, 3)(state, kind) if state.scalars.now[0] == 0 else wanting(5)(state, kind)
 
     free, _, _ = play(prepared(make_jobs(ROWS, [4]), picks("")), fickle)
     held, _, _ = play(prepared(make_jobs(ROWS, [4]), picks("held")), fickle)
@@ -130,12 +130,12 @@ def test_pick_and_backfill_are_both_asked_about(guard: bool, shown: list[list[in
     offered: list[list[int]] = []
 
     def agent(state: State, kind: int) -> int:
-        if kind == BACKFILL and state.env.now[0] == 5 * SECOND:
-            assert state.env.head[0] == 2  # the third job
-            offered.append([int(j) + 1 for j in state.candidates[0, : state.env.n_candidates[0]]])
+        if kind == BACKFILL and state.scalars.now[0] == 5 * SECOND:
+            assert state.scalars.head[0] == 2  # the third job
+            offered.append([int(j) + 1 for j in state.candidates[0, : state.scalars.n_candidates[0]]])
         return wanting(1, 3, 4)(state, kind)
 
-    policy = Setup(blocked="held").policy("pick+backfill", guard=guard)
+    policy = SchedulerConfig(blocked="held").policy("pick+backfill", guard=guard)
     assert policy.agent == {"pick", "backfill"}
     start, asked, _ = play(prepared(make_jobs(ROWS, [4]), policy), agent)
     assert offered == shown[:1]
@@ -154,7 +154,7 @@ def test_an_agent_of_both_that_answers_as_the_rules_do_gives_their_schedule() ->
     slack, nodes = rng.integers(0, 6, 80), rng.integers(1, 8, 80)
     jobs = make_jobs(np.column_stack((submit, run, run + slack, nodes)).tolist(), [8])
     built_in, _, _ = play(prepared(jobs, Policy()), wanting())
-    start, asked, _ = play(prepared(jobs, Setup(blocked="held").policy("pick+backfill")), wanting())
+    start, asked, _ = play(prepared(jobs, SchedulerConfig(blocked="held").policy("pick+backfill")), wanting())
     assert start == built_in
     assert {kind for _, kind in asked} == {PICK, BACKFILL}
 
@@ -179,7 +179,7 @@ def told(answers: Sequence[int], note: Callable[[State, int], None]) -> Callable
 
     def agent(state: State, kind: int) -> int:
         note(state, kind)
-        return answers[next(asked) % len(answers)] % int(state.env.n_candidates[0])
+        return answers[next(asked) % len(answers)] % int(state.scalars.n_candidates[0])
 
     return agent
 
@@ -189,7 +189,7 @@ def told(answers: Sequence[int], note: Callable[[State, int], None]) -> Callable
 def test_easy_never_delays_a_held_pick(decision: str, case: tuple[Jobs, Sequence[int]]) -> None:
     jobs, answers = case
     states: list[State] = []
-    policy = Setup(blocked="held").policy(decision)
+    policy = SchedulerConfig(blocked="held").policy(decision)
     start, _, end = play(prepared(jobs, policy), told(answers, lambda state, _: states.append(state)))
     assert end == world.DONE
     reserved = states[0].jobs.reserved[0].tolist()
@@ -207,11 +207,11 @@ def test_behind_a_blocked_pick_the_oldest_job_is_reserved(case: tuple[Jobs, Sequ
         if kind != BACKFILL:
             return
         event("backfilled behind the oldest")
-        waiting = np.flatnonzero((state.jobs.start[0] < 0) & (state.jobs.submit[0] <= state.env.now[0]))
-        assert state.env.head[0] == waiting[0]
+        waiting = np.flatnonzero((state.jobs.start[0] < 0) & (state.jobs.submit[0] <= state.scalars.now[0]))
+        assert state.scalars.head[0] == waiting[0]
         assert (state.demand[0, waiting[0]] > state.free[0]).any()
 
-    policy = Setup(blocked="first").policy("pick+backfill")
+    policy = SchedulerConfig(blocked="first").policy("pick+backfill")
     _, _, end = play(prepared(jobs, policy), told(answers, note))
     assert end == world.DONE
 

@@ -4,22 +4,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from handmade import drawn_rows, make_jobs, prepared, reference_schedule, same
 from hypothesis import given
 from hypothesis import strategies as st
+from small_jobs import drawn_rows, make_jobs, prepared, reference_schedule, same
 
-from bridge.arrays import Array
-from bridge.fast import episode, world
-from bridge.fast.episode import Prepared
-from bridge.fast.replay import Schedule, replay
+from bridge.base.arrays import Array
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.compiled import KEEP_ABOVE
 from bridge.scheduler.protocol import Policy
 from bridge.scheduler.state import HOW_BACKFILLED, LATEST, NEVER
 from bridge.workload.select import Jobs
+from bridge.worlds.fast import episode, world
+from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.replay import Schedule, replay
 
 
-def keeping_above(p: Prepared, jobs: int) -> Prepared:
+def keeping_above(p: Scenario, jobs: int) -> Scenario:
     """Return the same, with bookings kept while more than so many jobs wait."""
     rules = p.compiled.rules.copy()
     rules.keep_above[0] = jobs
@@ -93,18 +93,18 @@ def test_the_kept_profile_is_what_running_jobs_and_bookings_leave(
     n = len(p.jobs)
     state = episode.configure(scheduler_state.allocate(1, n, 2, window=1, users=len(p.share)), p)
     memory = world.allocate(1, n)
-    episode.fill(state, memory, 0, p, 0, n)
+    episode.load_episode(state, memory, 0, p, 0, n)
     seen = 0
-    while world.play(state, memory, 0, 1) != world.DONE:  # pass after pass
-        env, kept = state.env[0], state.kept[: state.env[0].n_kept]
+    while world.run_until_decision(state, memory, 0, 1) != world.DONE:  # pass after pass
+        env, kept = state.scalars[0], state.kept[: state.scalars[0].n_kept]
         if not env.keeps:
             continue
         begins, ends = np.maximum(kept.time, env.now), np.minimum(kept.time + kept.length, LATEST)
         instants = np.unique(
-            [*begins, *ends, *state.p_time[: env.profile_steps], *state.was_time[: env.n_base]]
+            [*begins, *ends, *state.p_time[: env.profile_steps], *state.previous_time[: env.n_base]]
         )
         instants = instants[instants >= env.now]
-        left = free_at(state.was_time, state.was_free, env.n_base, instants)
+        left = free_at(state.previous_time, state.was_free, env.n_base, instants)
         for begin, end, job in zip(begins, ends, kept.job, strict=True):
             left[:, (instants >= begin) & (instants < end)] -= state.demand[0, job][:, None]
         np.testing.assert_array_equal(free_at(state.p_time, state.p_free, env.profile_steps, instants), left)
@@ -115,7 +115,7 @@ def test_the_kept_profile_is_what_running_jobs_and_bookings_leave(
 def test_a_pass_that_pauses_keeps_its_bookings(monkeypatch: pytest.MonkeyPatch) -> None:
     p = prepared(overloaded(5), Policy("fcfs", "conservative"))
     whole = replay(keeping_above(p, 0))
-    monkeypatch.setattr("bridge.fast.replay.WORK", 200)
+    monkeypatch.setattr("bridge.worlds.fast.replay.WORK", 200)
     assert_equal(replay(keeping_above(p, 0)), whole)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.scheduler.estimators import estimate, last_two_runs
 
 S = 1_000_000

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from handmade import make_jobs, prepared
+from small_jobs import make_jobs, prepared
 
-from bridge.fast import episode, world
-from bridge.fast.replay import replay
-from bridge.jit import kernel
-from bridge.scheduler import leader, machine
+from bridge.base.jit import kernel
+from bridge.scheduler import core, growing_scores
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.names import ORDERS
@@ -15,6 +13,8 @@ from bridge.scheduler.order import compile_expression
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.queue import waiting
 from bridge.scheduler.state import SECOND, State
+from bridge.worlds.fast import episode, world
+from bridge.worlds.fast.replay import replay
 
 GROW = (
     *("w", "w**2", "(w/t)**3*n", "w/(log2(max(n, 2))*t)", "w - 3*t - s", "w*n + 7", "-s + w/t_max"),
@@ -28,12 +28,12 @@ MAY_FALL = (
 
 @pytest.mark.parametrize("text", GROW)
 def test_sums_products_and_powers_of_what_is_not_negative_only_grow(text: str) -> None:
-    assert leader.only_grows(compile_expression(text).program)
+    assert growing_scores.is_non_decreasing(compile_expression(text).program)
 
 
 @pytest.mark.parametrize("text", MAY_FALL)
 def test_what_may_fall_or_is_not_plainly_growing_is_not_said_to_grow(text: str) -> None:
-    assert not leader.only_grows(compile_expression(text).program)
+    assert not growing_scores.is_non_decreasing(compile_expression(text).program)
 
 
 def test_no_order_is_taken_for_growing_where_another_needs_the_whole_queue_in_order() -> None:
@@ -56,13 +56,13 @@ def test_no_order_is_taken_for_growing_where_another_needs_the_whole_queue_in_or
 
 @kernel
 def _leader(state: State, b: int) -> int:
-    return leader.leader(state, b)
+    return growing_scores.find_highest_score(state, b)
 
 
 def exact(text: str, state: State, j: int) -> float:
     """Return the score of a waiting job, by Python's arithmetic."""
     job = state.jobs[0, j]
-    w = (state.env.now[0] - job.submit) / SECOND
+    w = (state.scalars.now[0] - job.submit) / SECOND
     return float(eval(text, {"__builtins__": {}}, {"w": w, "t": job.t, "n": job.n, "s": job.s, "min": min}))
 
 
@@ -77,12 +77,12 @@ def test_the_leader_is_the_first_of_a_sort_and_bounds_hold(text: str, seed: int)
     p = prepared(make_jobs(rows.tolist(), [8]), Policy(text, "easy"))
     assert p.compiled.rules.growing_order[0]
     state = episode.configure(scheduler_state.allocate(1, n, 1, users=len(p.share)), p)
-    episode.fill(state, world.allocate(1, n), 0, p, 0, n)
+    episode.load_episode(state, world.allocate(1, n), 0, p, 0, n)
     queue: list[int] = []
     leaders = set()
     for j in range(n):
-        state.env.now[0] = rows[j, 0] * SECOND
-        machine.submit(state, 0, j)
+        state.scalars.now[0] = rows[j, 0] * SECOND
+        core.submit(state, 0, j)
         queue.append(j)
         if j % 3 == 2:
             for _ in range(int(rng.integers(0, 4))):
@@ -90,12 +90,12 @@ def test_the_leader_is_the_first_of_a_sort_and_bounds_hold(text: str, seed: int)
                 first = _leader(state, 0)
                 assert first == min(queue, key=lambda j: (-scores[j], j))
                 assert all(state.jobs.score[0, j] >= scores[j] for j in queue)
-                for block in state.blocks[0, : state.env.n_blocks[0]]:
+                for block in state.blocks[0, : state.scalars.n_blocks[0]]:
                     members = state.items[0, block, : state.size[0, block]]
-                    assert state.top[0, block] >= state.jobs.score[0, members].max()
+                    assert state.score_bound[0, block] >= state.jobs.score[0, members].max()
                 leaders.add(first)
                 gone = first if rng.random() < 0.5 else int(rng.choice(queue))
-                machine.withdraw(state, 0, gone)
+                core.withdraw(state, 0, gone)
                 queue.remove(gone)
                 assert list(waiting(state)) == queue
                 if not queue:

@@ -5,23 +5,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from handmade import make_jobs, prepared, starts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_jobs import make_jobs, prepared, starts
 
-from bridge.errors import BridgeError
-from bridge.fast.replay import replay
-from bridge.futures.fork import Fork
-from bridge.futures.state import State
+from bridge.base.errors import BridgeError
+from bridge.forecasting.fork import Fork
+from bridge.forecasting.state import MachineState
 from bridge.policy_name import parse_policy
-from bridge.scheduler import machine
+from bridge.scheduler import core
 from bridge.scheduler.compiled import compile_policy
-from bridge.scheduler.estimators import Estimate
+from bridge.scheduler.estimators import RunTimeEstimates
 from bridge.scheduler.lookahead import Lookahead, split
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.queue import waiting
-from bridge.scheduler.session import Lengths, Session
+from bridge.scheduler.session import JobEstimates, Session
 from bridge.scheduler.state import SECOND
+from bridge.worlds.fast.replay import replay
 
 LOOKING = "lookahead(fcfs, T=1000, margin=0, deviations=3)"
 
@@ -94,15 +94,15 @@ def test_a_job_that_outlived_its_belief_takes_twice_as_long_up_to_its_request() 
     def chosen(request: float) -> int:
         session = Session([4], Policy(LOOKING), protocol("standard"))
         whole = round(request * SECOND)
-        session.submit(1, [3], Lengths(30 * SECOND, 30 * SECOND, whole))
+        session.submit(1, [3], JobEstimates(30 * SECOND, 30 * SECOND, whole))
         session.begin()
-        assert session.advance() == machine.NOTHING
+        assert session.advance() == core.NOTHING
         assert session.starts() == [0]
         session.now = 40 * SECOND
-        session.submit(2, [4], Lengths.same(10 * SECOND))
-        session.submit(3, [1], Lengths.same(60 * SECOND))
+        session.submit(2, [4], JobEstimates.same(10 * SECOND))
+        session.submit(3, [1], JobEstimates.same(60 * SECOND))
         session.begin()
-        assert session.advance() == machine.NOTHING
+        assert session.advance() == core.NOTHING
         return len(session.starts())
 
     # Belief 80, but the reservation stands on the request: until 1000, so that 3 is backfilled either way.
@@ -111,7 +111,7 @@ def test_a_job_that_outlived_its_belief_takes_twice_as_long_up_to_its_request() 
     assert chosen(45) == 0
 
 
-def believed(state: State, request: np.ndarray) -> np.ndarray:
+def believed(state: MachineState, request: np.ndarray) -> np.ndarray:
     """Return what each job of a state is believed to take in total, as the module says it."""
     short, elapsed = state.lengths.waiting, state.elapsed
     total = np.where(elapsed >= short, np.minimum(2 * elapsed, request), short)
@@ -119,7 +119,7 @@ def believed(state: State, request: np.ndarray) -> np.ndarray:
     return np.where(runs, np.maximum(total, elapsed + SECOND), total)
 
 
-def costs(state: State, queue: list[int], discount: float, deviations: int) -> list[float]:
+def costs(state: MachineState, queue: list[int], discount: float, deviations: int) -> list[float]:
     """Return J of each candidate by playing it in a fork, whose queue is ordered by submission."""
     lengths = believed(state, state.lengths.running)
     found = []
@@ -128,8 +128,8 @@ def costs(state: State, queue: list[int], discount: float, deviations: int) -> l
         submit = np.array(state.submit)
         submit[order] = state.now - len(order) + np.arange(len(order))
         held = np.maximum(state.lengths.running, lengths)
-        one = replace(state, submit=submit, lengths=Estimate(lengths, lengths, held, False))
-        start = Fork(replace(one, policy="fcfs+easy", settled=False)).play(lengths[None])[0]
+        one = replace(state, submit=submit, lengths=RunTimeEstimates(lengths, lengths, held, False))
+        start = Fork(replace(one, policy="fcfs+easy", settled=False)).simulate_futures(lengths[None])[0]
         waits = (start[queue] - state.now) / SECOND
         weights = 1 / np.maximum(lengths[queue] / SECOND, 10)
         found.append(float((weights * discount * -np.expm1(-waits / discount)).sum()))
@@ -143,7 +143,7 @@ JOBS = st.tuples(
 
 
 @st.composite
-def presents(draw: st.DrawFn) -> State:
+def presents(draw: st.DrawFn) -> MachineState:
     """Draw a machine of five nodes and four licences where jobs run, jobs wait, and a pass is due."""
     capacity = np.array([5, 4])
     running: list[tuple[int, ...]] = []
@@ -153,7 +153,7 @@ def presents(draw: st.DrawFn) -> State:
     rows = np.array([*running, *draw(st.lists(JOBS, min_size=2, max_size=8))], np.int64)
     n, now = len(rows), 1000 * SECOND
     short, request = rows[:, 1] * SECOND, (rows[:, 1] + rows[:, 2]) * SECOND
-    return State(
+    return MachineState(
         now=now,
         resources=("nodes", "licences"),
         capacity=capacity,
@@ -163,7 +163,7 @@ def presents(draw: st.DrawFn) -> State:
         start=now - rows[:, 0] * SECOND,
         request=request,
         demand=rows[:, 3:],
-        lengths=Estimate(short, short, request, False),
+        lengths=RunTimeEstimates(short, short, request, False),
         n_running=len(running),
         user=("",) * n,
         partition=np.zeros(n),
@@ -172,18 +172,18 @@ def presents(draw: st.DrawFn) -> State:
     )
 
 
-def ranked(state: State, bases: str) -> list[int]:
+def ranked(state: MachineState, bases: str) -> list[int]:
     """Return the queue of a state's waiting jobs as a pass that looks ahead follows it."""
     fork = Fork(replace(state, settled=False), f"lookahead({bases}, T=1000, margin=0.03, deviations=3)")
     scheduler = fork._scheduler
-    machine.begin(scheduler, 0)
-    assert machine.advance(scheduler, 0) == machine.SCORE
-    assert fork.compiled.decide(scheduler, 0, machine.SCORE)
+    core.begin_pass(scheduler, 0)
+    assert core.advance(scheduler, 0) == core.SCORE
+    assert fork.compiled.decide(scheduler, 0, core.SCORE)
     found: list[int] = waiting(scheduler, 0).tolist()
     return found
 
 
-def front(state: State, base: str = "saf") -> tuple[list[int], int]:
+def front(state: MachineState, base: str = "saf") -> tuple[list[int], int]:
     """Return the base's queue of a state's waiting jobs, and the place of the job that is put in front."""
     queue = waiting(Fork(state, f"{base}+easy")._scheduler, 0).tolist()
     got = ranked(state, base)
@@ -197,7 +197,7 @@ moved = set()
 
 @settings(max_examples=600, derandomize=True)
 @given(state=presents())
-def check_the_front(state: State) -> None:
+def check_the_front(state: MachineState) -> None:
     queue, place = front(state)
     demands = state.demand[queue]
     if not (demands <= state.free).all(axis=1).any() or (demands.sum(axis=0) <= state.free).all():
@@ -219,7 +219,7 @@ followed = set()
 
 @settings(max_examples=600, derandomize=True)
 @given(state=presents())
-def check_the_rule(state: State) -> None:
+def check_the_rule(state: MachineState) -> None:
     bases = ["lcfs", "saf", "srf"]
     queues = [front(state, base)[0] for base in bases]
     demands = state.demand[queues[0]]

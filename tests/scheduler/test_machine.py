@@ -4,11 +4,11 @@ A row is (submit, run, request, nodes, further demands…), times in seconds.
 """
 
 import pytest
-from handmade import make_jobs, prepared, starts
+from small_jobs import make_jobs, prepared, starts
 
-from bridge.fast.replay import replay
 from bridge.scheduler.protocol import Policy
-from bridge.scheduler.state import HOW_BACKFILLED, HOW_HEAD, SECOND
+from bridge.scheduler.state import HOW_BACKFILLED, SECOND, STARTED_AS_HEAD
+from bridge.worlds.fast.replay import replay
 
 THREE = [(0, 10, 10, 3), (0, 10, 10, 2), (0, 5, 5, 1)]
 
@@ -194,7 +194,7 @@ def test_every_resource_must_fit() -> None:
 
 def test_a_schedule_says_how_each_job_started_and_whom_it_overtook() -> None:
     schedule = replay(prepared(make_jobs(THREE, [4]), Policy()))
-    assert [*schedule.how] == [HOW_HEAD, HOW_HEAD, HOW_BACKFILLED]
+    assert [*schedule.how] == [STARTED_AS_HEAD, STARTED_AS_HEAD, HOW_BACKFILLED]
     assert [*schedule.past] == [-1, -1, 1]
     assert [*schedule.reserved] == [-1, 10 * SECOND, -1]
     assert [*schedule.serial] == [0, 2, 1]

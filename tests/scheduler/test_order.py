@@ -8,11 +8,11 @@ import reference
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.scheduler.names import ORDERS
 from bridge.scheduler.order import order
 from bridge.scheduler.protocol import Policy, protocol
-from bridge.scheduler.session import Lengths, Session
+from bridge.scheduler.session import JobEstimates, Session
 from bridge.scheduler.state import SECOND
 
 #: id, submit, length (s), nodes, partition share
@@ -28,7 +28,7 @@ def scores(expression: str, rules: str = "standard", now: float = NOW) -> list[f
     session.set_out_of_service([N_MAX])  # nobody fits: all keep waiting
     for job_id, submit, length, nodes, share in WAITING:
         session.now = round(submit * SECOND)
-        session.submit(job_id, [nodes], Lengths.same(round(length * SECOND)), partition=share)
+        session.submit(job_id, [nodes], JobEstimates.same(round(length * SECOND)), partition=share)
     session.now = round(now * SECOND)
     session.begin()
     session.advance()
@@ -142,7 +142,7 @@ def test_cqsim_sees_whole_seconds_of_waiting() -> None:
 def test_nobody_has_waited_yet_counts_as_one_second() -> None:
     session = Session([4], Policy("z", "none"), protocol("standard"))
     session.set_out_of_service([4])
-    session.submit(1, [1], Lengths.same(SECOND))
+    session.submit(1, [1], JobEstimates.same(SECOND))
     session.begin()
     session.advance()
     assert session.state.jobs.score[0, 0] == 1.0

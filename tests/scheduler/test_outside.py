@@ -5,20 +5,20 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pytest
-from examples_here import example
-from handmade import make_jobs, prepared, starts
+from load_examples import example
+from small_jobs import make_jobs, prepared, starts
 from test_agents import busy_jobs
 from test_session import drive
 
-from bridge import plugins
-from bridge.encode.encoder import Encoder
+from bridge.base import plugins
+from bridge.base.errors import BridgeError
 from bridge.env.batch import Batch
-from bridge.errors import BridgeError
-from bridge.fast.replay import replay, replay_sequences
+from bridge.env.encoder import Encoder
 from bridge.scheduler.names import BACKFILLS
 from bridge.scheduler.order import compile_feature, order
-from bridge.scheduler.outside import View
 from bridge.scheduler.protocol import PROTOCOLS, Policy
+from bridge.scheduler.python_rules import JobsView
+from bridge.worlds.fast.replay import replay, replay_sequences
 
 
 @pytest.fixture(autouse=True)
@@ -27,15 +27,15 @@ def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-def sjf(queue: View) -> npt.NDArray[np.float64]:
+def sjf(queue: JobsView) -> npt.NDArray[np.float64]:
     return -queue.requested
 
 
-def wfp3(queue: View) -> npt.NDArray[np.float64]:
+def wfp3(queue: JobsView) -> npt.NDArray[np.float64]:
     return (queue.waited / queue.requested) ** 3 * queue.nodes
 
 
-def first(candidates: View) -> int:
+def first(candidates: JobsView) -> int:
     assert len(candidates) > 0
     return 0
 
@@ -89,9 +89,9 @@ ROWS = [(0, 10, 10, 6), (1, 5, 5, 8), (2, 4, 4, 2), (2, 8, 8, 2), (2, 20, 20, 2)
 
 
 def test_what_a_backfilling_rule_sees_and_may_choose() -> None:
-    seen: list[View] = []
+    seen: list[JobsView] = []
 
-    def last(candidates: View) -> int | None:
+    def last(candidates: JobsView) -> int | None:
         seen.append(candidates)
         return len(candidates) - 1 if len(seen) == 1 else None
 
@@ -127,7 +127,7 @@ def test_wrong_choices_are_refused(wrong: object) -> None:
     ],
 )
 def test_wrong_scores_are_refused(wrong: object, what: str) -> None:
-    def bad(queue: View) -> object:
+    def bad(queue: JobsView) -> object:
         return np.zeros(len(queue)) if len(queue) < 2 else wrong
 
     plugins.register("order", "wrong", bad)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.arrays import Array
-from bridge.jit import kernel
+from bridge.base.arrays import Array
+from bridge.base.jit import kernel
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.profile import GIVE, TAKE, book, change_at, first_hole
 from bridge.scheduler.state import NEVER, State

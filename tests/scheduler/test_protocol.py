@@ -2,14 +2,14 @@
 
 import pytest
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import PROTOCOLS, Policy, protocol
-from bridge.scheduler.state import RULES, SECOND
+from bridge.scheduler.state import SECOND, SWITCHES
 
 
 def test_the_switches_of_each_protocol() -> None:
-    names = RULES.names or ()
+    names = SWITCHES.names or ()
     on = {
         name: {
             s

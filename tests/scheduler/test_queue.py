@@ -5,21 +5,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade import make_jobs, prepared
+from small_jobs import make_jobs, prepared
 
-from bridge.arrays import Array
-from bridge.fast import episode, world
-from bridge.jit import kernel
-from bridge.scheduler import machine
+from bridge.base.arrays import Array
+from bridge.base.jit import kernel
+from bridge.scheduler import core
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.protocol import Policy
 from bridge.scheduler.queue import BY_ALT, BY_ORDER, BY_SCORE, sort_jobs, waiting
 from bridge.scheduler.state import BLOCK, CLASSES, JOB, SECOND, State
+from bridge.worlds.fast import episode, world
 
 
 def check_blocks(state: State, b: int = 0) -> int:
     """Check the blocks of a queue and their bounds; return how many there are."""
-    n_blocks = int(state.env.n_blocks[b])
+    n_blocks = int(state.scalars.n_blocks[b])
     blocks = state.blocks[b]
     assert sorted(blocks) == list(range(len(blocks)))
     total = 0
@@ -28,14 +28,14 @@ def check_blocks(state: State, b: int = 0) -> int:
         assert 0 < count <= BLOCK
         jobs = state.items[b, block, :count]
         total += count
-        if state.rules.growing_order[0] or not state.rules.dynamic_order[0]:
+        if state.switches.growing_order[0] or not state.switches.dynamic_order[0]:
             nodes, lengths = state.demand[b, jobs, 0], state.jobs.est_wait[b, jobs]
             classes = np.array([int(n).bit_length() for n in nodes])
-            assert state.least[b, block] <= nodes.min()
+            assert state.min_nodes[b, block] <= nodes.min()
             for c in range(CLASSES):
                 small = lengths[classes <= c] if c < CLASSES - 1 else lengths
-                assert len(small) == 0 or state.shortest[b, block, c] <= small.min()
-    assert total == state.env.n_waiting[b]
+                assert len(small) == 0 or state.min_estimate[b, block, c] <= small.min()
+    assert total == state.scalars.n_waiting[b]
     return n_blocks
 
 
@@ -49,7 +49,7 @@ def test_a_queue_under_random_arrivals_and_departures_is_a_sorted_list(order: st
     )
     p = prepared(make_jobs(rows.tolist(), [1000]), Policy(order, "easy"))
     state = episode.configure(scheduler_state.allocate(1, n, 1, window=1, users=len(p.share)), p)
-    episode.fill(state, world.allocate(1, n), 0, p, 0, n)
+    episode.load_episode(state, world.allocate(1, n), 0, p, 0, n)
     state.jobs.tie[0] = rng.integers(0, 2, n)
     score = {
         "-t": -rows[:, 2],
@@ -62,14 +62,14 @@ def test_a_queue_under_random_arrivals_and_departures_is_a_sorted_list(order: st
     for step in range(3 * n):
         growing = step // 300 % 2 == 0
         if arrived < n and (not model or rng.random() < (0.8 if growing else 0.2)):
-            machine.submit(state, 0, arrived)
+            core.submit(state, 0, arrived)
             model.append(arrived)
             model.sort(key=lambda j: (-score[j], state.jobs.tie[0, j], j))
             arrived += 1
         elif model:
             near_the_head = rng.random() < 0.7
             gone = model.pop(int(rng.integers(0, min(len(model), 40) if near_the_head else len(model))))
-            machine.withdraw(state, 0, gone)
+            core.withdraw(state, 0, gone)
         if step % 10 == 0 or not model:
             assert list(waiting(state)) == model
             most = max(most, check_blocks(state))
@@ -88,14 +88,14 @@ def test_bounds_hold_at_every_pass_of_a_replay(order: str, rules: str) -> None:
     p = prepared(make_jobs(rows.tolist(), [40]), Policy(order, "easy"), rules)
     state = episode.configure(scheduler_state.allocate(1, n, 1, window=1, users=len(p.share)), p)
     memory = world.allocate(1, n)
-    episode.fill(state, memory, 0, p, 0, n)
+    episode.load_episode(state, memory, 0, p, 0, n)
     most = passes = 0
-    while world.play(state, memory, 0, 1) == world.PAUSE:
+    while world.run_until_decision(state, memory, 0, 1) == world.PAUSE:
         passes += 1
         if passes % 5 == 0:
             most = max(most, check_blocks(state))
     assert most >= 4
-    assert state.env.n_waiting[0] == state.env.n_blocks[0] == 0
+    assert state.scalars.n_waiting[0] == state.scalars.n_blocks[0] == 0
 
 
 def test_size_classes_are_bit_lengths() -> None:
@@ -104,9 +104,9 @@ def test_size_classes_are_bit_lengths() -> None:
     rows = [(0, 1, 1, 1), (0, 1, 1, 1024), (0, 1, 1, 1 << 40)]
     p = prepared(make_jobs(rows, [1 << 41]), Policy())
     state = episode.configure(scheduler_state.allocate(1, n, 1), p)
-    episode.fill(state, world.allocate(1, n), 0, p, 0, n)
+    episode.load_episode(state, world.allocate(1, n), 0, p, 0, n)
     for j in range(n):
-        machine.submit(state, 0, j)
+        core.submit(state, 0, j)
     assert list(state.jobs.size_class[0]) == [1, 11, CLASSES - 1]
 
 
@@ -142,6 +142,6 @@ def test_sorting_is_stable_and_by_the_given_key(n: int, distinct: int) -> None:
 def test_seconds_and_microseconds_meet_in_the_score() -> None:
     p = prepared(make_jobs([(1.5, 2.25, 2.25, 1)], [1]), Policy("s + t"))
     state = episode.configure(scheduler_state.allocate(1, 1, 1), p)
-    episode.fill(state, world.allocate(1, 1), 0, p, 0, 1)
-    machine.submit(state, 0, 0)
+    episode.load_episode(state, world.allocate(1, 1), 0, p, 0, 1)
+    core.submit(state, 0, 0)
     assert (state.jobs.score[0, 0], state.jobs.submit[0, 0]) == (3.75, 1.5 * SECOND)

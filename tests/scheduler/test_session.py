@@ -4,18 +4,18 @@ import heapq
 
 import numpy as np
 import pytest
-from handmade import drawn_rows, make_jobs, prepared
+from small_jobs import drawn_rows, make_jobs, prepared
 
-from bridge.errors import BridgeError
-from bridge.fast.episode import Prepared
-from bridge.fast.replay import replay
-from bridge.scheduler.machine import DECLINE, NOTHING, PICK
+from bridge.base.errors import BridgeError
+from bridge.scheduler.core import DECLINE, NOTHING, PICK
 from bridge.scheduler.protocol import Policy, protocol
-from bridge.scheduler.session import Lengths, Session
+from bridge.scheduler.session import JobEstimates, Session
 from bridge.scheduler.state import NEVER, SECOND
+from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.replay import replay
 
 
-def drive(p: Prepared) -> list[int]:
+def drive(p: Scenario) -> list[int]:
     """Be a world, one message an instant: submit, finish, pass, collect the starts."""
     jobs, believed = p.jobs, p.estimate
     session = Session(
@@ -34,7 +34,7 @@ def drive(p: Prepared) -> list[int]:
         while completions and completions[0][0] == session.now:
             session.finish(heapq.heappop(completions)[1])
         while arrived < len(jobs) and jobs.submit[arrived] == session.now:
-            lengths = Lengths(
+            lengths = JobEstimates(
                 int(believed.order[arrived]), int(believed.waiting[arrived]), int(believed.running[arrived])
             )
             user, partition = int(p.users[arrived]), float(p.partition[arrived])
@@ -81,7 +81,7 @@ def test_a_job_that_can_never_run_is_refused_by_name() -> None:
     with pytest.raises(
         BridgeError, match="job 77: can never run: it asks for 5 of resource 0, the machine has 4"
     ):
-        ready().submit(77, [5], Lengths.same(SECOND))
+        ready().submit(77, [5], JobEstimates.same(SECOND))
 
 
 def test_time_does_not_run_backwards() -> None:
@@ -93,7 +93,7 @@ def test_time_does_not_run_backwards() -> None:
 
 def test_an_answer_must_be_among_the_candidates() -> None:
     session = ready(agent=frozenset({"pick"}))
-    session.submit(1, [1], Lengths.same(SECOND))
+    session.submit(1, [1], JobEstimates.same(SECOND))
     session.begin()
     assert session.advance() == PICK
     for wrong in (1, -2):
@@ -108,7 +108,7 @@ def test_an_answer_must_be_among_the_candidates() -> None:
 def test_a_withdrawn_job_never_starts_and_its_lock_is_released() -> None:
     session = Session([4], Policy("fcfs", "easy"), protocol("schedgym"))
     for nodes in (4, 4, 1):
-        session.submit(nodes, [nodes], Lengths.same(10 * SECOND))
+        session.submit(nodes, [nodes], JobEstimates.same(10 * SECOND))
     session.begin()
     session.advance()
     assert session.starts() == [0]
@@ -124,8 +124,8 @@ def test_a_withdrawn_job_never_starts_and_its_lock_is_released() -> None:
 def test_nodes_out_of_service_are_not_used() -> None:
     session = ready()
     session.set_out_of_service([3])
-    session.submit(1, [2], Lengths.same(SECOND))
-    session.submit(2, [1], Lengths.same(SECOND))
+    session.submit(1, [2], JobEstimates.same(SECOND))
+    session.submit(2, [1], JobEstimates.same(SECOND))
     session.begin()
     session.advance()
     assert session.starts() == [1]  # the head can never be promised a start, so nobody delays it
@@ -138,7 +138,7 @@ def test_nodes_out_of_service_are_not_used() -> None:
 def test_a_rejection_asks_to_be_woken() -> None:
     session = ready(agent=frozenset({"inspect"}), retry_after=600.0)
     session.now = 10 * SECOND
-    session.submit(1, [2], Lengths.same(SECOND))
+    session.submit(1, [2], JobEstimates.same(SECOND))
     session.begin()
     assert session.wake_at == NEVER
     session.advance()

@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bridge.errors import BridgeError
-from bridge.study.record import unpack
+from bridge.base.errors import BridgeError
+from bridge.study.archive import unpack
 from bridge.study.store import Store
 
 GOOD = "0123456789abcdef"

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.pool.evaluate import evaluate, jobs_of
-from bridge.pool.settings import Options
-from bridge.study.cells import Cell, cells_of, settled
-from bridge.study.findings import document_of
-from bridge.study.pool import linear
+from bridge.pool.settings import EvaluationOptions
+from bridge.pool.study_rows import linear
+from bridge.study.cells import Cell, cells_of, prefer_shorter_trainings
 from bridge.study.reading import read_studies
-from bridge.study.runner import Costs
+from bridge.study.results import document_of
+from bridge.study.runner import CostModel
 from bridge.study.spec import Study
 from bridge.study.store import Store
-from bridge.study.work import carry_out
+from bridge.study.work import run_cell
 
 POOL = """\
 title = "Pool"
@@ -62,13 +62,13 @@ def pool(tmp_path: Path) -> Study:
 
 def test_heuristics_are_judged_as_the_pool_judges_them(pool: Study, tmp_path: Path) -> None:
     plain, clamped = cells_of(pool)[:2]
-    found = carry_out(plain, Store(tmp_path / "store"), "x")["tests"][0]
-    own = evaluate(jobs_of("synthetic"), "saf", "none", Options(5, 0.6, 20, 3))
+    found = run_cell(plain, Store(tmp_path / "store"), "x")["tests"][0]
+    own = evaluate(jobs_of("synthetic"), "saf", "none", EvaluationOptions(5, 0.6, 20, 3))
     for metric in ("slowdown", "completion"):
         assert np.mean(found["values"][metric]) == pytest.approx(getattr(own, metric))
     assert found["jobs"] == sum(len(s.id) for s in own.schedules)
     assert (found["oracle"], len(found["starts"])) == (False, 3)
-    assert carry_out(clamped, Store(tmp_path / "store"), "x")["tests"][0]["oracle"]
+    assert run_cell(clamped, Store(tmp_path / "store"), "x")["tests"][0]["oracle"]
     assert plain.key != clamped.key
 
 
@@ -88,9 +88,9 @@ def test_whom_the_clamp_teaches_nothing_else_learns_once(tmp_path: Path) -> None
     assert plain.agent_key == clamped.agent_key
     assert len({cell.agent_key for cell in others}) == 2, "beliefs that change are clamped in training, too"
     assert len({cell.key for cell in cells}) == len(cells) == 8
-    honest, oracle = (carry_out(cell, store, "x") for cell in (plain, clamped))
+    honest, oracle = (run_cell(cell, store, "x") for cell in (plain, clamped))
     assert len(list((tmp_path / "store" / "agents").iterdir())) == 1
-    costs = Costs(cells, store)
+    costs = CostModel(cells, store)
     assert costs.of_all([plain, clamped]) == [0.0, 0.0], "its agent is there"
     assert costs.of_all(later[:2]) == [honest["seconds"], 0.0], "the second one takes the first one's agent"
     assert [one["tests"][0]["oracle"] for one in (honest, oracle)] == [False, True]
@@ -102,7 +102,7 @@ def test_a_teacher_that_is_not_there_any_more_costs_too(pool: Study, tmp_path: P
     store, cells = Store(tmp_path / "store"), {cell.row: cell for cell in cells_of(pool)}
     teacher, pupil = cells["rule kill"], cells["kill"]
     assert pupil.teacher == teacher
-    costs = Costs((), store)
+    costs = CostModel((), store)
     assert costs.of_all([pupil]) == [None]
     for cell, seconds in ((teacher, 4.0), (pupil, 8.0)):
         costs.add(cell, {"seconds": seconds, "train_seconds": seconds})
@@ -120,18 +120,18 @@ def test_who_was_taught_by_a_teacher_that_has_ended_is_not_taught_anew(pool: Stu
     ended, late = ({"best_epoch": best, "epochs": 10} for best in (1, 10))
 
     def keys(*, for_now: bool = False) -> tuple[str, ...]:
-        found = settled(asked.values(), store, for_now=for_now)
+        found = prefer_shorter_trainings(asked.values(), store, for_now=for_now)
         return tuple(cell.key for cell in found if cell.recipe)
 
-    store.keep(pupil.key, ended)
+    store.save(pupil.key, ended)
     assert keys() == longer, "its teacher may go on"
     assert keys(for_now=True) == (longer[0], pupil.key)
-    store.keep(teacher.key, late)
+    store.save(teacher.key, late)
     assert keys() == longer
     assert keys(for_now=True) == (teacher.key, pupil.key)
-    store.keep(teacher.key, ended)
+    store.save(teacher.key, ended)
     assert keys() == keys(for_now=True) == (teacher.key, pupil.key)
-    store.keep(pupil.key, late)
+    store.save(pupil.key, late)
     assert keys() == (teacher.key, replace(asked["kill"], teacher=teacher).key)
     assert keys(for_now=True) == (teacher.key, pupil.key)
 
@@ -163,7 +163,7 @@ def test_an_agent_is_taught_by_the_one_of_its_seed(pool: Study, tmp_path: Path) 
     pupil = cells["kill"]
     assert pupil.teacher is not None
     assert pupil.teacher.agent_key == cells["rule kill"].agent_key
-    carry_out(pupil, store, "x")
+    run_cell(pupil, store, "x")
     assert store.agent(pupil.teacher.agent_key).exists()
     assert store.cell(cells["rule kill"].key) is None  # it has learnt, and has not been judged
     document = document_of(pool, list(cells.values()), store)
@@ -183,4 +183,4 @@ def test_what_the_pool_has_not(pool: Study, tmp_path: Path, monkeypatch: pytest.
         jobs_of("pool:nowhere.csv.gz")
     cell = Cell(**{**vars(cells_of(pool)[0]), "metrics": ("bsld",)})
     with pytest.raises(BridgeError, match="no such metric"):
-        carry_out(cell, Store(tmp_path / "store"), "x")
+        run_cell(cell, Store(tmp_path / "store"), "x")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.study.cells import Cell
 from bridge.study.executor import Ray
-from bridge.study.runner import Run
+from bridge.study.runner import StudyRun
 from bridge.study.store import Store
-from bridge.study.work import carry_out
+from bridge.study.work import run_cell
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -33,7 +33,7 @@ def test_a_worker_and_a_node_are_lost_and_no_cell(broken: list[Cell], tmp_path: 
     removed: list[Any] = []
     lines: list[str] = []
 
-    def tick(run: Run) -> None:
+    def tick(run: StudyRun) -> None:
         """Kill a worker in its first training, then a node on which another cell runs."""
         claims = [claim for key in run.state.running if (claim := store.claimed(key)) and claim.epochs]
         if not killed and claims:
@@ -45,7 +45,7 @@ def test_a_worker_and_a_node_are_lost_and_no_cell(broken: list[Cell], tmp_path: 
             cluster.remove_node(node, allow_graceful=False)
 
     try:
-        run = Run(broken, store, lines.append, tick)
+        run = StudyRun(broken, store, lines.append, tick)
         run.look = 0.5
         state = run.carry_out(Ray(store, run.token, broken, cluster.address))
     finally:
@@ -58,7 +58,7 @@ def test_a_worker_and_a_node_are_lost_and_no_cell(broken: list[Cell], tmp_path: 
     alone = Store(tmp_path / "alone")
     for cell in broken:
         if cell.key in state.done:
-            here, there = carry_out(cell, alone, "here"), store.cell(cell.key)
+            here, there = run_cell(cell, alone, "here"), store.cell(cell.key)
             assert there is not None
             assert here["tests"] == there["tests"]
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from cli_commands import refused, typed
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.study import windows
-from bridge.study.cells import Cell, Logs, cells_of, log_of, sha256_of
-from bridge.study.executor import attempt
+from bridge.study.cells import Cell, Logs, cells_of, load_log, sha256_of
+from bridge.study.executor import try_cell
 from bridge.study.reading import read_studies
 from bridge.study.store import Store, damaged
 from bridge.workload.catalogue import read_log, resolve
@@ -189,10 +189,10 @@ def test_what_is_dropped_from_a_log_and_repaired_is_said_once(command: str, tmp_
 
 def test_nothing_is_held_out() -> None:
     with pytest.raises(BridgeError, match="none of 0 jobs is held out") as caught:
-        windows.starts_of(windows.Test(), 0, 0.6)
+        windows.starts_of(windows.TestSet(), 0, 0.6)
     assert "held_out_from" in caught.value.remedy
     with pytest.raises(BridgeError, match="1 jobs are too few") as caught:
-        windows.starts_of(windows.Test(), 2, 0.5)
+        windows.starts_of(windows.TestSet(), 2, 0.5)
     assert caught.value.remedy == "Use a longer log, or more of it."
 
 
@@ -212,14 +212,14 @@ def shrinking(tmp_path: Path) -> list[Cell]:
     return cells
 
 
-@pytest.mark.parametrize("logs", [log_of, read_log])
+@pytest.mark.parametrize("logs", [load_log, read_log])
 def test_a_log_that_was_replaced_fails_the_cell(shrinking: list[Cell], logs: Logs, tmp_path: Path) -> None:
-    if logs is log_of:  # as in a process that has read nothing yet
-        log_of.cache_clear()
+    if logs is load_log:  # as in a process that has read nothing yet
+        load_log.cache_clear()
         sha256_of.cache_clear()
     store = Store(tmp_path / "store")
     for cell in shrinking:
-        ended = attempt(cell, store, "x", logs)
+        ended = try_cell(cell, store, "x", logs)
         assert "own.swf.gz: the log was replaced" in ended.error
         assert "Run the study again" in ended.error
     assert store.done() == set()
@@ -229,7 +229,7 @@ def test_a_log_that_was_replaced_fails_the_cell(shrinking: list[Cell], logs: Log
 def test_no_number_is_kept_that_is_none(value: float, tmp_path: Path) -> None:
     store = Store(tmp_path)
     with pytest.raises(BridgeError, match="infinite or no number"):
-        store.keep("key", {"tests": [{"values": {"bsld": [1.0, value]}}]})
+        store.save("key", {"tests": [{"values": {"bsld": [1.0, value]}}]})
     assert store.done() == set()
 
 
@@ -240,7 +240,7 @@ def test_a_further_log_that_has_changed_makes_other_cells(tmp_path: Path) -> Non
     for run in (100, 200):
         jobs = (f"{k} {k} -1 {run} 1 -1 -1 1 300 -1 1 1 1 -1 1 -1 -1 -1\n" for k in range(1, 200))
         other.write_text("; MaxProcs: 4\n" + "".join(jobs))
-        log_of.cache_clear()
+        load_log.cache_clear()
         sha256_of.cache_clear()
         cells = cells_of(read_studies(file)[0])
         keys.append({cell.row: (cell.agent_key, cell.key) for cell in cells if cell.seed < 2})
@@ -254,7 +254,7 @@ def test_what_only_cannot_be_read_is_not_to_be_removed(
 ) -> None:
     """A file that is whole must not be taken for a damaged one, where it is not ours to read."""
     store = Store(tmp_path)
-    store.keep("abc", {"row": "FCFS"})
+    store.save("abc", {"row": "FCFS"})
 
     def barred(path: Path) -> object:
         raise BridgeError("cannot be read", where=str(path), remedy="Check the path.") from PermissionError()
@@ -271,7 +271,7 @@ def test_what_only_cannot_be_read_is_not_to_be_removed(
 @pytest.mark.parametrize("damage", ["", "{\n", '{"row": NaN}', "null", "[1]"])
 def test_a_damaged_cell_names_itself_and_the_remedy(tmp_path: Path, damage: str) -> None:
     store = Store(tmp_path)
-    store.keep("abc", {"row": "FCFS"})
+    store.save("abc", {"row": "FCFS"})
     assert store.cell("abc") == {"row": "FCFS"}
     (path,) = (tmp_path / "cells").iterdir()
     path.write_text(damage)

@@ -8,18 +8,18 @@ import pandas as pd
 import pytest
 from cli_commands import fine, refused, typed
 
-from bridge import plugins
-from bridge.encode.encoder import Encoder
-from bridge.env.batch import View
-from bridge.errors import BridgeError
-from bridge.study import record
+from bridge.base import plugins
+from bridge.base.errors import BridgeError
+from bridge.env.batch import PackedObservations
+from bridge.env.encoder import Encoder
+from bridge.study import archive
 from bridge.study.cells import cells_of
-from bridge.study.findings import document_of
-from bridge.study.fixed_rules import Reject
+from bridge.study.fixed_rules import RejectRule
 from bridge.study.reading import read_studies
 from bridge.study.report import markdown
+from bridge.study.results import document_of
 from bridge.study.store import Store
-from bridge.study.work import carry_out
+from bridge.study.work import run_cell
 
 TABLES = """\
 logs = ["small"]
@@ -74,14 +74,14 @@ class Never:
         """It looks at nothing much."""
         return Encoder("inspect", {"fits": "fits"})
 
-    def __call__(self, view: View) -> np.ndarray:
+    def __call__(self, view: PackedObservations) -> np.ndarray:
         """Accept."""
         return np.zeros(len(view.offsets) - 1, np.int64)
 
 
 @pytest.fixture
 def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setitem(plugins._known, ("rule", "never"), Never)
+    monkeypatch.setitem(plugins._registered, ("rule", "never"), Never)
     path = tmp_path / "tables.toml"
     path.write_text(TABLES)
     return path
@@ -168,17 +168,17 @@ def test_on_a_log_every_row_has_what_is_changed_there(tmp_path: Path) -> None:
 
 def test_fixed_rules_are_played(tables: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    found = {c.row: carry_out(c, store, "x") for s in read_studies(tables) for c in cells_of(s)}
+    found = {c.row: run_cell(c, store, "x") for s in read_studies(tables) for c in cells_of(s)}
     values = {row: cell["tests"][-1]["values"]["bsld"] for row, cell in found.items()}
     assert values["never"] == values["SJF"] == values["SJF again"]
     assert values["timid"] != values["SJF"]
 
 
 def test_a_rule_rejects_where_an_expression_is_above_0() -> None:
-    rule = Reject(("1 - fits", "n - free/2"))
+    rule = RejectRule(("1 - fits", "n - free/2"))
     assert tuple(rule.encoder().features.values()) == ("1 - fits", "n - free/2")
     seen = np.array([[0, -2], [0, 0], [0, 0.5], [1, 3]], np.float32)
-    view = View(seen, np.arange(5), np.arange(4), np.zeros((4, 0), np.float32))
+    view = PackedObservations(seen, np.arange(5), np.arange(4), np.zeros((4, 0), np.float32))
     assert rule(view).tolist() == [0, 0, 1, 1]
 
 
@@ -209,10 +209,10 @@ def test_a_row_that_failed_says_so_where_its_numbers_would_stand(tables: Path, t
 def test_what_only_some_cells_know_travels_as_it_is(tables: Path, tmp_path: Path) -> None:
     one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
     (rules, agent, *_) = cells_of(read_studies(tables)[0])
-    found = carry_out(rules, one, "x")
-    one.keep(agent.key, found | {"validated": 0.25, "seed": 1})
-    assert record.pack([rules, agent], one, tmp_path / "record.parquet") == 2
-    record.unpack(tmp_path / "record.parquet", two)
+    found = run_cell(rules, one, "x")
+    one.save(agent.key, found | {"validated": 0.25, "seed": 1})
+    assert archive.pack([rules, agent], one, tmp_path / "record.parquet") == 2
+    archive.unpack(tmp_path / "record.parquet", two)
     for cell in (rules, agent):
         here, there = (dict(store.cell(cell.key) or {}) for store in (one, two))
         assert [test["values"] for test in there.pop("tests")] == [t["values"] for t in here.pop("tests")]

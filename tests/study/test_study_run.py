@@ -13,15 +13,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bridge.errors import BridgeError
-from bridge.learn.folder import PROGRESS, RESUME
-from bridge.learn.trainer import Progress, Trainer
-from bridge.study.cells import Cell, cells_of, settled
-from bridge.study.executor import Ended, Processes, attempt
-from bridge.study.runner import Run
+from bridge.base.errors import BridgeError
+from bridge.learn.checkpoint_files import PROGRESS, RESUME
+from bridge.learn.trainer import EpochRecord, Trainer
+from bridge.study.cells import Cell, cells_of, prefer_shorter_trainings
+from bridge.study.executor import CellOutcome, Processes, try_cell
+from bridge.study.runner import StudyRun
 from bridge.study.spec import Study
 from bridge.study.store import VOID, Claim, Store
-from bridge.study.work import carry_out
+from bridge.study.work import run_cell
 
 
 class Loop:
@@ -31,16 +31,16 @@ class Loop:
 
     def __init__(self, store: Store, token: str) -> None:
         self.store, self.token = store, token
-        self.over: list[Ended] = []
+        self.over: list[CellOutcome] = []
 
     @property
     def room(self) -> int:
         return 1 - len(self.over)
 
     def start(self, cell: Cell) -> None:
-        self.over.append(attempt(cell, self.store, self.token))
+        self.over.append(try_cell(cell, self.store, self.token))
 
-    def ended(self, seconds: float) -> list[Ended]:  # noqa: ARG002
+    def ended(self, seconds: float) -> list[CellOutcome]:  # noqa: ARG002
         found, self.over = self.over, []
         return found
 
@@ -53,8 +53,8 @@ def results(store: Store, cells: list[Cell]) -> list[Any]:
     return [(found := store.cell(cell.key)) and found["tests"] for cell in cells]
 
 
-def looped(store: Store, cells: list[Cell]) -> Run:
-    run = Run(cells, store)
+def looped(store: Store, cells: list[Cell]) -> StudyRun:
+    run = StudyRun(cells, store)
     run.carry_out(Loop(store, run.token))
     return run
 
@@ -87,14 +87,14 @@ def test_a_killed_worker_costs_one_cell_its_time_only(
     lines: list[str] = []
     killed: list[int] = []
 
-    def tick(run: Run) -> None:
+    def tick(run: StudyRun) -> None:
         for key, (cell, _) in run.state.running.items():
             claim = store.claimed(key)
             if not killed and cell.seed and claim and claim.epoch:
                 killed.append(claim.pid)
                 os.kill(claim.pid, signal.SIGKILL)
 
-    run = Run(broken, store, lines.append, tick)
+    run = StudyRun(broken, store, lines.append, tick)
     run.look = 0.02
     state = run.carry_out(Processes(store, run.token, 2))
     assert len(killed) == 1
@@ -112,7 +112,7 @@ def test_an_interrupted_training_goes_on_bit_for_bit(
 ) -> None:
     agent = next(cell for cell in cells if cell.seed == 1)
     whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
-    carry_out(agent, whole, "a")
+    run_cell(agent, whole, "a")
     said: list[int] = []
     claim = Store.claim
 
@@ -125,11 +125,11 @@ def test_an_interrupted_training_goes_on_bit_for_bit(
     with monkeypatch.context() as patch:
         patch.setattr(Store, "claim", stop)
         with pytest.raises(KeyboardInterrupt):
-            carry_out(agent, parts, "a")
+            run_cell(agent, parts, "a")
     assert [bool(list(path.glob(RESUME))) for path in (tmp_path / "parts" / "work").iterdir()] == [True]
     with monkeypatch.context() as patch:
         patch.setattr(Store, "claim", stop)
-        carry_out(agent, parts, "b")
+        run_cell(agent, parts, "b")
     assert said == [0, 1, 0, 2], "the first epoch was not learnt again"
     assert results(parts, [agent]) == results(whole, [agent])
     assert list((tmp_path / "parts" / "work").iterdir()) == []
@@ -144,7 +144,7 @@ def test_what_a_training_has_left_damaged_is_named_and_not_copied_again(
 ) -> None:
     agent, store = next(cell for cell in cells if cell.seed == 1), Store(tmp_path / "store")
     whole = Store(tmp_path / "whole")
-    carry_out(agent, whole, "a")
+    run_cell(agent, whole, "a")
     left = tmp_path / "store" / "work" / f"{agent.agent_key}.0"
     shutil.copytree(whole.agent(agent.agent_key), left)
     whole_file, known = (left / RESUME).read_bytes(), (left / "agent.json").read_text()
@@ -152,26 +152,26 @@ def test_what_a_training_has_left_damaged_is_named_and_not_copied_again(
         (left / RESUME).write_bytes(whole_file if name != RESUME else whole_file[:100])
         (left / "agent.json").write_text("{}" if name != RESUME else known)
         with pytest.raises(BridgeError) as caught:
-            carry_out(agent, store, "a")
+            run_cell(agent, store, "a")
         assert caught.value.where == str(left / name)
         assert caught.value.remedy == f"Remove {left}: what was trained there begins anew."
         assert list((tmp_path / "store" / "work").iterdir()) == [left]
     shutil.rmtree(left)
-    carry_out(agent, store, "a")
+    run_cell(agent, store, "a")
     assert results(store, [agent]) == results(whole, [agent])
     (tmp_path / "store" / "cells" / f"{agent.key}.json").unlink()
     weights = store.agent(agent.agent_key) / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
     with pytest.raises(BridgeError, match="is damaged") as caught:
-        carry_out(agent, store, "a")
+        run_cell(agent, store, "a")
     assert caught.value.remedy == f"Remove {weights.parent}: what was trained there begins anew."
     for name in ("weights.safetensors", "agent.json"):
         (weights.parent / name).unlink()
         with pytest.raises(BridgeError) as caught:
-            carry_out(agent, store, "a")
+            run_cell(agent, store, "a")
         assert caught.value.remedy == f"Remove {weights.parent}: what was trained there begins anew."
     shutil.rmtree(weights.parent)
-    carry_out(agent, store, "a")
+    run_cell(agent, store, "a")
     assert results(store, [agent]) == results(whole, [agent])
 
 
@@ -179,7 +179,7 @@ def best_in_the_fifth(self: Trainer) -> float:
     """Stand in for validation."""
     value = abs(5.0 - self.epoch)
     if value < self._best:
-        self._keep(value, "greedy")
+        self._remember_best(value, "greedy")
     return value
 
 
@@ -191,31 +191,31 @@ def test_a_longer_training_goes_on_from_the_shorter_one(
     study = replace(tiny, rows=(*tiny.rows[:-1], replace(tiny.rows[-1], changes=changes)))
     short, long = (cells_of(one)[-1] for one in (study, replace(study, longest=(20,))))
     at_once, parts = Store(tmp_path / "once"), Store(tmp_path / "parts")
-    found = carry_out(short, parts, "a")
+    found = run_cell(short, parts, "a")
     assert (found["best_epoch"], found["epochs"]) == (2, 2)
     base = pd.read_parquet(parts.agent(short.agent_key) / PROGRESS)["valid_base"].iloc[-1]
     assert found["validated"] == pytest.approx(3.0 / base)
     begun: list[int] = []
     step = Trainer.step
 
-    def counted(self: Trainer) -> Progress:
+    def counted(self: Trainer) -> EpochRecord:
         begun.append(self.epoch)
         return step(self)
 
     monkeypatch.setattr(Trainer, "step", counted)
     for store, first in ((parts, 2), (at_once, 0)):
         begun.clear()
-        found = carry_out(long, store, "a")
+        found = run_cell(long, store, "a")
         assert (found["best_epoch"], found["epochs"], begun) == (5, 7, list(range(first, 7)))
     assert results(parts, [long]) == results(at_once, [long])
     assert parts.agent(short.agent_key).exists(), "it is another cell's"
     step_store, six = Store(tmp_path / "steps"), cells_of(replace(study, longest=(6,)))[-1]
     stepped = cells_of(replace(study, longest=(6, 20)))[-1]
     assert (stepped.key, stepped.shorter) == (long.key, (short, six))
-    found = carry_out(six, step_store, "a")
+    found = run_cell(six, step_store, "a")
     assert (found["best_epoch"], found["epochs"]) == (5, 6)
     begun.clear()
-    carry_out(stepped, step_store, "a")
+    run_cell(stepped, step_store, "a")
     assert begun == [6]
     assert results(step_store, [stepped]) == results(at_once, [long])
 
@@ -225,37 +225,44 @@ def test_what_ended_at_an_earlier_step_counts(tiny: Study, tmp_path: Path) -> No
     short, six, asked = (cells_of(replace(tiny, longest=to))[-1] for to in ((), (6,), (6, 20)))
 
     def keys() -> tuple[str, str]:
-        (plan,), (now,) = settled([asked], store), settled([asked], store, for_now=True)
+        (plan,), (now,) = (
+            prefer_shorter_trainings([asked], store),
+            prefer_shorter_trainings([asked], store, for_now=True),
+        )
         return plan.key, now.key
 
     late, ended = ({"best_epoch": best, "epochs": 6} for best in (6, 2))
-    store.keep(short.key, late)
+    store.save(short.key, late)
     assert keys() == (asked.key, short.key)
-    store.keep(six.key, late)
+    store.save(six.key, late)
     assert keys() == (asked.key, six.key)
-    store.keep(six.key, ended)
+    store.save(six.key, ended)
     assert keys() == (six.key, six.key)
-    store.keep(asked.key, ended)
-    store.keep(six.key, late)
+    store.save(asked.key, ended)
+    store.save(six.key, late)
     assert keys() == (asked.key, asked.key)
 
 
 def test_what_has_ended_is_not_trained_on(tiny: Study, cells: list[Cell], tmp_path: Path) -> None:
     """A shorter training counts as the longer one where it would not have gone on."""
     store, asked = Store(tmp_path / "store"), cells_of(replace(tiny, longest=(20,)))
-    assert [cell.key for cell in settled(asked, store)] == [cell.key for cell in asked]
+    assert [cell.key for cell in prefer_shorter_trainings(asked, store)] == [cell.key for cell in asked]
     looped(store, cells)
     one, other = (store.cell(cell.key) or {} for cell in cells if cell.seed)
     for found, cell, best in zip((one, other), [c for c in cells if c.seed], (1, 2), strict=True):
-        store.keep(cell.key, found | {"best_epoch": best})  # of two
+        store.save(cell.key, found | {"best_epoch": best})  # of two
     rules, agents = [c.key for c in cells if not c.seed], [c.key for c in cells if c.seed]
     longer = [cell.key for cell in asked if cell.seed]
-    assert [cell.key for cell in settled(asked, store)] == [*rules, agents[0], longer[1]]
-    assert [cell.key for cell in settled(asked, store, for_now=True)] == [*rules, *agents]
-    store.keep(longer[1], other)
-    assert [cell.key for cell in settled(asked, store, for_now=True)] == [*rules, agents[0], longer[1]]
-    store.keep(agents[0], one | {"best_epoch": 0})  # of an old record, which does not know it
-    assert [cell.key for cell in settled(asked, store)] == [*rules, *longer]
+    assert [cell.key for cell in prefer_shorter_trainings(asked, store)] == [*rules, agents[0], longer[1]]
+    assert [cell.key for cell in prefer_shorter_trainings(asked, store, for_now=True)] == [*rules, *agents]
+    store.save(longer[1], other)
+    assert [cell.key for cell in prefer_shorter_trainings(asked, store, for_now=True)] == [
+        *rules,
+        agents[0],
+        longer[1],
+    ]
+    store.save(agents[0], one | {"best_epoch": 0})  # of an old record, which does not know it
+    assert [cell.key for cell in prefer_shorter_trainings(asked, store)] == [*rules, *longer]
     blind = {"training": tiny.rows[-1].changes["training"] | {"validation": [0.5, 0.5]}}
     study = replace(tiny, rows=(replace(tiny.rows[-1], changes=blind),))
     assert cells_of(replace(study, longest=(20,))) == cells_of(study), "nothing says whether it has ended"
@@ -280,7 +287,7 @@ def test_what_another_run_has_in_hand_is_left_to_it_while_it_lives(cells: list[C
     held = store.claimed(key)
     assert held is not None
     assert held.runner == "another"
-    run = Run(cells[:1], store)
+    run = StudyRun(cells[:1], store)
     run._look()
     assert run.state.elsewhere == {key}
     path = tmp_path / "store" / "claims" / f"{key}.json"

@@ -8,25 +8,25 @@ import numpy as np
 import pytest
 from cli_commands import fine, refused, typed
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.study import report
 from bridge.study.cells import cells_of
-from bridge.study.findings import Findings, document_of
 from bridge.study.picture import draw
 from bridge.study.reading import read_studies
+from bridge.study.results import StudyResults, document_of
 from bridge.study.store import Store
-from bridge.study.windows import Values, apart, interval, judged, spread
-from bridge.study.work import carry_out
+from bridge.study.windows import RowValues, interval, judged, n_disjoint, spread
+from bridge.study.work import run_cell
 
 
-def values(of: object, length: int = 10, step: int = 10) -> Values:
+def values(of: object, length: int = 10, step: int = 10) -> RowValues:
     array = np.atleast_2d(np.array(of, np.float64))
-    return Values(array, np.arange(array.shape[1], dtype=np.int64) * step, length)
+    return RowValues(array, np.arange(array.shape[1], dtype=np.int64) * step, length)
 
 
 def test_windows_apart_are_counted() -> None:
-    assert apart(np.array([0, 5, 10, 19, 20, 40]), 10) == 4
-    assert apart(np.array([3]), 10) == 1
+    assert n_disjoint(np.array([0, 5, 10, 19, 20, 40]), 10) == 4
+    assert n_disjoint(np.array([3]), 10) == 1
 
 
 def test_intervals_hold_the_training_s_variance() -> None:
@@ -124,12 +124,12 @@ def test_rows_of_other_jobs_are_neither_compared_nor_rivals(file: Path) -> None:
     store = Store(file.parent / "store")
     cells = cells_of(study)
     for cell in cells:
-        carry_out(cell, store, "x")
+        run_cell(cell, store, "x")
     document = document_of(study, cells, store)
     assert [one["row"] for one in document["comparisons"]] == ["LCFS"]
     means = {one["row"]: one["mean"]["mean"] for one in document["rows"]}
     assert min(means, key=lambda row: means[row]) == "of other jobs"
-    findings, test = Findings(study, cells, store), study.tests[0].name
+    findings, test = StudyResults(study, cells, store), study.tests[0].name
     told = findings.comparison("of other jobs", "FCFS", "bundled-128", test)
     assert told is not None and told["verdict"] == "not judged on the same windows"
     rival = findings.best_rule("FCFS", "bundled-128", test)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import BridgeError, placed
+from bridge.base.errors import BridgeError, add_location
 from bridge.wire.fields import Fields, read_json
 
 
@@ -49,6 +49,6 @@ def test_other_fields_are_refused(read: Callable[[Fields], Any], word: str) -> N
 
 
 def test_places_are_put_before_one_another() -> None:
-    with pytest.raises(BridgeError) as refusal, placed("file"), placed(""), placed("job 7"):
+    with pytest.raises(BridgeError) as refusal, add_location("file"), add_location(""), add_location("job 7"):
         Fields({}).any("id")
     assert str(refusal.value) == "file: job 7: 'id' is missing"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.wire import jsontext
+from bridge.base import jsontext
 
 
 @pytest.mark.parametrize(

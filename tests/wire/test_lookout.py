@@ -2,8 +2,8 @@
 
 import pytest
 
-from bridge.wire import lookout
-from bridge.wire.lookout import Lookout
+from bridge.wire import busy_wait
+from bridge.wire.busy_wait import BusyWaiter
 
 
 @pytest.mark.parametrize(
@@ -13,15 +13,15 @@ from bridge.wire.lookout import Lookout
 def test_awake_while_a_core_is_free(
     monkeypatch: pytest.MonkeyPatch, cores: int, wanting: float, awake: bool
 ) -> None:
-    monkeypatch.setattr(lookout, "_CORES", cores)
-    monkeypatch.setattr(lookout, "_runnable", lambda: wanting)
-    assert Lookout(0.75).awake() == awake
+    monkeypatch.setattr(busy_wait, "_CORES", cores)
+    monkeypatch.setattr(busy_wait, "_runnable", lambda: wanting)
+    assert BusyWaiter(0.75).should_spin() == awake
 
 
 def test_one_count_weighs_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = iter([1.0, 15.0, 15.0])
-    monkeypatch.setattr(lookout, "_CORES", 2)
-    monkeypatch.setattr(lookout, "_COUNT", 0.0)
-    monkeypatch.setattr(lookout, "_runnable", lambda: next(counts))
-    looks = Lookout(0.75)
-    assert [looks.awake() for _ in range(3)] == [True, True, False]  # 1.0, 2.4 and 3.66 on average
+    monkeypatch.setattr(busy_wait, "_CORES", 2)
+    monkeypatch.setattr(busy_wait, "_COUNT", 0.0)
+    monkeypatch.setattr(busy_wait, "_runnable", lambda: next(counts))
+    looks = BusyWaiter(0.75)
+    assert [looks.should_spin() for _ in range(3)] == [True, True, False]  # 1.0, 2.4 and 3.66 on average

@@ -8,8 +8,8 @@ import zmq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.batsim.endpoint import Endpoint
 from bridge.wire.zmtp import Connection, connected, listener
+from bridge.worlds.batsim.endpoint import Endpoint
 
 #: A libzmq's greeting and READY, as a REQ of 4.3 sends them.
 HELLO = bytes.fromhex("ff00000000000000017f03014e554c4c") + bytes(48)

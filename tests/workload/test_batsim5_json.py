@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from cli_commands import fine
 
-from bridge.dialects import profile_names
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
+from bridge.wire import profile_names
 from bridge.workload.batsim import read_batsim, write_batsim, write_batsim5
-from bridge.workload.columns import complete
+from bridge.workload.columns import complete_columns
 from bridge.workload.table import Workload
 
 FIELDS = {"id", "subtime", "res", "profile", "walltime", "extra_data"}
@@ -31,7 +31,7 @@ def workload(*sizes: int) -> Workload:
             "burst_buffer": [k * 5 for k in range(n)],
         }
     )
-    return Workload("w", complete(jobs, str, "w")[0], {"nodes": 8, "burst_buffer": 50}, {})
+    return Workload("w", complete_columns(jobs, str, "w")[0], {"nodes": 8, "burst_buffer": 50}, {})
 
 
 def written(path: Path, of: Workload, made: dict[str, Any] | None = None) -> dict[str, Any]:

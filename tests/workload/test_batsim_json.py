@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from workload_strategies import Written, small, workloads
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.batsim import read_batsim, write_batsim
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import select
-from bridge.workload.table import Reason, Workload
+from bridge.workload.table import TallyEntry, Workload
 
 JOB = {"id": "1", "subtime": 0, "res": 1, "profile": "d"}
 DELAY = {"d": {"type": "delay", "delay": 1}}
@@ -115,7 +115,7 @@ def test_a_profile_without_a_fixed_time_leaves_the_run_unknown(written: Written)
     )
     assert log.jobs[["job_id", "run", "req_time"]].to_numpy().tolist() == [[3, -1, 60]]
     assert log.capacity == {}
-    assert dict(log.tally) == {"run time unknown: the profile is no delay": Reason("noted", 1, (3,))}
+    assert dict(log.tally) == {"run time unknown: the profile is no delay": TallyEntry("noted", 1, (3,))}
 
 
 @pytest.mark.parametrize(

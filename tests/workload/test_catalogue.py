@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from workload_strategies import record
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.catalogue import bundled, cache_folder, catalogue, find, resolve
 from bridge.workload.lublin import generate, lublin_1
 from bridge.workload.statistics import offered_load

@@ -8,7 +8,7 @@ from cli_commands import fine, refused, typed
 from workload_strategies import Written, record
 
 from bridge.workload.formats import read, write
-from bridge.workload.mrsch import TB, Machine, generate
+from bridge.workload.mrsch import TB, MrschMachine, generate_mrsch
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import select
 
@@ -34,7 +34,7 @@ def test_as_the_function_makes_it(log: str, tmp_path: Path) -> None:
     told = typed(*MAKE, "--setting", "S4", "--base", log, "--seed", 1, "--out", out)
     assert (told.status, told.err) == (0, "")
     assert "jobs with burst buffer, %" in told.out
-    made, direct = read(out), generate(read(log), "S4", 1)
+    made, direct = read(out), generate_mrsch(read(log), "S4", 1)
     assert made.jobs.equals(direct.jobs)
     assert made.capacity == {"nodes": 4360, "burst_buffer": 1260 * TB}
     assert made.header["Note"].splitlines()[-1] == (
@@ -50,8 +50,8 @@ def test_every_option_counts(log: str, tmp_path: Path) -> None:
     made = read(out)
     base = read(log)
     base.capacity["nodes"] = 5000
-    machine = Machine(budget=400_000, accounting="jobs", step=5)
-    direct = generate(base, "S9", 0, sizes="log-uniform", machine=machine, arrivals=2)
+    machine = MrschMachine(budget=400_000, accounting="jobs", step=5)
+    direct = generate_mrsch(base, "S9", 0, sizes="log-uniform", machine=machine, arrivals=2)
     assert len(made.jobs) == 6
     assert made.jobs["submit"].tolist() == [10, 30, 50, 70, 90, 110]
     assert made.capacity == direct.capacity == {"nodes": 5000, "burst_buffer": 1260 * TB, "power": 400_000}
@@ -123,7 +123,7 @@ def test_a_replay_reports_every_resource_by_name(tmp_path: Path, ending: str) ->
 @pytest.mark.parametrize("source", ["csv", "parquet", "swf", "json"])
 def test_converting_keeps_further_resources(log: str, tmp_path: Path, source: str, target: str) -> None:
     first, second = tmp_path / f"first.{source}", tmp_path / f"second.{target}"
-    write(generate(read(log), "S9", 1), first)
+    write(generate_mrsch(read(log), "S9", 1), first)
     rule = ["--rule", "standard"] if target != "json" else []  # Batsim's default
     fine("workload", "convert", first, second, *rule)
     one, two = read(first), read(second)

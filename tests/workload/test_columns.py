@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from workload_strategies import Written, small, workloads
 
-from bridge.errors import BridgeError
-from bridge.workload.columns import complete, read_csv, read_parquet, write_csv, write_parquet
-from bridge.workload.table import SWF_COLUMNS, Reason, Workload
+from bridge.base.errors import BridgeError
+from bridge.workload.columns import complete_columns, read_csv, read_parquet, write_csv, write_parquet
+from bridge.workload.table import SWF_COLUMNS, TallyEntry, Workload
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_table_by_hand_needs_few_columns_in_any_order(written: Written) -> Non
     assert log.jobs["power"].iloc[0] == 300
     assert np.isnan(log.jobs["power"].iloc[1])
     assert log.capacity == {"nodes": 4, "power": 900}
-    assert dict(log.tally) == {"empty cells set to -1": Reason("repaired", 1, (8,))}
+    assert dict(log.tally) == {"empty cells set to -1": TallyEntry("repaired", 1, (8,))}
 
 
 @pytest.mark.parametrize(
@@ -122,11 +122,11 @@ def test_parquet_is_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     table = pd.DataFrame({"job_id": range(1, 7), "submit": 0.5, "procs": np.int8(3), "user": user})
     table.to_parquet(path)
     whole = read_parquet(path)
-    monkeypatch.setattr("bridge.files._BATCH", 2)
+    monkeypatch.setattr("bridge.base.files._BATCH", 2)
     log = read_parquet(path)
     pd.testing.assert_frame_equal(log.jobs, whole.jobs)
     assert log.jobs["user"].tolist() == [4, 5, 6, -1, 8, 9]
-    assert log.tally == whole.tally == {"empty cells set to -1": Reason("repaired", 1, (4,))}
+    assert log.tally == whole.tally == {"empty cells set to -1": TallyEntry("repaired", 1, (4,))}
 
 
 def test_fields_that_are_left_out_are_checked_all_the_same(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_fields_that_are_left_out_are_checked_all_the_same(tmp_path: Path) -> No
     table.to_parquet(path)
     log = read_parquet(path, leave={"group", "memory"})
     assert set(log.jobs.columns) == set(SWF_COLUMNS) - {"group", "memory"}
-    assert log.tally == {"empty cells set to -1": Reason("repaired", 1, (1,))}
+    assert log.tally == {"empty cells set to -1": TallyEntry("repaired", 1, (1,))}
     table.assign(group=[0.5, 7]).to_parquet(path)
     with pytest.raises(BridgeError, match=r"group is 0\.5, but must be a whole number"):
         read_parquet(path, leave={"group"})
@@ -144,7 +144,7 @@ def test_fields_that_are_left_out_are_checked_all_the_same(tmp_path: Path) -> No
 def test_a_quote_in_the_header_opens_no_cell(tmp_path: Path) -> None:
     table = pd.DataFrame({"job_id": [1, 2], "submit": [0, 5], "req_procs": [3, 1]})
     header = {"Note": ',"', "Computer": '"SP2'}
-    write_csv(Workload("w", complete(table, str, "t")[0], {"nodes": 4}, header), tmp_path / "w.csv")
+    write_csv(Workload("w", complete_columns(table, str, "t")[0], {"nodes": 4}, header), tmp_path / "w.csv")
     log = read_csv(tmp_path / "w.csv")
     assert (log.header, log.capacity, log.jobs["job_id"].tolist()) == (header, {"nodes": 4}, [1, 2])
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from workload_strategies import Written, record, small
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.pool.jobset import read_vasp
 from bridge.workload.batsim import read_batsim
 from bridge.workload.columns import read_csv, read_parquet, write_csv, write_parquet

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 from workload_strategies import small
 
-from bridge.errors import BridgeError
-from bridge.workload.derive import keep
+from bridge.base.errors import BridgeError
+from bridge.workload.derive import restrict_to
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import select
 
@@ -15,7 +15,7 @@ def test_dropped_repaired_and_rebased() -> None:
     log.jobs["user"] = [30, 10, 20, 40]
     log.header["MaxRecords"] = "4"
     jobs = select(log, LOAD_RULES["standard"])
-    kept = keep(log, jobs)
+    kept = restrict_to(log, jobs)
     expected = [[1, 0, 10, 10, 4, 10], [3, 10, 20, 20, 2, 30]]
     assert kept.jobs[["job_id", "submit", "run", "req_time", "procs", "user"]].to_numpy().tolist() == expected
     assert (kept.header["MaxRecords"], kept.header["Note"]) == ("2", "2 of 4 records kept")
@@ -27,7 +27,7 @@ def test_dropped_repaired_and_rebased() -> None:
 
 def test_fractions_of_seconds_stay() -> None:
     log = small((1, 0.5, 10, 1, 20), (2, 0.75, 1.25, 1, 20))
-    kept = keep(log, select(log, LOAD_RULES["standard"]))
+    kept = restrict_to(log, select(log, LOAD_RULES["standard"]))
     assert kept.jobs["submit"].tolist() == [0, 0.25]
     assert kept.jobs["run"].tolist() == [10, 1.25]
     assert kept.jobs["req_time"].dtype == "int64"
@@ -47,7 +47,7 @@ def test_the_clock_goes_with_the_submissions(clock: str | None, submit: float, l
     log = small((1, submit, 10, 1, 20), (2, submit + 5, 10, 1, 20))
     if clock is not None:
         log.header["UnixStartTime"] = clock
-    kept = keep(log, select(log, LOAD_RULES["standard"]))
+    kept = restrict_to(log, select(log, LOAD_RULES["standard"]))
     assert kept.jobs["submit"].tolist() == [0, 5]
     assert kept.header.get("UnixStartTime") == later
 
@@ -56,7 +56,7 @@ def test_further_demands_are_the_selections() -> None:
     log = small((1, 0, 10, 1, 20))
     log.jobs["power"] = [-1]
     log.capacity["power"] = 50
-    kept = keep(log, select(log, LOAD_RULES["standard"]))
+    kept = restrict_to(log, select(log, LOAD_RULES["standard"]))
     assert kept.jobs["power"].tolist() == [0]
     assert kept.capacity == {"nodes": 8, "power": 50}
 
@@ -64,10 +64,10 @@ def test_further_demands_are_the_selections() -> None:
 def test_ids_used_twice() -> None:
     log = small((1, 0, 10, 1, 20), (1, 5, 10, 1, 20))
     with pytest.raises(BridgeError, match="two jobs have the same id"):
-        keep(log, select(log, LOAD_RULES["standard"]))
+        restrict_to(log, select(log, LOAD_RULES["standard"]))
     dropped_first = small((1, 0, -1, 1, 20), (1, 5, 10, 1, 20), (2, 0, 10, 1, 20))
     with pytest.raises(BridgeError, match="two records have the same id"):
-        keep(dropped_first, select(dropped_first, LOAD_RULES["standard"]))
+        restrict_to(dropped_first, select(dropped_first, LOAD_RULES["standard"]))
     dropped_last = small((2, 0, 10, 1, 20), (1, 5, 10, 1, 20), (1, 7, -1, 1, 20))
-    kept = keep(dropped_last, select(dropped_last, LOAD_RULES["standard"]))
+    kept = restrict_to(dropped_last, select(dropped_last, LOAD_RULES["standard"]))
     pd.testing.assert_series_equal(kept.jobs["job_id"], pd.Series([2, 1], name="job_id"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from workload_strategies import record
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.catalogue import Log
 from bridge.workload.fetch import fetch
 

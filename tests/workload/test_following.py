@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 
 import bridge
-from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
+from bridge.base.errors import BridgeError
 from bridge.workload.following import leaders, refuse_circles
 from bridge.workload.select import Jobs
 from bridge.workload.table import Workload
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 FOLLOW, ALONE = (
     "follow another job: they arrive after its end",
@@ -28,7 +28,7 @@ def log(preceding: list[object], ids: list[object] | None = None, **columns: obj
 
 
 def selected(workload: Workload, **options: object) -> tuple[list[int] | None, dict[str, int]]:
-    jobs: Jobs = Setup(**options).select(workload, dependencies=True)  # type: ignore[arg-type]
+    jobs: Jobs = SchedulerConfig(**options).select(workload, dependencies=True)  # type: ignore[arg-type]
     counts = {why: reason.count for why, reason in jobs.tally.items()}
     return None if jobs.follows is None else jobs.follows.tolist(), counts
 

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge import files
-from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
+from bridge.base import files
+from bridge.base.errors import BridgeError
 from bridge.workload.formats import read, write
 from bridge.workload.table import Workload
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 DIGITS = "9" * 5000
 DEEP = "[" * 100_000
@@ -40,7 +40,7 @@ def fate(path: Path) -> Workload | None:
     """Read and select; return what was read, or None after an error that names the file."""
     try:
         found = read(path)
-        Setup(nodes=16).select(found)
+        SchedulerConfig(nodes=16).select(found)
     except BridgeError as error:
         text = str(error)
         assert len(text) < 2000, "an error quotes no whole file"

@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 from workload_strategies import Written, small
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.batsim import read_batsim, write_batsim
 from bridge.workload.columns import read_csv, read_parquet, write_csv, write_parquet
-from bridge.workload.derive import first, keep
+from bridge.workload.derive import head, restrict_to
 from bridge.workload.formats import read
 from bridge.workload.ids import of_texts
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import select
 from bridge.workload.swf import left_out, read_swf, write_swf
-from bridge.workload.table import Reason
+from bridge.workload.table import TallyEntry
 
 AGAIN = "job id used again: a new one given"
 DELAYS = {"d": {"type": "delay", "delay": 7}}
@@ -90,16 +90,16 @@ def test_ties_are_by_number_then_by_the_files_order(written: Written) -> None:
 
 def test_what_is_dropped_is_named_by_its_text(written: Written) -> None:
     log = read_batsim(written(batsim("a", "b") | {"profiles": {"d": {"type": "parallel_homogeneous"}}}))
-    assert log.tally["run time unknown: the profile is no delay"] == Reason("noted", 2, ("a", "b"))
+    assert log.tally["run time unknown: the profile is no delay"] == TallyEntry("noted", 2, ("a", "b"))
     with pytest.raises(BridgeError, match="2 no run time"):
         select(log, LOAD_RULES["standard"])
 
 
 def test_kept_jobs_keep_their_texts(written: Written, tmp_path: Path) -> None:
     log = read_batsim(written(batsim("a", "07", "7")))
-    kept = keep(log, select(log, LOAD_RULES["standard"], first=2))
+    kept = restrict_to(log, select(log, LOAD_RULES["standard"], first=2))
     assert kept.jobs["job_id"].tolist() == ["7", "a"]
-    assert first(log, 2).jobs["job_id"].tolist() == ["a", "07"]
+    assert head(log, 2).jobs["job_id"].tolist() == ["a", "07"]
     write_batsim(log, tmp_path / "b.json")
     assert read_batsim(tmp_path / "b.json").digest() == log.digest()
 
@@ -109,7 +109,7 @@ def test_ids_that_are_used_again_are_new_ones(written: Written) -> None:
     swf = "".join(f"{row} 0 9 1 -1 -1 1 9 -1 1 1 1 1 1 1 -1 -1\n" for row in rows.splitlines())
     log = read_swf(written(f"; MaxProcs: 4\n{swf}"))
     assert log.jobs["job_id"].tolist() == [1, 8, 9, 3, 10]
-    assert log.tally == {AGAIN: Reason("repaired", 2, (8, 1))}
+    assert log.tally == {AGAIN: TallyEntry("repaired", 2, (8, 1))}
     rows = "a,0,1\na.2,0,1\na,0,1\na,0,1\n"
     log = read_csv(written(f"job_id,submit,procs\n{rows}", "a.csv"))
     assert log.jobs["job_id"].tolist() == ["a", "a.2", "a.3", "a.4"]

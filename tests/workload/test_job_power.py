@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.errors import BridgeError
-from bridge.workload.columns import complete
-from bridge.workload.job_power import Levels, rounded
+from bridge.base.errors import BridgeError
+from bridge.workload.columns import complete_columns
+from bridge.workload.job_power import PowerLevels, round_power_demands
 from bridge.workload.table import Workload
 
-ABOVE_IDLE = Levels(tuple(range(60, 216, 5)), 60)
-IN_FULL = Levels(tuple(range(60, 216, 5)))
+ABOVE_IDLE = PowerLevels(tuple(range(60, 216, 5)), 60)
+IN_FULL = PowerLevels(tuple(range(60, 216, 5)))
 
 
 def log(**columns: list[int]) -> Workload:
     n = len(next(iter(columns.values())))
     base = {"job_id": range(1, n + 1), "submit": [0] * n, "run": [10] * n, "req_procs": [2] * n}
-    table, _ = complete(pd.DataFrame(base | columns), str, "log")
+    table, _ = complete_columns(pd.DataFrame(base | columns), str, "log")
     return Workload("log", table, {"nodes": 4, "power": 400})
 
 
@@ -47,7 +47,7 @@ def test_all_that_nodes_draw(nodes: int, power: int, expected: tuple[int, int] |
 
 
 @given(st.sampled_from([ABOVE_IDLE, IN_FULL]), st.integers(1, 4360), st.integers(0, 1_000_000))
-def test_the_lowest_level_that_is_not_below(levels: Levels, nodes: int, power: int) -> None:
+def test_the_lowest_level_that_is_not_below(levels: PowerLevels, nodes: int, power: int) -> None:
     found = levels.round_up(nodes, power)
     least = nodes * (levels.watts[-1] - levels.uncharged)
     assert (found is None) == (power > least)
@@ -62,25 +62,25 @@ def test_the_lowest_level_that_is_not_below(levels: Levels, nodes: int, power: i
 
 
 def test_a_log_is_rounded() -> None:
-    made = rounded(log(power=[70, 311, -1, 310]), ABOVE_IDLE)
+    made = round_power_demands(log(power=[70, 311, -1, 310]), ABOVE_IDLE)
     assert made.jobs["job_id"].tolist() == [1, 3, 4]
     assert made.jobs["power"].tolist() == [70, 0, 310]
     assert made.jobs["node_power"].tolist() == [95, 60, 215]
     assert {why: (r.kind, r.count) for why, r in made.tally.items()} == {
         "needs more than the 215 W that a host can draw": ("dropped", 1)
     }
-    made = rounded(log(power=[71, 70, 0, 1]), ABOVE_IDLE)
+    made = round_power_demands(log(power=[71, 70, 0, 1]), ABOVE_IDLE)
     assert made.jobs["power"].tolist() == [80, 70, 0, 10]
     [(why, reason)] = made.tally.items()
     assert why.startswith("power rounded up") and (reason.kind, reason.examples) == ("noted", (1, 4))
-    assert rounded(made, ABOVE_IDLE).jobs.equals(made.jobs)
+    assert round_power_demands(made, ABOVE_IDLE).jobs.equals(made.jobs)
 
 
 def test_watts_per_node_alone_will_do() -> None:
-    assert rounded(log(node_power=[101, 60]), ABOVE_IDLE).jobs["power"].tolist() == [90, 0]
-    assert rounded(log(node_power=[101, 60]), IN_FULL).jobs["power"].tolist() == [210, 120]
+    assert round_power_demands(log(node_power=[101, 60]), ABOVE_IDLE).jobs["power"].tolist() == [90, 0]
+    assert round_power_demands(log(node_power=[101, 60]), IN_FULL).jobs["power"].tolist() == [210, 120]
 
 
 def test_a_log_without_power() -> None:
     with pytest.raises(BridgeError, match="its jobs have no power"):
-        rounded(log(burst_buffer=[1]), ABOVE_IDLE)
+        round_power_demands(log(burst_buffer=[1]), ABOVE_IDLE)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workload_strategies import small
 
-from bridge.errors import BridgeError
-from bridge.workload.derive import first, resample, scale_arrivals, scale_to_load
+from bridge.base.errors import BridgeError
+from bridge.workload.derive import head, resample, scale_arrivals, scale_to_load
 from bridge.workload.lublin import QUEUES, ROUND_VALUES, add_estimates, generate, lublin_1
 from bridge.workload.statistics import offered_load, summarise
 from bridge.workload.table import Workload
@@ -68,11 +68,11 @@ def test_senseless_scales_are_refused(log: Workload, factor: float) -> None:
 
 
 def test_the_first_records(log: Workload) -> None:
-    kept = first(log, 2)
+    kept = head(log, 2)
     assert kept.jobs["job_id"].tolist() == [1, 2]
     assert kept.header["Note"] == "the first 2 of 3 records"
     with pytest.raises(BridgeError, match="0 records"):
-        first(log, 0)
+        head(log, 0)
 
 
 def test_resampling_draws_whole_records(log: Workload) -> None:

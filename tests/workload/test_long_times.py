@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from handmade import make_jobs, prepared
+from small_jobs import make_jobs, prepared
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.scheduler.estimators import estimate
 from bridge.scheduler.protocol import Policy
 from bridge.workload.derive import resample, scale_arrivals

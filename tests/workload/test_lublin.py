@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.lublin import (
     ALL_JOBS,
     BATCH,
     INTERACTIVE,
     PRESETS,
-    Model,
+    LublinModel,
     day_weights,
     generate,
     lublin_1,
     lublin_2,
-    sized,
+    scale_job_class,
 )
 from bridge.workload.table import SWF_COLUMNS
 
@@ -52,7 +52,9 @@ def test_bounds(preset: str, nodes: int) -> None:
 
 
 def test_shares_of_serial_jobs_and_powers_of_two() -> None:
-    size = generate(Model(256, (sized(ALL_JOBS, 256),)), 40_000, seed=1).jobs["procs"].to_numpy()
+    size = (
+        generate(LublinModel(256, (scale_job_class(ALL_JOBS, 256),)), 40_000, seed=1).jobs["procs"].to_numpy()
+    )
     assert (size == 1).mean() == pytest.approx(0.244, abs=0.01)
     # A continuous size becomes 2, 4, 8, ... by rounding with a probability that the uniform gives.
     width = (np.log2(2.5) - 0.8) + sum(np.log2(2**k + 0.5) - np.log2(2**k - 0.5) for k in (2, 3, 4, 5))
@@ -63,8 +65,8 @@ def test_shares_of_serial_jobs_and_powers_of_two() -> None:
 @pytest.mark.parametrize("job_class", [BATCH, INTERACTIVE])
 def test_run_times_of_the_largest_jobs_are_from_the_second_gamma(job_class: object) -> None:
     assert isinstance(job_class, type(BATCH))
-    only_large = sized(job_class, 256)
-    jobs = generate(Model(256, (only_large,)), 60_000, seed=2).jobs
+    only_large = scale_job_class(job_class, 256)
+    jobs = generate(LublinModel(256, (only_large,)), 60_000, seed=2).jobs
     # p = slope·256 + base < 0, so every job on the whole machine comes from gamma(a2, b2).
     assert only_large.run_slope * 256 + only_large.run_base < 0
     log_run = np.log(jobs["run"][jobs["procs"] == 256] + 0.5)
@@ -87,7 +89,7 @@ def test_impossible_wishes() -> None:
     with pytest.raises(BridgeError, match="0 jobs"):
         generate(lublin_1(), 0, seed=0)
     with pytest.raises(BridgeError, match="too small"):
-        generate(Model(2, (ALL_JOBS,)), 1, seed=0)
+        generate(LublinModel(2, (ALL_JOBS,)), 1, seed=0)
 
 
 PINNED_1 = [[1, 476, 1, 2, 0], [2, 940, 27, 1, 0], [3, 2263, 57, 4, 0], [4, 2402, 4934, 4, 0]]

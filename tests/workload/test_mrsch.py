@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workload_strategies import small
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.wire.wattages import Accounting
-from bridge.workload.derive import noted
+from bridge.workload.derive import add_note
 from bridge.workload.formats import read, write
-from bridge.workload.mrsch import GB, SETTINGS, TB, Machine, Sizes, generate
+from bridge.workload.mrsch import GB, SETTINGS, TB, MrschMachine, Sizes, generate_mrsch
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import select
 from bridge.workload.swf import read_swf
@@ -46,36 +46,36 @@ def test_the_settings_are_the_papers() -> None:
     ("machine", "highest"),
     [
         # (500000 − 60·312)/4048 = 118.9; (500000 − 0)/4360 = 114.7; (500000 − 60·4232)/128 = 1922.5
-        (Machine(), [118, 114, 1922, 238_460]),
-        (Machine(step=5), [115, 110, 1920, 238_460]),
+        (MrschMachine(), [118, 114, 1922, 238_460]),
+        (MrschMachine(step=5), [115, 110, 1920, 238_460]),
         # 500000/4048 = 123.5; 500000/4360 = 114.7; 500000/128 = 3906.25
-        (Machine(accounting="jobs"), [123, 114, 3906, 500_000]),
+        (MrschMachine(accounting="jobs"), [123, 114, 3906, 500_000]),
         # 10000/4048 = 2.5 W above idle, below the least of 100 W, and no whole step of 5 W
-        (Machine(budget=271_600), [62, 62, 138, 10_060]),
-        (Machine(budget=271_600, step=5), [60, 60, 135, 10_060]),
+        (MrschMachine(budget=271_600), [62, 62, 138, 10_060]),
+        (MrschMachine(budget=271_600, step=5), [60, 60, 135, 10_060]),
     ],
 )
-def test_the_highest_power_at_which_a_job_can_run_alone(machine: Machine, highest: list[int]) -> None:
+def test_the_highest_power_at_which_a_job_can_run_alone(machine: MrschMachine, highest: list[int]) -> None:
     assert machine.feasible(np.array([4048, 4360, 128, 1]), 4360).tolist() == highest
 
 
 def test_power_is_counted_above_idle_or_in_full() -> None:
     base = log(128, 256, 4048, 512)
-    above = generate(base, "S6", 1)
+    above = generate_mrsch(base, "S6", 1)
     assert above.capacity == {"nodes": 4360, "burst_buffer": 1260 * TB, "power": 238_400}
     watts, sizes = above.jobs["node_power"], above.jobs["procs"]
     assert above.jobs["power"].tolist() == (sizes * (watts - 60)).tolist()
-    full = generate(base, "S6", 1, machine=Machine(accounting="jobs"))
+    full = generate_mrsch(base, "S6", 1, machine=MrschMachine(accounting="jobs"))
     assert full.capacity["power"] == 500_000
     assert (above.header["IdlePower"], full.header["IdlePower"]) == ("60", "0")
-    assert "IdlePower" not in generate(base, "S1", 1).header
+    assert "IdlePower" not in generate_mrsch(base, "S1", 1).header
     assert full.jobs["power"].tolist() == (sizes * full.jobs["node_power"]).tolist()
 
 
 def test_capped_jobs_are_counted_in_the_header() -> None:
-    made = generate(log(*[4360] * 400), "S6", 7)
+    made = generate_mrsch(log(*[4360] * 400), "S6", 7)
     assert made.jobs["node_power"].max() == 114
-    drawn = generate(log(*[1] * 400), "S6", 7).jobs["node_power"]
+    drawn = generate_mrsch(log(*[1] * 400), "S6", 7).jobs["node_power"]
     capped = int((drawn > 114).sum())
     assert made.jobs["node_power"].tolist() == drawn.clip(upper=114).tolist()
     assert made.header["Note"].splitlines() == [
@@ -87,25 +87,25 @@ def test_capped_jobs_are_counted_in_the_header() -> None:
 
 def test_arrivals_are_scaled_as_the_setting_says_or_as_told() -> None:
     base = log(1, 1, 1, 1)
-    assert generate(base, "S1", 0).jobs["submit"].tolist() == [0, 8, 16, 24]
-    assert generate(base, "S9", 0).jobs["submit"].tolist() == [0, 15, 30, 45]
-    assert generate(base, "S9", 0, arrivals=0.5).jobs["submit"].tolist() == [0, 5, 10, 15]
-    assert generate(base, "S9", 0, arrivals=1).jobs["submit"].tolist() == [0, 10, 20, 30]
+    assert generate_mrsch(base, "S1", 0).jobs["submit"].tolist() == [0, 8, 16, 24]
+    assert generate_mrsch(base, "S9", 0).jobs["submit"].tolist() == [0, 15, 30, 45]
+    assert generate_mrsch(base, "S9", 0, arrivals=0.5).jobs["submit"].tolist() == [0, 5, 10, 15]
+    assert generate_mrsch(base, "S9", 0, arrivals=1).jobs["submit"].tolist() == [0, 10, 20, 30]
 
 
 def test_half_of_the_nodes_is_rounded_up_and_unknown_stays_unknown() -> None:
     base = log(1, 2, 5, 4048)
     base.jobs["procs"] = [-1, 0, 6, 7]
-    made = generate(base, "S5", 3)
+    made = generate_mrsch(base, "S5", 3)
     assert made.jobs["req_procs"].tolist() == [1, 1, 3, 2024]
     assert made.jobs["procs"].tolist() == [-1, 0, 3, 4]
-    halved = generate(log(1, 2, 5, 4048), "S10", 3).jobs
+    halved = generate_mrsch(log(1, 2, 5, 4048), "S10", 3).jobs
     assert halved["power"].tolist() == (np.array([1, 1, 3, 2024]) * (halved["node_power"] - 60)).tolist()
 
 
 def test_settings_compare_job_by_job() -> None:
     base = log(*range(1, 201))
-    made = {name: generate(base, name, 5).jobs for name in SETTINGS}
+    made = {name: generate_mrsch(base, name, 5).jobs for name in SETTINGS}
     asks = {name: set(np.flatnonzero(jobs["burst_buffer"])) for name, jobs in made.items()}
     assert asks["S1"] < asks["S2"]
     assert asks["S1"] == asks["S3"] == asks["S6"] == asks["S8"]
@@ -121,7 +121,7 @@ def test_sizes_have_the_distribution_asked_for(sizes: Sizes, low: int) -> None:
     from scipy.stats import kstest
 
     name = {5: "S2", 20: "S4"}[low]
-    drawn = generate(log(*[1] * 20_000), name, 2, sizes=sizes).jobs["burst_buffer"] / TB
+    drawn = generate_mrsch(log(*[1] * 20_000), name, 2, sizes=sizes).jobs["burst_buffer"] / TB
     asked = drawn[drawn > 0].to_numpy()
     assert len(asked) == 15_000
     place = {"uniform": (asked - low) / (285 - low), "log-uniform": np.log(asked / low) / np.log(285 / low)}
@@ -129,7 +129,7 @@ def test_sizes_have_the_distribution_asked_for(sizes: Sizes, low: int) -> None:
 
 
 def test_power_per_node_is_uniform_over_its_steps() -> None:
-    watts = generate(log(*[1] * 24_000), "S6", 4, machine=Machine(step=5)).jobs["node_power"]
+    watts = generate_mrsch(log(*[1] * 24_000), "S6", 4, machine=MrschMachine(step=5)).jobs["node_power"]
     counts = watts.value_counts()
     assert sorted(counts.index) == list(range(100, 216, 5))
     assert counts.between(1000 - 150, 1000 + 150).all()  # 24 values, sd 31
@@ -148,9 +148,9 @@ def test_of_any_log(
 ) -> None:
     base = log(*procs)
     before = base.jobs.copy()
-    machine = Machine(accounting=accounting, step=step)
-    made = generate(base, name, seed, sizes=sizes, machine=machine)
-    again = generate(base, name, seed, sizes=sizes, machine=machine)
+    machine = MrschMachine(accounting=accounting, step=step)
+    made = generate_mrsch(base, name, seed, sizes=sizes, machine=machine)
+    again = generate_mrsch(base, name, seed, sizes=sizes, machine=machine)
     pd.testing.assert_frame_equal(made.jobs, again.jobs)
     pd.testing.assert_frame_equal(base.jobs, before)
     assert (base.capacity, base.header) == ({"nodes": 4360}, {})
@@ -174,7 +174,7 @@ def test_of_any_log(
 
 @pytest.mark.parametrize("ending", ["swf", "swf.gz", "csv", "csv.gz", "parquet", "json"])
 def test_every_format_keeps_the_demands(tmp_path: Path, ending: str) -> None:
-    made = generate(log(128, 256, 4048, 512, 1), "S9", 1)
+    made = generate_mrsch(log(128, 256, 4048, 512, 1), "S9", 1)
     write(made, tmp_path / f"s9.{ending}")
     again = read(tmp_path / f"s9.{ending}")
     pd.testing.assert_frame_equal(again.jobs, made.jobs)
@@ -196,34 +196,34 @@ def with_column(name: str) -> Workload:
 @pytest.mark.parametrize(
     ("base", "setting", "machine", "what"),
     [
-        (log(1), "S11", Machine(), "unknown setting 'S11'"),
-        (log(1, nodes=0), "S1", Machine(), "does not say how many processors"),
-        (with_column("burst_buffer"), "S1", Machine(), "already has 'burst_buffer'"),
-        (with_column("power"), "S6", Machine(), "already has 'power'"),
-        (log(1), "S6", Machine(step=7), "steps of 7 W do not lead from 100 W to 215 W"),
-        (log(1), "S6", Machine(step=0), "steps of 0 W"),
-        (log(1), "S6", Machine(budget=261_600), "4360 idle nodes at 60 W leave nothing of 261600 W"),
+        (log(1), "S11", MrschMachine(), "unknown setting 'S11'"),
+        (log(1, nodes=0), "S1", MrschMachine(), "does not say how many processors"),
+        (with_column("burst_buffer"), "S1", MrschMachine(), "already has 'burst_buffer'"),
+        (with_column("power"), "S6", MrschMachine(), "already has 'power'"),
+        (log(1), "S6", MrschMachine(step=7), "steps of 7 W do not lead from 100 W to 215 W"),
+        (log(1), "S6", MrschMachine(step=0), "steps of 0 W"),
+        (log(1), "S6", MrschMachine(budget=261_600), "4360 idle nodes at 60 W leave nothing of 261600 W"),
     ],
 )
-def test_what_cannot_be_is_refused(base: Workload, setting: str, machine: Machine, what: str) -> None:
+def test_what_cannot_be_is_refused(base: Workload, setting: str, machine: MrschMachine, what: str) -> None:
     with pytest.raises(BridgeError, match=what) as caught:
-        generate(base, setting, 0, machine=machine)
+        generate_mrsch(base, setting, 0, machine=machine)
     assert caught.value.remedy
 
 
 def test_a_factor_of_zero_is_refused() -> None:
     with pytest.raises(BridgeError, match="is not positive"):
-        generate(log(1), "S1", 0, arrivals=0)
+        generate_mrsch(log(1), "S1", 0, arrivals=0)
 
 
 def test_notes_of_the_log_stay() -> None:
     base = log(1, 1)
-    base.header.update(noted({}, "by hand"))
-    assert generate(base, "S1", 0).header["Note"].splitlines()[0] == "by hand"
+    base.header.update(add_note({}, "by hand"))
+    assert generate_mrsch(base, "S1", 0).header["Note"].splitlines()[0] == "by hand"
 
 
 def test_theta(traces: Path) -> None:
-    made = generate(read_swf(traces / "theta_2022.swf.gz"), "S9", 1)
+    made = generate_mrsch(read_swf(traces / "theta_2022.swf.gz"), "S9", 1)
     jobs = select(made, LOAD_RULES["standard"])
     assert len(jobs) == 23_911  # nobody is too large, for any resource
     assert int((jobs.demand[:, 1] > 0).sum()) == 17_933

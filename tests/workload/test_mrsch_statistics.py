@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from workload_strategies import small
 
-from bridge.workload.mrsch import TB, Row, generate, goal, offered_loads, statistics
+from bridge.workload.mrsch import TB, StatisticRow, generate_mrsch, goal, offered_loads, statistics
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import Jobs, select
 from bridge.workload.swf import read_swf
@@ -36,7 +36,7 @@ def test_offered_loads() -> None:
 
 
 def test_every_statistic_by_hand() -> None:
-    made = generate(small(*[(n, 100 * n, 50, 436, 100) for n in range(1, 5)], nodes=4360), "S10", 1)
+    made = generate_mrsch(small(*[(n, 100 * n, 50, 436, 100) for n in range(1, 5)], nodes=4360), "S10", 1)
     made.jobs["burst_buffer"] = [126 * TB, 63 * TB, 0, 252 * TB]
     made.jobs["node_power"] = [100, 110, 120, 210]
     made.jobs["power"] = 23_840  # a tenth of the budget above idle
@@ -72,16 +72,16 @@ def test_every_statistic_by_hand() -> None:
 
 
 def test_the_goal_of_s5_stands_beside_the_papers() -> None:
-    made = generate(small((1, 0, 50, 8, 100), (2, 9, 50, 8, 100), nodes=8), "S5", 1)
+    made = generate_mrsch(small((1, 0, 50, 8, 100), (2, 9, 50, 8, 100), nodes=8), "S5", 1)
     assert statistics(made, "S5")[-1].paper == "0.6 to 0.9"
     assert statistics(made, "S4")[-1].paper == "not stated"
 
 
 def test_nobody_asks_for_burst_buffer() -> None:
-    made = generate(small((1, 0, 50, 8, 100), (2, 9, 50, 8, 100), nodes=8), "S1", 1)
+    made = generate_mrsch(small((1, 0, 50, 8, 100), (2, 9, 50, 8, 100), nodes=8), "S1", 1)
     made.jobs["burst_buffer"] = 0
     rows = statistics(made, "S1")
-    assert rows[3] == Row("jobs with burst buffer, %", 0.0, "50")
+    assert rows[3] == StatisticRow("jobs with burst buffer, %", 0.0, "50")
     assert rows[4].what == "offered load: nodes"
 
 
@@ -90,7 +90,7 @@ def test_nobody_asks_for_burst_buffer() -> None:
 )
 def test_theta(traces: Path, setting: str, nodes: float, goal_of_buffer: float) -> None:
     theta = read_swf(traces / "theta_2022.swf.gz")
-    rows = {row.what: row.here for row in statistics(generate(theta, setting, 1), setting)}
+    rows = {row.what: row.here for row in statistics(generate_mrsch(theta, setting, 1), setting)}
     assert rows["jobs"] == 23_911
     assert rows["offered load: nodes"] == pytest.approx(nodes, abs=0.0005)
     assert rows["goal: burst_buffer (Eq. 1 over all jobs)"] == pytest.approx(goal_of_buffer, abs=0.01)

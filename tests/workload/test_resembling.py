@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from handmade import make_jobs
+from small_jobs import make_jobs
 
 from bridge.scheduler.state import SECOND
 from bridge.workload import derive as module
-from bridge.workload.derive import resembling
+from bridge.workload.derive import sample_similar
 from bridge.workload.select import Jobs
 
 HOUR, DAY, WEEK = 3600, 86_400, 604_800
@@ -42,7 +42,7 @@ def pairs(one: npt.NDArray[Any], two: npt.NDArray[Any]) -> set[tuple[int, ...]]:
 
 @pytest.mark.parametrize("kind", ["sampled", "synthetic"])
 def test_sets_begin_at_their_own_zero_and_arrive_at_the_logs_rate(kind: str) -> None:
-    made = resembling(STEADY, kind, 60, 200, np.random.default_rng(1))
+    made = sample_similar(STEADY, kind, 60, 200, np.random.default_rng(1))
     assert len(made) == 12_000
     assert made.submit.reshape(60, 200)[:, 0].tolist() == [0] * 60
     between = gaps(made, 60)
@@ -55,7 +55,7 @@ def test_sets_begin_at_their_own_zero_and_arrive_at_the_logs_rate(kind: str) -> 
 
 
 def test_sampled_jobs_are_jobs_of_the_log() -> None:
-    made = resembling(STEADY, "sampled", 5, 100, np.random.default_rng(1))
+    made = sample_similar(STEADY, "sampled", 5, 100, np.random.default_rng(1))
     known = {
         tuple(row)
         for row in np.column_stack((STEADY.demand, STEADY.run, STEADY.request, STEADY.user)).tolist()
@@ -68,7 +68,7 @@ def test_sampled_jobs_are_jobs_of_the_log() -> None:
 
 
 def test_synthetic_jobs_keep_their_demand_and_take_the_length_of_one_of_their_size() -> None:
-    made = resembling(STEADY, "synthetic", 10, 100, np.random.default_rng(1))
+    made = sample_similar(STEADY, "synthetic", 10, 100, np.random.default_rng(1))
     assert pairs(made.demand[:, 0], made.demand[:, 1]) <= pairs(STEADY.demand[:, 0], STEADY.demand[:, 1])
     assert pairs(made.run, made.request) <= pairs(STEADY.run, STEADY.request)
     both = {tuple(row) for row in np.column_stack((STEADY.demand, STEADY.run)).tolist()}
@@ -94,7 +94,9 @@ def test_classes_of_size_hold_about_as_many_jobs_each() -> None:
 
 
 def test_the_same_generator_gives_the_same_sets() -> None:
-    one, two, other = (resembling(STEADY, "synthetic", 3, 50, np.random.default_rng(s)) for s in (1, 1, 2))
+    one, two, other = (
+        sample_similar(STEADY, "synthetic", 3, 50, np.random.default_rng(s)) for s in (1, 1, 2)
+    )
     assert (one.submit == two.submit).all() and (one.run == two.run).all()
     assert (one.submit != other.submit).any() and (one.run != other.run).any()
 
@@ -158,10 +160,10 @@ def test_synthetic_sets_come_when_the_logs_jobs_came() -> None:
     # one busy hour a day
     rng = np.random.default_rng(1)
     busy = np.sort((np.arange(21)[:, None] * DAY + 9 * HOUR + rng.uniform(0, HOUR, (21, 200))).ravel())
-    made = resembling(log(busy), "synthetic", 20, 400, np.random.default_rng(2))
+    made = sample_similar(log(busy), "synthetic", 20, 400, np.random.default_rng(2))
     for times in made.submit.reshape(20, 400) / SECOND:
         hours = np.bincount((times % DAY // 60).astype(int), minlength=1440)
         within = np.convolve(np.concatenate((hours, hours[:60])), np.ones(60), "valid").max()
         assert within > 0.93 * 400
-    sampled = resembling(log(busy), "sampled", 1, 400, np.random.default_rng(2)).submit / SECOND
+    sampled = sample_similar(log(busy), "sampled", 1, 400, np.random.default_rng(2)).submit / SECOND
     assert np.bincount((sampled % DAY // HOUR).astype(int), minlength=24).max() < 0.5 * 400

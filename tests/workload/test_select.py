@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import Jobs, machine_capacity, select
-from bridge.workload.table import SWF_COLUMNS, Reason, Workload, tally
+from bridge.workload.table import SWF_COLUMNS, TallyEntry, Workload, tally
 
 S = 1_000_000
 BUFFERED = {"nodes": 4, "burst_buffer": 10}
@@ -268,7 +268,7 @@ def test_no_job_left_says_why() -> None:
 
 def test_what_reading_counted_stays_counted() -> None:
     read = replace(workload(), tally=tally("dropped", "half a line", [4, 5]))
-    assert select(read, LOAD_RULES["standard"]).tally["half a line"] == Reason("dropped", 2, (4, 5))
+    assert select(read, LOAD_RULES["standard"]).tally["half a line"] == TallyEntry("dropped", 2, (4, 5))
 
 
 def test_a_part_of_the_jobs() -> None:

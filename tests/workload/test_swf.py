@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from workload_strategies import Written, record, workloads
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.ignored import note_ignored
 from bridge.workload.swf import read_swf, write_swf
-from bridge.workload.table import SWF_COLUMNS, Reason, Workload
+from bridge.workload.table import SWF_COLUMNS, TallyEntry, Workload
 
 LOG = f"; MaxProcs: 8\n{record(1, 0, 10, 2, 20)}\n{record(2, 5, 7.5, 4, 30)}\n"
 #: The same with two further fields.
@@ -30,7 +30,7 @@ def test_fields_go_to_their_columns(written: Written) -> None:
     assert set(log.jobs.dtypes) == {np.dtype("int64")}
     assert (log.name, log.capacity, log.source) == ("a", {"nodes": 8}, str(path))
     assert log.tally == {}
-    assert note_ignored(log)["follow another job: they arrive as logged"] == Reason("ignored", 1, (1,))
+    assert note_ignored(log)["follow another job: they arrive as logged"] == TallyEntry("ignored", 1, (1,))
 
 
 def test_only_a_column_with_fractions_is_float(written: Written) -> None:
@@ -86,8 +86,8 @@ def test_records_stay_in_file_order_and_late_ones_are_noted(written: Written) ->
     assert log.jobs["job_id"].tolist() == [1, 2, 3, 4, 5, 6]
     assert log.capacity == {}
     assert log.tally == {
-        "submitted before a record above it": Reason("noted", 2, (3, 4)),
-        "job id used again: a new one given": Reason("repaired", 1, (5,)),
+        "submitted before a record above it": TallyEntry("noted", 2, (3, 4)),
+        "job id used again: a new one given": TallyEntry("repaired", 1, (5,)),
     }
 
 

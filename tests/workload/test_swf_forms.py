@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from workload_strategies import Written, record, small
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.columns import read_parquet, write_parquet
 from bridge.workload.derive import resample, scale_to_load
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import select
 from bridge.workload.statistics import offered_load, summarise
 from bridge.workload.swf import read_swf, write_swf
-from bridge.workload.table import SWF_COLUMNS, Reason
+from bridge.workload.table import SWF_COLUMNS, TallyEntry
 
 TWO = f"{record(1, 0, 10, 2, 20)}\n{record(2, 5, 7, 4, 30)}\n"
 
@@ -28,7 +28,7 @@ def test_an_unknown_submission_is_no_time(written: Written) -> None:
     assert offered_load(log) == summary.load == 20 * 8 * 100 / (16 * 1900)
     jobs = select(log, LOAD_RULES["standard"])
     assert len(jobs) == 20
-    assert jobs.tally == {"submission unknown": Reason("dropped", 1, (21,))}
+    assert jobs.tally == {"submission unknown": TallyEntry("dropped", 1, (21,))}
     halved = scale_to_load(log, summary.load / 2)
     assert halved.jobs["submit"].tolist() == [1_700_000_100 + 200 * n for n in range(20)] + [-1]
     assert "mean gap 100 s" in resample(log, 5, seed=1).header["Note"]
@@ -109,7 +109,7 @@ def test_further_fields_may_be_text(written: Written) -> None:
 def test_a_preceding_job_is_said_to_be_ignored_once(written: Written, tmp_path: Path) -> None:
     rows = [record(n, 0, 9, 1, 9, preceding_job=n - 1 or -1, think_time=10) for n in (1, 2, 3)]
     log = read_swf(written("; MaxProcs: 8\n" + "\n".join(rows) + "\n"))
-    expected = {"follow another job: they arrive as logged": Reason("ignored", 2, (2, 3))}
+    expected = {"follow another job: they arrive as logged": TallyEntry("ignored", 2, (2, 3))}
     assert log.tally == {}
     assert select(log, LOAD_RULES["standard"]).tally == expected
     write_parquet(log, tmp_path / "a.parquet")

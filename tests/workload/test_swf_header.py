@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.table import (
     capacity_of,
     format_header,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from workload_strategies import Written, record
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.swf import read_swf
-from bridge.workload.table import Reason
+from bridge.workload.table import TallyEntry
 
 HEAD = "; MaxProcs: 8\n"
 GOOD = record(1, 0, 10, 2, 20)
@@ -51,7 +51,7 @@ def test_a_line_that_is_no_record_is_refused_by_number_or_dropped(
     log = read_swf(path, malformed="drop")
     assert log.jobs["job_id"].tolist() == [1, 2]
     assert dict(log.tally) == {
-        "malformed line (examples are line numbers)": Reason("dropped", 1, (place + 2,))
+        "malformed line (examples are line numbers)": TallyEntry("dropped", 1, (place + 2,))
     }
 
 
@@ -66,13 +66,13 @@ def test_fractions_of_memory_are_cut_and_whole_numbers_may_look_like_fractions(w
     log = read_swf(written("\n".join(lines)))
     assert log.jobs["memory"].tolist() == [12, 3]
     assert log.jobs["user"].tolist() == [-1, 7]
-    assert dict(log.tally) == {"fraction of a KB of memory cut off": Reason("repaired", 1, (1,))}
+    assert dict(log.tally) == {"fraction of a KB of memory cut off": TallyEntry("repaired", 1, (1,))}
 
 
 def test_records_without_the_extension_are_completed(written: Written) -> None:
     log = read_swf(written(f"{GOOD} 5\n{NEXT}\n"))
     assert log.jobs["x19"].tolist() == [5, -1]
-    assert dict(log.tally) == {"missing extension fields set to -1": Reason("repaired", 1, (2,))}
+    assert dict(log.tally) == {"missing extension fields set to -1": TallyEntry("repaired", 1, (2,))}
 
 
 PACKED = gzip.compress(GOOD.encode(), mtime=0)  # a test's name holds it: no time of day

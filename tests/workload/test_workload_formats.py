@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from workload_strategies import record, small
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.formats import FORMATS, format_of, read, write
 
 

@@ -8,9 +8,9 @@ class. One that is not installed is named ``module:ATTR`` on the command line, n
 import importlib
 from typing import cast
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
+from bridge.base.plugins import is_reference, load_named, load_reference
 from bridge.learn.learner import Algorithm, Learner
-from bridge.plugins import is_reference, load_named, load_reference
 
 GROUP = "bridge.algorithms"
 #: Ours: name -> module and class.
@@ -19,7 +19,7 @@ OURS = {
     "gradient": ("bridge.learn.algorithms.gradient", "PolicyGradient"),
     "prediction": ("bridge.learn.algorithms.prediction", "FuturePrediction"),
     "evolution": ("bridge.learn.algorithms.evolution", "Evolution"),
-    "pool": ("bridge.learn.algorithms.pool", "PoolPpo"),
+    "pool": ("bridge.pool.training", "PoolPpo"),
 }
 
 
@@ -29,10 +29,10 @@ def find(name: str) -> Algorithm:
     BridgeError: there is none, it cannot be loaded, or it is ``module:ATTR`` and not `Typed`.
     """
     if name in OURS:
-        module, made = OURS[name]
-        return cast(Algorithm, getattr(importlib.import_module(module), made))
+        module, class_name = OURS[name]
+        return cast(Algorithm, getattr(importlib.import_module(module), class_name))
     own = is_reference(name)
-    found = load_reference(name, "--algorithm") if own else load_named(GROUP, name, "algorithm", OURS)
-    if not (isinstance(found, type) and issubclass(found, Learner)):
+    algorithm = load_reference(name, "--algorithm") if own else load_named(GROUP, name, "algorithm", OURS)
+    if not (isinstance(algorithm, type) and issubclass(algorithm, Learner)):
         raise BridgeError("is no subclass of bridge.learn.learner.Learner", where=name)
-    return found
+    return algorithm

@@ -12,20 +12,34 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bridge.arrays import Floats, Ints
-from bridge.encode.encoder import Encoder
-from bridge.env.batch import Batch, View
-from bridge.env.reward import rewards
-from bridge.fast.episode import Prepared
+from bridge.base.arrays import Floats, Ints
+from bridge.env.batch import Batch, PackedObservations
+from bridge.env.encoder import Encoder
+from bridge.env.reward import compute_rewards
 from bridge.learn import checkpoint
-from bridge.learn.advantages import advantages
-from bridge.learn.algorithms.event import EventLearner
-from bridge.learn.folder import Origin
-from bridge.learn.learner import Assignment, Learnt, Losses, descend, tensors
-from bridge.learn.network import asked_again, choices, critic_of, lean, log_softmax
-from bridge.learn.recipe import Recipe, Training
-from bridge.learn.rollout import Recorded, Trajectories, best, collect, joined, pick_rows, play
+from bridge.learn.advantages import compute_gae
+from bridge.learn.algorithms.log_learner import LogLearner
+from bridge.learn.checkpoint_files import Provenance
+from bridge.learn.learner import EpochResult, Losses, TrainingContext, optimizer_step, tensors
+from bridge.learn.network import (
+    action_scores,
+    cached_forward,
+    critic_of,
+    log_softmax,
+    set_initial_reject_rate,
+)
+from bridge.learn.recipe import Recipe, TrainingConfig
+from bridge.learn.rollout import (
+    DecisionRecorder,
+    Rollout,
+    argmax_actions,
+    collect,
+    concatenate_rollouts,
+    pick_rows,
+    play,
+)
 from bridge.scheduler.state import SECOND
+from bridge.worlds.fast.episode import Scenario
 
 #: Second word of the seed of imitation, which no epoch has.
 _LESSON = 2**31
@@ -33,15 +47,15 @@ _LESSON = 2**31
 _TYPICAL = 100
 
 
-class Ppo(EventLearner):
+class Ppo(LogLearner):
     """Whole episodes, then a few passes of proximal policy optimisation over them."""
 
-    def __init__(self, given: Assignment[Recipe]) -> None:
-        super().__init__(given)
+    def __init__(self, context: TrainingContext[Recipe]) -> None:
+        super().__init__(context)
         recipe, training = self.recipe, self.recipe.training
         if training.teacher:
             with_teacher(recipe.encoder, training.teacher).compile(self.origin.constants)  # refuses it now
-        self.critic = critic_of(recipe).to(given.device)
+        self.critic = critic_of(recipe).to(context.device)
         self.adams = {
             "actor": torch.optim.Adam(self.actor.parameters(), training.learning_rate),
             "critic": torch.optim.Adam(self.critic.parameters(), training.critic_rate),
@@ -58,51 +72,55 @@ class Ppo(EventLearner):
         """Give the actor a start: a leaning, good habits, or neither."""
         training = self.recipe.training
         rng = np.random.default_rng([self.origin.seed, _LESSON])
-        if training.rejecting:
-            lean(self.actor, training.rejecting)
+        if training.initial_reject_rate:
+            set_initial_reject_rate(self.actor, training.initial_reject_rate)
         if training.teacher:
             lessons = [(source.prepared, source.draw(0, rng).starts) for source in self.sources]
             imitate(self.recipe, self.origin, lessons, self.actor, rng)
 
-    def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
+    def learn(self, epoch: int, rng: np.random.Generator) -> EpochResult:
         training = self.recipe.training
         for which, rate in (("actor", training.learning_rate), ("critic", training.critic_rate)):
-            self.adams[which].param_groups[0]["lr"] = rate * training.left(epoch)
-        drawn = [source.draw(epoch, rng) for source in self.sources]
-        seen = joined([collect(some.batch, self.actor, some.starts, rng) for some in drawn])
-        if len(seen) == 0:
+            self.adams[which].param_groups[0]["lr"] = rate * training.rate_fraction(epoch)
+        batches = [source.draw(epoch, rng) for source in self.sources]
+        rollout = concatenate_rollouts(
+            [collect(some.batch, self.actor, some.starts, rng) for some in batches]
+        )
+        if len(rollout) == 0:
             raise self.nothing_to_decide()
-        base = np.concatenate([some.base for some in drawn])
-        given = self._rewards(seen, base)
+        base = np.concatenate([some.base for some in batches])
+        rewards = self._rewards(rollout, base)
         learns = replace(training, iterations=0) if epoch < training.warmup else training
-        update = Update(seen, given, self.actor, self.critic, learns)
+        update = PpoUpdate(rollout, rewards, self.actor, self.critic, learns)
         losses = update.run(self.adams["actor"], self.adams["critic"], rng)
-        return Learnt(
-            train_mean=self.mean(seen.episodes),
+        return EpochResult(
+            train_mean=self.mean(rollout.episodes),
             base_mean=float(base.mean()),
-            reward_mean=float(given.sum() / len(base)),
-            decisions=len(seen),
+            reward_mean=float(rewards.sum() / len(base)),
+            decisions=len(rollout),
             losses=losses,
         )
 
-    def _rewards(self, seen: Trajectories, base: Floats) -> Floats:
-        ends = np.searchsorted(seen.episode, np.arange(len(seen.episodes) + 1))
+    def _rewards(self, rollout: Rollout, base: Floats) -> Floats:
+        ends = np.searchsorted(rollout.episode, np.arange(len(rollout.episodes) + 1))
         parts = [
-            rewards(self.recipe.reward, episode, float(base[e]), seen.times[a:b], seen.late[a:b])
-            for e, (episode, a, b) in enumerate(zip(seen.episodes, ends, ends[1:], strict=False))
+            compute_rewards(
+                self.recipe.reward, episode, float(base[e]), rollout.times[a:b], rollout.late[a:b]
+            )
+            for e, (episode, a, b) in enumerate(zip(rollout.episodes, ends, ends[1:], strict=False))
         ]
         return np.concatenate(parts) / self._unit
 
     def extra(self) -> dict[str, torch.Tensor]:
         """Return the critic's weights."""
-        return checkpoint.prefixed("critic.", self.critic.state_dict())
+        return checkpoint.add_prefix("critic.", self.critic.state_dict())
 
     def restore(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-        checkpoint.fill(self.critic, tensors, "now.critic.", path)
+        checkpoint.load_weights_into(self.critic, tensors, "now.critic.", path)
         super().restore(tensors, path)
 
 
-def lambdas(times: Ints, training: Training) -> Floats:
+def lambdas(times: Ints, training: TrainingConfig) -> Floats:
     """Return lam from each decision to the next (of its episode; behind an end it is not read), [D]."""
     if training.horizon <= 0:
         return np.full(len(times), training.lam)
@@ -129,31 +147,31 @@ class _Part(NamedTuple):
     returns: Tensor
 
 
-class Update:
+class PpoUpdate:
     """One epoch's decisions with their rewards [D], from which actor and critic learn, changed in place."""
 
     def __init__(
-        self, seen: Trajectories, rewards: Floats, actor: nn.Module, critic: nn.Module, training: Training
+        self, rollout: Rollout, rewards: Floats, actor: nn.Module, critic: nn.Module, training: TrainingConfig
     ) -> None:
-        self.seen, self.actor, self.critic, self.training = seen, actor, critic, training
+        self.rollout, self.actor, self.critic, self.training = rollout, actor, critic, training
         with torch.inference_mode():
-            values = critic(*tensors(critic, seen.rows, seen.offsets, seen.context))[:, 0]
+            values = critic(*tensors(critic, rollout.rows, rollout.offsets, rollout.context))[:, 0]
         values = values.double().cpu().numpy()
-        advantage, returns = advantages(
-            rewards, values, seen.episode, training.gamma, lambdas(seen.times, training)
+        advantage, returns = compute_gae(
+            rewards, values, rollout.episode, training.gamma, lambdas(rollout.times, training)
         )
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-        floats = (column.astype(np.float32) for column in (seen.logp, advantage, returns))
-        self.columns = (seen.context, seen.actions, *floats)
+        floats = (column.astype(np.float32) for column in (rollout.log_prob, advantage, returns))
+        self.columns = (rollout.context, rollout.actions, *floats)
 
     def _part(self, decisions: Ints) -> _Part:
         """Return some decisions, ascending."""
-        index, offsets = pick_rows(self.seen.offsets, decisions)
+        index, offsets = pick_rows(self.rollout.offsets, decisions)
         picked = (column[decisions] for column in self.columns)
-        return _Part(*tensors(self.actor, np.take(self.seen.rows, index, 0), offsets, *picked))
+        return _Part(*tensors(self.actor, np.take(self.rollout.rows, index, 0), offsets, *picked))
 
     def _parts(self, rng: np.random.Generator) -> list[_Part]:
-        size, n = self.training.minibatch, len(self.seen)
+        size, n = self.training.minibatch, len(self.rollout)
         if not 0 < size < n:
             return [self._part(np.arange(n))]
         pieces = np.array_split(rng.permutation(n), max(1, round(n / size)))
@@ -171,27 +189,27 @@ class Update:
             parts = whole or self._parts(rng)
             kl = 0.0
             for part in parts:
-                loss, moved, entropy, clipped = self._policy(part)
-                kl += moved / len(parts)
+                loss, approx_kl, entropy, clipped = self._policy(part)
+                kl += approx_kl / len(parts)
                 if len(parts) == 1 and kl > 1.5 * training.target_kl:
                     break
-                policy_loss = descend(loss, actor_adam, self.actor)
+                policy_loss = optimizer_step(loss, actor_adam, self.actor)
             if kl > 1.5 * training.target_kl:
                 break
-        asked = list(self._asked(whole))
+        value_batches = list(self._value_batches(whole))
         for _ in range(training.critic_iterations):
-            for returns, values in asked or self._asked(self._parts(rng)):
-                value_loss = descend(((values()[:, 0] - returns) ** 2).mean(), critic_adam)
+            for returns, values in value_batches or self._value_batches(self._parts(rng)):
+                value_loss = optimizer_step(((values()[:, 0] - returns) ** 2).mean(), critic_adam)
         return Losses(policy_loss, value_loss, kl, entropy, clipped, iteration)
 
-    def _asked(self, parts: list[_Part]) -> Iterator[tuple[Tensor, Callable[[], Tensor]]]:
+    def _value_batches(self, parts: list[_Part]) -> Iterator[tuple[Tensor, Callable[[], Tensor]]]:
         """Return the returns of each part, and the critic's view of it."""
         for part in parts:
-            yield part.returns, asked_again(self.critic, part.rows, part.offsets, part.context)
+            yield part.returns, cached_forward(self.critic, part.rows, part.offsets, part.context)
 
     def _policy(self, part: _Part) -> tuple[Tensor, float, float, float]:
         """Return the loss to go down, the divergence so far, the mean entropy, and the share clipped."""
-        scores, offsets = choices(self.actor(part.rows, part.offsets, part.context), part.offsets)
+        scores, offsets = action_scores(self.actor(part.rows, part.offsets, part.context), part.offsets)
         all_logp = log_softmax(scores, offsets)
         logp = all_logp[offsets[:-1] + part.chosen]
         ratio = (logp - part.logp).exp()
@@ -199,8 +217,8 @@ class Update:
         entropy = -(all_logp.exp() * all_logp).sum() / len(logp)
         loss = -gain - self.training.entropy * entropy if self.training.entropy else -gain
         with torch.no_grad():
-            moved = float((part.logp - logp).mean())
-        return loss, moved, float(entropy.detach()), share
+            approx_kl = float((part.logp - logp).mean())
+        return loss, approx_kl, float(entropy.detach()), share
 
 
 # Imitation: the actor first learns to answer as a rule does, so that reinforcement begins with good habits.
@@ -208,7 +226,7 @@ class Update:
 # the row with its largest value is the answer.
 
 #: Probability left to all other answers than the rule's: what reinforcement can still try.
-DOUBT = 0.1
+LABEL_SMOOTHING = 0.1
 #: Passes over the rule's decisions, and decisions a step.
 _PASSES, _MINIBATCH = 10, 2048
 
@@ -219,18 +237,18 @@ def with_teacher(encoder: Encoder, teacher: tuple[str, ...]) -> Encoder:
     return replace(encoder, features={**encoder.features, **more}, padding=())
 
 
-def taught(view: View, features: int, inspects: bool) -> Ints:
+def teacher_actions(view: PackedObservations, features: int, inspects: bool) -> Ints:
     """Return the rule's answers; its expressions stand behind the features."""
     judged = view.rows[:, features:].astype(np.float64)
     if inspects:
         return np.asarray((judged > 0).any(1), np.int64)
-    return best(judged[:, 0], np.diff(view.offsets))
+    return argmax_actions(judged[:, 0], np.diff(view.offsets))
 
 
 def imitate(
     recipe: Recipe,
-    origin: Origin,
-    lessons: Sequence[tuple[Prepared, Ints]],
+    origin: Provenance,
+    lessons: Sequence[tuple[Scenario, Ints]],
     actor: nn.Module,
     rng: np.random.Generator,
 ) -> float:
@@ -242,7 +260,7 @@ def imitate(
     """
     training, features, inspects = recipe.training, recipe.encoder.width, recipe.decision == "inspect"
     encoder = with_teacher(recipe.encoder, training.teacher).compile(origin.constants)
-    lesson = Recorded(lambda view: taught(view, features, inspects))
+    lesson = DecisionRecorder(lambda view: teacher_actions(view, features, inspects))
     for prepared, starts in lessons:
         play(Batch(prepared, encoder, len(starts), training.length), lesson, starts)
     if not lesson.kept:
@@ -255,12 +273,14 @@ def imitate(
         for part in np.array_split(rng.permutation(len(actions)), -(-len(actions) // _MINIBATCH)):
             part.sort()
             index, ends = pick_rows(offsets, part)
-            seen = np.ascontiguousarray(rows[index, :features])
-            shown, begins, around, told = tensors(actor, seen, ends, context[part], actions[part])
-            scores, begins = choices(actor(shown, begins, around), begins)
-            logp, chosen = log_softmax(scores, begins), begins[:-1] + told
+            features_of_rows = np.ascontiguousarray(rows[index, :features])
+            rows_tensor, begins, around, targets = tensors(
+                actor, features_of_rows, ends, context[part], actions[part]
+            )
+            scores, begins = action_scores(actor(rows_tensor, begins, around), begins)
+            logp, chosen = log_softmax(scores, begins), begins[:-1] + targets
             others = torch.segment_reduce(logp, "mean", lengths=begins.diff())
-            descend(-((1 - DOUBT) * logp[chosen] + DOUBT * others).mean(), adam)
+            optimizer_step(-((1 - LABEL_SMOOTHING) * logp[chosen] + LABEL_SMOOTHING * others).mean(), adam)
             highest = torch.segment_reduce(logp.detach(), "max", lengths=begins.diff())
             right += int((logp.detach()[chosen] >= highest).sum())
     return right / len(actions)

@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bridge.arrays import Flags, Floats, Floats32, Ints
-from bridge.env.batch import View
-from bridge.errors import BridgeError
-from bridge.learn.algorithms.event import Drawn, EventLearner
-from bridge.learn.checkpoint import below, prefixed
-from bridge.learn.learner import Assignment, Learnt, Losses, descend, tensors
+from bridge.base.arrays import Flags, Floats, Floats32, Ints
+from bridge.base.errors import BridgeError
+from bridge.env.batch import PackedObservations
+from bridge.learn.algorithms.log_learner import EpisodeBatch, LogLearner
+from bridge.learn.checkpoint import add_prefix, strip_prefix
+from bridge.learn.learner import EpochResult, Losses, TrainingContext, optimizer_step, tensors
 from bridge.learn.network import Future
 from bridge.learn.recipe import Recipe
-from bridge.learn.rollout import Trajectories, best, collect_by, pick_rows, scores_of
+from bridge.learn.rollout import Rollout, argmax_actions, collect_by, pick_rows, scores_of
 
 
 def targets(measured: Floats32, episode: Ints, offsets: tuple[int, ...]) -> tuple[Floats32, Flags]:
@@ -30,19 +30,19 @@ def targets(measured: Floats32, episode: Ints, offsets: tuple[int, ...]) -> tupl
     """
     n = len(measured)
     changes = np.zeros((*measured.shape, len(offsets)), np.float32)
-    known = np.zeros((n, len(offsets)), np.bool_)
+    is_valid = np.zeros((n, len(offsets)), np.bool_)
     for k, ahead in enumerate(offsets):
         there = np.flatnonzero(episode[ahead:] == episode[: max(n - ahead, 0)])
         changes[there, :, k] = measured[there + ahead] - measured[there]
-        known[there, k] = True
-    return changes, known
+        is_valid[there, k] = True
+    return changes, is_valid
 
 
 #: What a replay has of each decision.
 _REMEMBERED = ("rows", "counts", "context", "actions", "changes", "known")
 
 
-class Replay:
+class ReplayBuffer:
     """The last decisions with their targets, at most `size` of them; the oldest are overwritten."""
 
     def __init__(self, size: int, window: int, features: int, context: int, shape: tuple[int, int]) -> None:
@@ -51,22 +51,22 @@ class Replay:
         self.context = np.zeros((size, context), np.float32)
         self.actions = np.zeros(size, np.int64)
         self.changes = np.zeros((size, *shape), np.float32)
-        self.known = np.zeros((size, shape[1]), np.bool_)
+        self.is_valid = np.zeros((size, shape[1]), np.bool_)
         self.filled, self._next = 0, 0
 
-    def add(self, seen: Trajectories, changes: Floats32, known: Flags) -> None:
+    def add(self, rollout: Rollout, changes: Floats32, is_valid: Flags) -> None:
         """Remember decisions."""
-        counts = np.diff(seen.offsets)
+        counts = np.diff(rollout.offsets)
         size = len(self.counts)
-        keep = np.arange(max(len(seen) - size, 0), len(seen))
+        keep = np.arange(max(len(rollout) - size, 0), len(rollout))
         where = (self._next + np.arange(len(keep))) % size
-        rows, offsets = pick_rows(seen.offsets, keep)
+        rows, offsets = pick_rows(rollout.offsets, keep)
         owner = np.repeat(where, np.diff(offsets))
         place = np.arange(len(rows)) - np.repeat(offsets[:-1], np.diff(offsets))
-        self.rows[owner, place] = seen.rows[rows]
-        self.counts[where], self.context[where] = counts[keep], seen.context[keep]
-        self.actions[where] = seen.actions[keep]
-        self.changes[where], self.known[where] = changes[keep], known[keep]
+        self.rows[owner, place] = rollout.rows[rows]
+        self.counts[where], self.context[where] = counts[keep], rollout.context[keep]
+        self.actions[where] = rollout.actions[keep]
+        self.changes[where], self.is_valid[where] = changes[keep], is_valid[keep]
         self._next = int((self._next + len(keep)) % size)
         self.filled = min(self.filled + len(keep), size)
 
@@ -89,11 +89,11 @@ class Replay:
             getattr(self, name)[: self.filled] = arrays[name]
 
 
-class FuturePrediction(EventLearner):
+class FuturePrediction(LogLearner):
     """ε-greedy episodes, and regression on what came of the answers."""
 
-    def __init__(self, given: Assignment[Recipe]) -> None:
-        super().__init__(given)
+    def __init__(self, context: TrainingContext[Recipe]) -> None:
+        super().__init__(context)
         assert isinstance(self.actor, Future)  # the recipe has been checked
         self.network = self.actor
         encoder, prediction = self.recipe.encoder, self.recipe.prediction
@@ -101,7 +101,7 @@ class FuturePrediction(EventLearner):
         self.adam = torch.optim.Adam(self.actor.parameters(), rate, betas=(0.95, 0.999), eps=1e-4, fused=True)
         self.adams = {"actor": self.adam}
         shape = (encoder.resources, len(prediction.offsets))
-        self.replay = Replay(prediction.replay, encoder.rows, encoder.width, encoder.context, shape)
+        self.replay = ReplayBuffer(prediction.replay, encoder.rows, encoder.width, encoder.context, shape)
         self.updates = 0
 
     @property
@@ -109,53 +109,59 @@ class FuturePrediction(EventLearner):
         """The probability of a random answer."""
         return max(self.recipe.prediction.decay**self.updates, self.recipe.prediction.least)
 
-    def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
+    def learn(self, epoch: int, rng: np.random.Generator) -> EpochResult:
         prediction = self.recipe.prediction
-        drawn = self.source.draw(epoch, rng)
-        seen = self._collect(drawn, rng)
-        if len(seen) == 0:
+        batch = self.source.draw(epoch, rng)
+        rollout = self._collect(batch, rng)
+        if len(rollout) == 0:
             raise self.nothing_to_decide()
-        around, resources = self.network.around, self.recipe.encoder.resources
-        measured = seen.context[:, around : around + resources]
-        self.replay.add(seen, *targets(measured, seen.episode, prediction.offsets))
-        losses = [self._update(rng) for _ in range(max(1, len(seen) // prediction.every))]
-        return Learnt(
-            train_mean=self.mean(seen.episodes),
-            base_mean=float(drawn.base.mean()),
+        around, resources = self.network.context_size, self.recipe.encoder.resources
+        measured = rollout.context[:, around : around + resources]
+        self.replay.add(rollout, *targets(measured, rollout.episode, prediction.offsets))
+        losses = [self._update(rng) for _ in range(max(1, len(rollout) // prediction.every))]
+        return EpochResult(
+            train_mean=self.mean(rollout.episodes),
+            base_mean=float(batch.base.mean()),
             reward_mean=float(measured.mean()),
-            decisions=len(seen),
+            decisions=len(rollout),
             losses=Losses(float(np.mean(losses)), iterations=len(losses)),
         )
 
-    def _collect(self, drawn: Drawn, rng: np.random.Generator) -> Trajectories:
-        def choose(view: View) -> tuple[Ints, Floats]:
+    def _collect(self, batch: EpisodeBatch, rng: np.random.Generator) -> Rollout:
+        def choose(view: PackedObservations) -> tuple[Ints, Floats]:
             sizes = np.diff(view.offsets)
-            answers = best(*scores_of(self.actor, view))
+            answers = argmax_actions(*scores_of(self.actor, view))
             random = rng.random(len(sizes)) < self.epsilon
             answers = np.where(random, (rng.random(len(sizes)) * sizes).astype(np.int64), answers)
             return answers, np.zeros(len(sizes))
 
-        return collect_by(drawn.batch, choose, drawn.starts)
+        return collect_by(batch.batch, choose, batch.starts)
 
     def _update(self, rng: np.random.Generator) -> float:
         """Learn from a random batch, and return the mean squared error."""
         which = rng.integers(0, self.replay.filled, self.recipe.prediction.batch)
-        came = (self.replay.actions[which], self.replay.known[which], self.replay.changes[which])
+        came = (self.replay.actions[which], self.replay.is_valid[which], self.replay.changes[which])
         predicted = self.network.predict(*tensors(self.actor, *self.replay.packed(which)))
-        actions, known, changes = tensors(self.actor, *came)
-        known = known[:, None, :]
-        error = (predicted[torch.arange(len(which)), actions] - changes) * known
+        actions, is_valid, changes = tensors(self.actor, *came)
+        is_valid = is_valid[:, None, :]
+        error = (predicted[torch.arange(len(which)), actions] - changes) * is_valid
         self.updates += 1
-        return descend((error**2).sum() / torch.clamp(known.sum() * error.shape[1], min=1), self.adam)
+        return optimizer_step(
+            (error**2).sum() / torch.clamp(is_valid.sum() * error.shape[1], min=1), self.adam
+        )
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return the optimiser's memory, the replay, and how many updates there were."""
         remembered = {name: torch.from_numpy(array) for name, array in self.replay.arrays().items()}
-        return {**super().tensors(), **prefixed("replay.", remembered), "updates": torch.tensor(self.updates)}
+        return {
+            **super().tensors(),
+            **add_prefix("replay.", remembered),
+            "updates": torch.tensor(self.updates),
+        }
 
     def restore(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
         super().restore(tensors, path)
-        remembered = {name: tensor.numpy() for name, tensor in below("replay.", tensors).items()}
+        remembered = {name: tensor.numpy() for name, tensor in strip_prefix("replay.", tensors).items()}
         try:
             self.updates = int(tensors["updates"])
             self.replay.restore(remembered)

@@ -12,7 +12,7 @@ import plotly.io as pio  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike
 
 from bridge.config import read_toml
-from bridge.judge.stats import Estimate
+from bridge.judge.stats import ConfidenceInterval
 from bridge.report.plots import COLOURS as COLOURS
 from bridge.report.plots import WAITS
 from bridge.report.table import Table, render
@@ -77,9 +77,9 @@ def axis(title: str = "", **more: Any) -> dict[str, Any]:
 
 def waits_axis(title: str, longest: float) -> dict[str, Any]:
     """Return a logarithmic axis of waits from 1 s to ``longest`` s, ticks at common lengths of time."""
-    at, said = zip(*((at, said) for at, said in WAITS if at <= longest * 1.2), strict=True)
+    at, labels = zip(*((at, labels) for at, labels in WAITS if at <= longest * 1.2), strict=True)
     end = round(float(np.log10(max(longest, 60.0) * 1.3)), 3)
-    return axis(title, type="log", range=[-0.12, end], tickvals=list(at), ticktext=list(said))
+    return axis(title, type="log", range=[-0.12, end], tickvals=list(at), ticktext=list(labels))
 
 
 def figure(traces: Sequence[dict[str, Any]], height: int, **layout: Any) -> Any:
@@ -115,7 +115,7 @@ def curve(x: Sequence[Any], y: Sequence[Any], name: str, line: dict[str, Any], *
 
 def forest(
     names: Sequence[str],
-    found: Sequence[Estimate | None],
+    intervals: Sequence[ConfidenceInterval | None],
     title: str,
     *,
     unit: float = 1.0,
@@ -128,8 +128,8 @@ def forest(
     Values are divided by `unit`; `line`: where to draw a line to compare with; `from_zero`: let the axis
     begin at 0, so that lengths compare; `groups`: colour of each row.
     """
-    traces, known = [], []
-    for k, one in enumerate(found):
+    traces, values = [], []
+    for k, one in enumerate(intervals):
         if one is None:
             continue
         mean, low, high = one.mean / unit, one.low / unit, one.high / unit
@@ -137,18 +137,18 @@ def forest(
         trace = LOOKS["points"] | LOOKS["mean"]
         trace |= {"x": significant([mean]), "y": [k], "name": label(names[k])}
         trace["marker"] = {"size": 10, "color": shade}
-        known.append(mean)
+        values.append(mean)
         if not np.isnan(low):
-            known += [low, high]
+            values += [low, high]
             whiskers = {"array": significant([high - mean]), "arrayminus": significant([mean - low])}
             trace |= LOOKS["interval"] | {"customdata": [significant([low, high])]}
             trace["error_x"] = LOOKS["whiskers"] | whiskers | {"color": shade}
         traces.append(trace)
-    known += [0.0] if from_zero else [] if line is None else [line]
+    values += [0.0] if from_zero else [] if line is None else [line]
     return figure(
         traces,
         AROUND + (ROW if len(names) <= MANY else DENSE_ROW) * len(names),
-        xaxis=axis(title, range=significant(padded(known, from_zero=from_zero)), zeroline=False),
+        xaxis=axis(title, range=significant(padded(values, from_zero=from_zero)), zeroline=False),
         yaxis=rows_axis(len(names)),
         annotations=row_names(names),
         shapes=[] if line is None else [vertical(line)],
@@ -196,10 +196,10 @@ class Sheet:
 
     figures: list[Any] = field(default_factory=list)
 
-    def add(self, drawn: Any, caption: str, *, wide: bool = False) -> Chart:
+    def add(self, figure: Any, caption: str, *, wide: bool = False) -> Chart:
         """Keep a figure for the page's script, and return the place where it will be drawn."""
-        self.figures.append(drawn)
-        return Chart(len(self.figures), caption, int(drawn.layout.height), wide)
+        self.figures.append(figure)
+        return Chart(len(self.figures), caption, int(figure.layout.height), wide)
 
     def data(self) -> list[str]:
         """Return every figure as JSON that may stand in a script."""

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.errors import BridgeError
-from bridge.judge.stats import INTERVALS, Estimate, Kind, mark_of
+from bridge.base.errors import BridgeError
+from bridge.judge.stats import INTERVALS, ConfidenceInterval, Kind, mark_of
 from bridge.report.table import Table
 
 
@@ -30,8 +30,8 @@ class Entry:
 
     name: str
     values: NDArray[np.float64]
-    mean: Estimate
-    difference: Estimate | None
+    mean: ConfidenceInterval
+    difference: ConfidenceInterval | None
     verdict: str
     agent: bool
     oracle: bool
@@ -45,7 +45,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluationDocument:
     """Policies on the same windows of one workload; the first entry is the base.
 
     Attributes:
@@ -70,16 +70,20 @@ class Evaluation:
         return self.metric.startswith("utilisation")
 
 
-def holds(document: Any, key: str) -> bool:
+def has_policies_with(document: Any, key: str) -> bool:
     """Tell whether a JSON document has policies with a key, as evaluations (values) and validations have."""
     policies = document.get("policies") if isinstance(document, dict) else None
     return isinstance(policies, list) and any(isinstance(p, dict) and key in p for p in policies)
 
 
-def parse(document: Mapping[str, Any], where: str) -> Evaluation:
+def parse(document: Mapping[str, Any], where: str) -> EvaluationDocument:
     """Read an evaluation; keys that are not known are left alone, what is no number is a BridgeError."""
-    told, length = document.get("starts"), document.get("length")
-    starts = tuple(told) if isinstance(told, list) and all(type(one) is int for one in told) else ()
+    starts_value, length = document.get("starts"), document.get("length")
+    starts = (
+        tuple(starts_value)
+        if isinstance(starts_value, list) and all(type(one) is int for one in starts_value)
+        else ()
+    )
     entries = [_entry(one, f"{where}: policy {k}") for k, one in enumerate(document["policies"], 1)]
     wanted = len(starts) or len(entries[0].values)
     for k, one in enumerate(entries, 1):
@@ -87,7 +91,7 @@ def parse(document: Mapping[str, Any], where: str) -> Evaluation:
             what = f"has {len(one.values)} values, not {wanted}"
             remedy = "All policies of an evaluation are judged on the same windows."
             raise BridgeError(what, where=f"{where}: policy {k}", remedy=remedy)
-    return Evaluation(
+    return EvaluationDocument(
         workload=str(document.get("workload") or ""),
         metric=str(document.get("metric") or "metric"),
         length=length if type(length) is int else None,
@@ -106,7 +110,8 @@ def _entry(one: Any, where: str) -> Entry:
     return Entry(
         name=_name(one, where),
         values=x,
-        mean=_estimate(one.get("ci95"), len(x)) or Estimate(float(x.mean()), np.nan, np.nan, len(x)),
+        mean=_estimate(one.get("ci95"), len(x))
+        or ConfidenceInterval(float(x.mean()), np.nan, np.nan, len(x)),
         difference=_estimate(one.get("difference"), len(x)),
         verdict=str(one.get("verdict") or ""),
         agent=bool(one.get("agent")),
@@ -131,15 +136,15 @@ def _name(one: Mapping[str, Any], where: str) -> str:
     return f"{name} by {by}" if by else name
 
 
-def _estimate(told: Any, n: int) -> Estimate | None:
-    told = told if isinstance(told, dict) else {}
-    mean, low, high = (told.get(key) for key in ("mean", "low", "high"))
+def _estimate(value: Any, n: int) -> ConfidenceInterval | None:
+    value = value if isinstance(value, dict) else {}
+    mean, low, high = (value.get(key) for key in ("mean", "low", "high"))
     if not is_number(mean):
         return None
     low, high = (low, high) if is_number(low) and is_number(high) else (np.nan, np.nan)
-    b, kind = told.get("b"), told.get("kind")
+    b, kind = value.get("b"), value.get("kind")
     kind = kind if kind in get_args(Kind) else None
-    return Estimate(float(mean), float(low), float(high), n, b if type(b) is int else 0, kind)
+    return ConfidenceInterval(float(mean), float(low), float(high), n, b if type(b) is int else 0, kind)
 
 
 def _told_apart(entries: list[Entry]) -> list[Entry]:
@@ -152,10 +157,10 @@ def _told_apart(entries: list[Entry]) -> list[Entry]:
 
 
 @dataclass(frozen=True)
-class Known:
+class BoundEntry:
     """One policy with what it knows; its difference to the first is in percent, None of the first."""
 
-    known: str
+    estimates: str
     policy: str
     oracle: bool
     mean: float
@@ -174,28 +179,28 @@ class Bounds:
     estimator: str
     sequences: int
     length: int
-    rows: tuple[Known, ...]
+    rows: tuple[BoundEntry, ...]
 
 
 def bounds_of(document: Mapping[str, Any], where: str) -> Bounds:
     """Read a bound. Raises BridgeError: something else stands where a number or a name should."""
     remedy = "`bridge bound LOG --json` makes one."
-    rows, found = document.get("rows"), []
+    rows, entries = document.get("rows"), []
     counts = [document.get(key) for key in ("sequences", "length")]
     whole = isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
     if not whole or not all(type(one) is int for one in counts):
         raise BridgeError("is no bound", where=where, remedy=remedy)
     for k, row in enumerate(rows or (), 1):
         apart = row.get("difference_percent") or {}
-        told = [row.get("mean"), *(apart.get(key) for key in ("mean", "low", "high"))]
-        if told[0] is None or not all(one is None or is_number(one) for one in told):
+        values = [row.get("mean"), *(apart.get(key) for key in ("mean", "low", "high"))]
+        if values[0] is None or not all(one is None or is_number(one) for one in values):
             raise BridgeError("holds something that is no number", where=f"{where}: row {k}", remedy=remedy)
         words = str(row.get("known")), str(row.get("policy")), bool(row.get("oracle"))
         b, kind = apart.get("b"), apart.get("kind")
         blocks = (b if type(b) is int else None, kind if kind in get_args(Kind) else None)
-        found.append(Known(*words, *(*told, *blocks)))
+        entries.append(BoundEntry(*words, *(*values, *blocks)))
     workload, estimator = (str(document.get(key) or "") for key in ("workload", "estimator"))
-    return Bounds(workload, estimator, document["sequences"], document["length"], tuple(found))
+    return Bounds(workload, estimator, document["sequences"], document["length"], tuple(entries))
 
 
 def bound_summary(bounds: Bounds) -> tuple[str, str]:
@@ -203,10 +208,10 @@ def bound_summary(bounds: Bounds) -> tuple[str, str]:
     best, most = bounds.rows[0], dict[str, float]()
     for row in bounds.rows:
         if row.oracle and row.percent is not None:
-            most[row.known] = min(row.percent, most.get(row.known, row.percent))
-    said = "; ".join(f"with true {known} {_percent(percent)}" for known, percent in most.items())
+            most[row.estimates] = min(row.percent, most.get(row.estimates, row.percent))
+    parts = "; ".join(f"with true {estimates} {_percent(percent)}" for estimates, percent in most.items())
     base = f"{best.policy}, the best rule in hindsight ({best.mean:,.2f})"
-    return "How much is left", f" on {bounds.workload}, against {base}: {said}."
+    return "How much is left", f" on {bounds.workload}, against {base}: {parts}."
 
 
 def bound_table(bounds: Bounds) -> list[Table]:
@@ -217,7 +222,7 @@ def bound_table(bounds: Bounds) -> list[Table]:
     caption += f" b = {blocks}. {INTERVALS}" if blocks is not None else ""
     rows = [
         [
-            row.known,
+            row.estimates,
             row.policy + (" *" if row.oracle else ""),
             f"{row.mean:,.2f}",
             _percent(row.percent),

@@ -8,12 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from bridge import files
-from bridge.errors import BridgeError
-from bridge.judge.agreement import Validation, read_validation
+from bridge.base import files
+from bridge.base.errors import BridgeError
 from bridge.judge.compare import names_of
-from bridge.judge.run import Run, place_of, read_run
-from bridge.report.page.evaluation import Bounds, Evaluation, bounds_of, holds, parse
+from bridge.judge.run import Run, read_run, run_folder
+from bridge.judge.world_agreement import ValidationDocument, read_validation
+from bridge.report.page.evaluation import Bounds, EvaluationDocument, bounds_of, has_policies_with, parse
 
 ACCEPTED = (
     "A report takes run folders (`bridge replay … --out DIR`, `bridge run … --out DIR`), validations "
@@ -29,15 +29,15 @@ PROGRESS += ("reward_mean", "kl", "entropy", "policy_loss", "value_loss", "decis
 
 
 @dataclass(frozen=True)
-class Validated:
+class ValidationInput:
     """A `validation.json`, and the runs that lie beside it: policy → (fast, detailed), if they are there."""
 
-    document: Validation
+    document: ValidationDocument
     runs: dict[str, tuple[Run, Run]]
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class CheckpointReport:
     """An agent; None for what is not in its folder.
 
     Attributes:
@@ -47,12 +47,12 @@ class Checkpoint:
 
     agent: dict[str, Any]
     progress: pd.DataFrame | None
-    evaluation: Evaluation | None
+    evaluation: EvaluationDocument | None
     explanation: pd.DataFrame | None
 
 
 @dataclass(frozen=True)
-class Material:
+class ReportInputs:
     """Everything that goes onto a page, by kind, under the names that the page uses.
 
     Attributes:
@@ -62,14 +62,14 @@ class Material:
 
     sources: list[tuple[str, str, str]] = field(default_factory=list)
     runs: list[tuple[str, Run]] = field(default_factory=list)
-    evaluations: list[tuple[str, Evaluation]] = field(default_factory=list)
-    validations: list[tuple[str, Validated]] = field(default_factory=list)
-    checkpoints: list[tuple[str, Checkpoint]] = field(default_factory=list)
+    evaluations: list[tuple[str, EvaluationDocument]] = field(default_factory=list)
+    validations: list[tuple[str, ValidationInput]] = field(default_factory=list)
+    checkpoints: list[tuple[str, CheckpointReport]] = field(default_factory=list)
     bounds: list[tuple[str, Bounds]] = field(default_factory=list)
     pictures: list[tuple[str, str]] = field(default_factory=list)
 
 
-def read_inputs(paths: Sequence[Path]) -> Material:
+def read_inputs(paths: Sequence[Path]) -> ReportInputs:
     """Read runs, validations, evaluations, bounds, pictures and checkpoints; BridgeError: none, or broken."""
     if not paths:
         raise BridgeError("there is nothing to report on", remedy=ACCEPTED)
@@ -77,80 +77,80 @@ def read_inputs(paths: Sequence[Path]) -> Material:
     for k, path in enumerate(paths):
         if places[k] in places[:k]:
             raise BridgeError("is given twice", where=str(path), remedy="Name every input once.")
-    made = Material()
+    inputs = ReportInputs()
     for path, name in zip(paths, names_of(paths), strict=True):
         if files.is_there(path, Path.is_dir):
-            _read_folder(path, name, made)
+            _read_folder(path, name, inputs)
         elif files.is_there(path, Path.is_file):
-            _read_file(path, name, made)
+            _read_file(path, name, inputs)
         else:
             raise BridgeError("no such file or folder", where=str(path), remedy=ACCEPTED)
-    return made
+    return inputs
 
 
-def _read_folder(path: Path, name: str, made: Material) -> None:
+def _read_folder(path: Path, name: str, inputs: ReportInputs) -> None:
     if (path / "run.toml").is_file():
         run = read_run(path)
-        made.runs.append((name, run))
-        made.sources.append((name, "run", str(run.config.get("command") or "")))
+        inputs.runs.append((name, run))
+        inputs.sources.append((name, "run", str(run.config.get("command") or "")))
     elif (path / "validation.json").is_file():
-        _read_file(path / "validation.json", name, made)
+        _read_file(path / "validation.json", name, inputs)
     elif (path / "agent.json").is_file():
         checkpoint = read_checkpoint(path)
-        made.checkpoints.append((name, checkpoint))
-        told = [checkpoint.agent.get(key) for key in ("name", "setting")]
-        made.sources.append((name, "checkpoint", ", ".join(one for one in told if isinstance(one, str))))
+        inputs.checkpoints.append((name, checkpoint))
+        names = [checkpoint.agent.get(key) for key in ("name", "setting")]
+        inputs.sources.append((name, "checkpoint", ", ".join(one for one in names if isinstance(one, str))))
     elif (path / "agreement.json").is_file():
-        runs = sorted(str(made.parent) for made in path.glob("*/*/*/run.toml"))
+        runs = sorted(str(run_file.parent) for run_file in path.glob("*/*/*/run.toml"))
         what = "is a validation of the time-stepped pool, which is reported run by run"
         remedy = f"Name its runs: {' '.join(runs[:2]) or 'there are none'}"
         raise BridgeError(what, where=str(path), remedy=remedy)
     else:
-        said = "is neither a run, nor a validation, nor a checkpoint"
-        raise BridgeError(said, where=str(path), remedy=ACCEPTED)
+        message = "is neither a run, nor a validation, nor a checkpoint"
+        raise BridgeError(message, where=str(path), remedy=ACCEPTED)
 
 
-def _read_file(path: Path, name: str, made: Material) -> None:
+def _read_file(path: Path, name: str, inputs: ReportInputs) -> None:
     if kind := PICTURES.get(path.suffix.lower()):
-        made.pictures.append((name, f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"))
-        made.sources.append((name, "picture", ""))
+        inputs.pictures.append((name, f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"))
+        inputs.sources.append((name, "picture", ""))
         return
     try:
         document = files.read_json(path)
     except BridgeError as error:
         raise BridgeError(error.what, where=error.where, remedy=ACCEPTED) from error
-    if holds(document, "detailed"):
+    if has_policies_with(document, "detailed"):
         validation = read_validation(document, str(path))
-        made.validations.append((name, Validated(validation, runs_beside(validation, path.parent))))
-        told = [validation.inputs.get(key) for key in ("workload", "platform", "profile")]
-        made.sources.append((name, "validation", ", ".join(str(one) for one in told if one)))
-    elif holds(document, "values"):
+        inputs.validations.append((name, ValidationInput(validation, runs_beside(validation, path.parent))))
+        names = [validation.inputs.get(key) for key in ("workload", "platform", "profile")]
+        inputs.sources.append((name, "validation", ", ".join(str(one) for one in names if one)))
+    elif has_policies_with(document, "values"):
         evaluation = parse(document, str(path))
-        made.evaluations.append((name, evaluation))
+        inputs.evaluations.append((name, evaluation))
         windows = f"{len(evaluation.base.values):,} windows"
         windows += f" of {evaluation.length:,} jobs" if evaluation.length else ""
-        told = [evaluation.workload, evaluation.metric, windows]
-        made.sources.append((name, "evaluation", ", ".join(filter(None, told))))
+        names = [evaluation.workload, evaluation.metric, windows]
+        inputs.sources.append((name, "evaluation", ", ".join(filter(None, names))))
     elif isinstance(document, dict) and {"rows", "rules"} <= document.keys():
-        found = bounds_of(document, str(path))
-        made.bounds.append((name, found))
-        made.sources.append((name, "bound", f"{found.workload}, {found.sequences:,} sequences"))
+        bounds = bounds_of(document, str(path))
+        inputs.bounds.append((name, bounds))
+        inputs.sources.append((name, "bound", f"{bounds.workload}, {bounds.sequences:,} sequences"))
     else:
         raise BridgeError("is no evaluation, validation or bound", where=str(path), remedy=ACCEPTED)
 
 
-def runs_beside(validation: Validation, folder: Path) -> dict[str, tuple[Run, Run]]:
+def runs_beside(validation: ValidationDocument, folder: Path) -> dict[str, tuple[Run, Run]]:
     """Read the runs that `bridge validate --out` wrote beside the document, as far as they are there."""
-    found = {}
+    runs = {}
     for policy in (one.policy for one in validation.policies):
-        place = place_of(folder, policy)
+        place = run_folder(folder, policy)
         worlds = [place / world for world in ("fast", str(validation.inputs.get("world")))]
         if place.name.strip(".") and all((world / "run.toml").is_file() for world in worlds):
-            found[policy] = read_run(worlds[0]), read_run(worlds[1])
-    return found
+            runs[policy] = read_run(worlds[0]), read_run(worlds[1])
+    return runs
 
 
-def read_checkpoint(folder: Path) -> Checkpoint:
+def read_checkpoint(folder: Path) -> CheckpointReport:
     """Read a checkpoint folder. Raises BridgeError: a file is broken, or lacks a column."""
     agent = files.read_json(folder / "agent.json")
     if not isinstance(agent, dict):
@@ -158,7 +158,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     evaluation, path = None, folder / "evaluation.json"
     if files.is_there(path, Path.is_file):
         document = files.read_json(path)
-        if not holds(document, "values"):
+        if not has_policies_with(document, "values"):
             remedy = "`bridge evaluate --json` makes one."
             raise BridgeError("is no evaluation", where=str(path), remedy=remedy)
         evaluation = parse(document, str(path))
@@ -168,7 +168,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     unknown = set() if explanation is None else {*map(str, explanation["kind"])} - {"chosen", "all"}
     if unknown:
         raise BridgeError(f"kind {min(unknown)!r} is neither 'chosen' nor 'all'", where=str(path))
-    return Checkpoint(agent, progress, evaluation, explanation)
+    return CheckpointReport(agent, progress, evaluation, explanation)
 
 
 def _table(path: Path, needed: Collection[str], numbers: Collection[str]) -> pd.DataFrame | None:

@@ -9,14 +9,14 @@ import pandas as pd
 
 from bridge.report.page import charts
 from bridge.report.page.charts import Block, Sheet
-from bridge.report.page.inputs import PROGRESS, Checkpoint
+from bridge.report.page.inputs import PROGRESS, CheckpointReport
 from bridge.report.table import Table
 
 #: Longest cell of the table of facts, and most points of a curve, of a cumulative one.
 LONGEST_CELL, MOST_POINTS, CDF_POINTS = 160, 1_500, 200
 
 
-def learnt(checkpoint: Checkpoint, sheet: Sheet) -> Iterator[Block]:
+def training_section(checkpoint: CheckpointReport, sheet: Sheet) -> Iterator[Block]:
     """Yield what a checkpoint is and how it learnt."""
     if checkpoint.progress is not None and len(checkpoint.progress):
         yield from _curves(checkpoint.progress, checkpoint.agent, sheet)
@@ -29,28 +29,36 @@ def _facts(agent: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
         if isinstance(value, dict) and value and not prefix:
             yield from _facts(value, f"{key}.")
             continue
-        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        said = f"{value:.6g}" if isinstance(value, float) else "–" if value is None else said
-        yield prefix + key, said if len(said) <= LONGEST_CELL else said[: LONGEST_CELL - 1] + "…"
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = f"{value:.6g}" if isinstance(value, float) else "–" if value is None else text
+        yield prefix + key, text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
 
 
 def _curves(progress: pd.DataFrame, agent: Mapping[str, Any], sheet: Sheet) -> Iterator[Block]:
-    drawn, rows = [], []
+    charts_of_epochs, rows = [], []
     numbers = {
         name: progress[name].to_numpy(np.float64, na_value=np.nan) for name in PROGRESS if name in progress
     }
-    known = {name: values for name, values in numbers.items() if np.isfinite(values).any()}
+    columns_with_values = {name: values for name, values in numbers.items() if np.isfinite(values).any()}
     epochs, metric = numbers["epoch"], agent.get("metric")
     for chart in charts.SECTIONS["training"]["curves"]:
         heading, names = chart["heading"], chart["columns"]
         title = heading.replace("metric", metric) if isinstance(metric, str) else heading
-        lines = [(name, known[column]) for column, name in names.items() if column in known]
+        lines = [
+            (name, columns_with_values[column])
+            for column, name in names.items()
+            if column in columns_with_values
+        ]
         rows += [[name if len(names) == 1 else f"{title}, {name}", *_ends(epochs, v)] for name, v in lines]
         if lines:
             picture = _lines(epochs, lines, charts.label(title), log=chart["log"])
-            drawn.append(sheet.add(picture, chart["said"]))
-    yield drawn
-    pace = f", {np.nanmean(known['seconds']):.3g} s an epoch in the mean" if "seconds" in known else ""
+            charts_of_epochs.append(sheet.add(picture, chart["said"]))
+    yield charts_of_epochs
+    pace = (
+        f", {np.nanmean(columns_with_values['seconds']):.3g} s an epoch in the mean"
+        if "seconds" in columns_with_values
+        else ""
+    )
     yield f"{len(progress):,} epochs{pace}."
     yield Table(("", "first", "last", "lowest", "in epoch", "highest", "in epoch"), rows)
 
@@ -68,16 +76,16 @@ def _number(value: float) -> str:
     return f"{value:.4g}" if value >= 0 else f"−{-value:.4g}"
 
 
-def _lines(epochs: Any, known: Sequence[tuple[str, Any]], title: str, *, log: bool) -> Any:
-    everything = np.concatenate([values[np.isfinite(values)] for _, values in known])
+def _lines(epochs: Any, columns: Sequence[tuple[str, Any]], title: str, *, log: bool) -> Any:
+    everything = np.concatenate([values[np.isfinite(values)] for _, values in columns])
     wide = log and everything.min() > 0 and everything.max() > charts.WIDE * everything.min()
     traces = []
-    for k, (name, values) in enumerate(known):
+    for k, (name, values) in enumerate(columns):
         at = np.flatnonzero(np.isfinite(values))
         at = at[:: max(1, -(-len(at) // MOST_POINTS))]
         looks = {"color": charts.colour(k), "dash": "solid", "width": 1.8}
         looks |= {"color": "var(--ink)", "dash": "dash"} if name == "base" else {}
-        more = {"marker": {"size": 5}, "hovertemplate": "%{y:,}", "showlegend": len(known) > 1}
+        more = {"marker": {"size": 5}, "hovertemplate": "%{y:,}", "showlegend": len(columns) > 1}
         mode = "lines+markers" if len(at) <= 40 else "lines"
         x, y = charts.significant(epochs[at], 7), charts.significant(values[at])
         traces.append(charts.curve(x, y, name, looks, mode=mode, **more))
@@ -86,20 +94,22 @@ def _lines(epochs: Any, known: Sequence[tuple[str, Any]], title: str, *, log: bo
     return charts.figure(traces, 280, hovermode="x unified", xaxis=bottom, yaxis=left)
 
 
-def explained(checkpoint: Checkpoint, sheet: Sheet) -> Iterator[Block]:
+def explanation_section(checkpoint: CheckpointReport, sheet: Sheet) -> Iterator[Block]:
     """Yield what an agent's decisions look at; nothing without an explanation."""
     frame = checkpoint.explanation
     if frame is None or len(frame) == 0:
         return
-    drawn, rows = [], []
+    charts_of_features, rows = [], []
     for feature, part in frame.groupby(frame["feature"].astype("str"), sort=False):
         kinds = [kind for kind in ("chosen", "all") if (part["kind"] == kind).any()]
         curves = {kind: _curve(part[part["kind"] == kind]) for kind in kinds}
-        drawn.append(sheet.add(_cumulative(charts.label(feature), curves), f"{feature}: chosen against all."))
+        charts_of_features.append(
+            sheet.add(_cumulative(charts.label(feature), curves), f"{feature}: chosen against all.")
+        )
         medians = [_median(*curves[kind]) if kind in curves else "–" for kind in ("chosen", "all")]
         gap = f"{_gap(curves['chosen'], curves['all']):.3f}" if len(curves) == 2 else "–"
         rows.append([feature, *medians, gap])
-    yield drawn
+    yield charts_of_features
     caption = "The largest gap between the curves is the Kolmogorov–Smirnov distance, 0 … 1."
     yield Table(("feature", "median, chosen", "median, all", "largest gap"), rows, caption=caption)
 

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.arrays import Flags, Floats
+from bridge.base.arrays import Flags, Floats
 from bridge.judge.jobs import Started, started
-from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown, level
+from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown, step_function
 from bridge.judge.run import Run
-from bridge.judge.stats import Estimate, block_bootstrap
+from bridge.judge.stats import ConfidenceInterval, block_bootstrap
 from bridge.report.page import charts
 from bridge.report.page.charts import Block, Chart, Sheet
-from bridge.report.plots import binned, time_unit
+from bridge.report.plots import bin_step_function, time_unit
 from bridge.report.table import Table
-from bridge.report.tables import ORACLE_NOTE, ROWS, between, duration, show
+from bridge.report.tables import ORACLE_NOTE, ROWS, duration, format_interval, format_metric
 
 if TYPE_CHECKING:
-    from bridge.judge.hosts import Allocation
+    from bridge.judge.hosts import HostAllocation
 #: A block of the bootstrap holds this share of a run's jobs; for fewer jobs than this there is no interval.
 SHARE, FEWEST = 0.05, 100
 #: Equal spans that curves over time are means over; several curves of utilisation need fewer to be read.
@@ -39,15 +39,15 @@ OPACITIES = (1.0, 0.88, 0.76)
 LONGEST_WAITS, DECIMALS = 10, {"s": 3, "min": 4, "h": 5, "days": 5}
 
 
-def named(name: str, run: Run) -> str:
+def run_label(name: str, run: Run) -> str:
     """Return a run's name with the mark of oracles."""
     return f"{name} *" if run.oracle else name
 
 
-def mean_over_jobs(values: Floats) -> Estimate:
+def mean_over_jobs(values: Floats) -> ConfidenceInterval:
     """Return a mean over jobs [jobs] in order of submission, with its interval over blocks of jobs."""
     if len(values) < FEWEST:
-        return Estimate(float(values.mean()), float("nan"), float("nan"), len(values))
+        return ConfidenceInterval(float(values.mean()), float("nan"), float("nan"), len(values))
     return block_bootstrap(values, int(SHARE * len(values)))
 
 
@@ -55,34 +55,34 @@ def metrics(runs: Sequence[tuple[str, Run]], sheet: Sheet) -> list[Block]:
     """Return the metrics of every run; nothing without runs."""
     if not runs:
         return []
-    names = [named(name, run) for name, run in runs]
+    names = [run_label(name, run) for name, run in runs]
     waits, slowdowns = zip(*(_means(run) for _, run in runs), strict=True)
-    drawn: list[Chart] = []
-    for kind, found in (("mean bounded slowdown", slowdowns), ("mean wait", waits)):
-        known = [one.mean if np.isnan(one.high) else one.high for one in found if one is not None]
-        if known:
-            unit, unit_name = time_unit(max(known)) if kind == "mean wait" else (1.0, "")
+    charts_of_metrics: list[Chart] = []
+    for kind, intervals in (("mean bounded slowdown", slowdowns), ("mean wait", waits)):
+        means_of_kind = [one.mean if np.isnan(one.high) else one.high for one in intervals if one is not None]
+        if means_of_kind:
+            unit, unit_name = time_unit(max(means_of_kind)) if kind == "mean wait" else (1.0, "")
             title = f"{kind} ({unit_name})" if unit_name else kind
-            rows = charts.forest(names, found, title, unit=unit, from_zero=True)
-            drawn.append(sheet.add(rows, f"{kind.capitalize()} of each run."))
+            rows = charts.forest(names, intervals, title, unit=unit, from_zero=True)
+            charts_of_metrics.append(sheet.add(rows, f"{kind.capitalize()} of each run."))
     used = [run.metrics.get("utilisation.nodes") for _, run in runs]
     if any(value is not None for value in used):
-        shares = [None if value is None else Estimate(value, np.nan, np.nan, 1) for value in used]
+        shares = [None if value is None else ConfidenceInterval(value, np.nan, np.nan, 1) for value in used]
         rows = charts.forest(names, shares, "utilisation (% of node-time)", unit=0.01, from_zero=True)
-        drawn.append(sheet.add(rows, "Share of the machine's node-time that jobs used."))
+        charts_of_metrics.append(sheet.add(rows, "Share of the machine's node-time that jobs used."))
     blocks = sorted({one.b for one in slowdowns if one is not None and one.kind})
     b = f" (b = {' or '.join(map(str, blocks))})" if blocks else ""
-    said = (
+    lead = (
         "Bars are 95 % intervals: circular block bootstrap over jobs in order of submission, blocks of 5 %"
         f"{b}. They say how much a mean hangs on the part of the log that was replayed; runs of fewer than "
         f"{FEWEST} jobs have none."
     )
     if any(run.oracle for _, run in runs):
-        said += f" * {ORACLE_NOTE}."
-    return [drawn, said, _table(runs, names, {"wait.mean": waits, "bsld.mean": slowdowns})]
+        lead += f" * {ORACLE_NOTE}."
+    return [charts_of_metrics, lead, _table(runs, names, {"wait.mean": waits, "bsld.mean": slowdowns})]
 
 
-def _means(run: Run) -> tuple[Estimate | None, Estimate | None]:
+def _means(run: Run) -> tuple[ConfidenceInterval | None, ConfidenceInterval | None]:
     done = started(run.jobs.sort_values("submission_time", kind="stable"), killed=False)
     if len(done) == 0:
         return None, None
@@ -91,19 +91,21 @@ def _means(run: Run) -> tuple[Estimate | None, Estimate | None]:
 
 
 def _table(
-    runs: Sequence[tuple[str, Run]], names: Sequence[str], intervals: Mapping[str, Sequence[Estimate | None]]
+    runs: Sequence[tuple[str, Run]],
+    names: Sequence[str],
+    intervals: Mapping[str, Sequence[ConfidenceInterval | None]],
 ) -> Table:
     """Return one column per run: that reads well for one run, and scrolls for many."""
     table = Table(["", *names])
     resources = dict.fromkeys(name for _, run in runs for name in run.capacity)
     both = (("", ""), (", trimmed", ".trimmed"))
-    used = [(f"utilisation, {r}{said}", f"utilisation.{r}{key}") for r in resources for said, key in both]
+    used = [(f"utilisation, {r}{label}", f"utilisation.{r}{key}") for r in resources for label, key in both]
     for title, key in (one for row in ROWS for one in (used if "{}" in row[1] else [row])):
         values = [run.metrics.get(key) for _, run in runs]
         if any(value is not None for value in values):
-            table.add(title, *(show(key, value) for value in values))
+            table.add(title, *(format_metric(key, value) for value in values))
         if key in intervals:
-            table.add("  95 % interval", *(between(key, found) for found in intervals[key]))
+            table.add("  95 % interval", *(format_interval(key, interval) for interval in intervals[key]))
     return table
 
 
@@ -112,18 +114,21 @@ def over_time(runs: Sequence[tuple[str, Run]], sheet: Sheet) -> list[Block]:
     runs = [(name, run) for name, run in runs if run.jobs["starting_time"].notna().any()]
     if not runs:
         return []
-    drawn = curves(runs[:MOST_LINES], sheet)
-    said = f"The first {MOST_LINES} runs are drawn." if len(runs) > MOST_LINES else ""
+    charts_of_steps = curves(runs[:MOST_LINES], sheet)
+    lead = f"The first {MOST_LINES} runs are drawn." if len(runs) > MOST_LINES else ""
     keys = ("queue.jobs.mean", "queue.jobs.max", "queue.nodes.mean", "queue.nodes.max", "utilisation.nodes")
     headings = ("run", "jobs waiting, mean", "max", "nodes waited for, mean", "max", "utilisation")
-    rows = [[named(name, run), *(show(key, run.metrics.get(key)) for key in keys)] for name, run in runs]
-    return [drawn, said, Table(headings, rows)]
+    rows = [
+        [run_label(name, run), *(format_metric(key, run.metrics.get(key)) for key in keys)]
+        for name, run in runs
+    ]
+    return [charts_of_steps, lead, Table(headings, rows)]
 
 
 def curves(runs: Sequence[tuple[str, Run]], sheet: Sheet, what: str = "") -> list[Chart]:
     """Return two charts with one line per run, at most ``MOST_LINES``: jobs that wait, and nodes in use."""
-    begun = [started(run.jobs) for _, run in runs]
-    spans = [(float(done.submit.min()), float(done.end.max())) for done in begun]
+    started_jobs = [started(run.jobs) for _, run in runs]
+    spans = [(float(done.submit.min()), float(done.end.max())) for done in started_jobs]
     unit, unit_name = time_unit(max(end - first for first, end in spans))
     queues: list[dict[str, Any]] = []
     uses: list[dict[str, Any]] = []
@@ -135,7 +140,7 @@ def curves(runs: Sequence[tuple[str, Run]], sheet: Sheet, what: str = "") -> lis
         for into, over, count in ((queues, _waiting, SPANS), (uses, _used, parts)):
             edges = np.linspace(first, max(end, first + 1e-6), count + 1)
             x, values = charts.significant((edges[:-1] - first) / unit), charts.fixed(over(run, edges), 2)
-            into.append(charts.curve(x, values, charts.label(named(name, run)), looks, **more))
+            into.append(charts.curve(x, values, charts.label(run_label(name, run)), looks, **more))
     bottom = charts.axis(f"time since the first submission ({unit_name})")
     both = {"hovermode": "x unified", "dragmode": "zoom", "xaxis": bottom}
     full = {"shapes": [charts.LOOKS["full"]], "annotations": [charts.LOOKS["all_nodes"]]}
@@ -161,7 +166,7 @@ def _used(run: Run, edges: Floats) -> Floats:
 def _mean(begin: Floats, end: Floats, amounts: Floats, edges: Floats) -> Floats:
     """Return the mean of what is there from ``begin`` to ``end`` in each span between ``edges``."""
     times, changes = np.concatenate((begin, end)), np.concatenate((amounts, -amounts))
-    return binned(*level(times, changes), edges)[0]
+    return bin_step_function(*step_function(times, changes), edges)[0]
 
 
 def schedule(named_run: tuple[str, Run], sheet: Sheet) -> list[Block]:
@@ -176,32 +181,32 @@ def schedule(named_run: tuple[str, Run], sheet: Sheet) -> list[Block]:
     work = jobs.nodes * jobs.run
     largest = np.argsort(-work, kind="stable")
     bars = np.cumsum(np.diff(allocation.offsets)[largest])
-    shown = np.zeros(len(jobs), np.bool_)
-    shown[largest[bars <= MOST_BARS]] = True
-    said = "" if placed else "The run tells no nodes: each job is placed on the lowest free ones. "
-    if not shown.all():
-        share = work[shown].sum() / work.sum() if work.sum() else 1.0
-        said += f"Drawn are the {shown.sum():,} largest jobs, {100 * share:.1f} % of the node-time."
-    caption = f"Schedule of {named(name, run)}: {len(jobs):,} jobs on {nodes:,} nodes."
-    drawn = sheet.add(_bars(jobs, allocation, shown, nodes), caption, wide=True)
-    return [[drawn], said.strip(), _longest_waits(jobs)]
+    is_visible = np.zeros(len(jobs), np.bool_)
+    is_visible[largest[bars <= MOST_BARS]] = True
+    lead = "" if placed else "The run tells no nodes: each job is placed on the lowest free ones. "
+    if not is_visible.all():
+        share = work[is_visible].sum() / work.sum() if work.sum() else 1.0
+        lead += f"Drawn are the {is_visible.sum():,} largest jobs, {100 * share:.1f} % of the node-time."
+    caption = f"Schedule of {run_label(name, run)}: {len(jobs):,} jobs on {nodes:,} nodes."
+    chart = sheet.add(_bars(jobs, allocation, is_visible, nodes), caption, wide=True)
+    return [[chart], lead.strip(), _longest_waits(jobs)]
 
 
-def _bars(jobs: Started, allocation: "Allocation", shown: Flags, nodes: int) -> object:
+def _bars(jobs: Started, allocation: "HostAllocation", is_visible: Flags, nodes: int) -> object:
     """Return one trace per class of wait."""
     first, end = float(jobs.submit.min()), float(jobs.end.max())
     unit, unit_name = time_unit(end - first)
     decimals = DECIMALS[unit_name]
     owner = np.repeat(np.arange(len(jobs)), np.diff(allocation.offsets))
     low, high = allocation.first, allocation.last + 1
-    told = [
+    hover_texts = [
         f"job {charts.label(job)}<br>{n:,} node{'s' * (n != 1)}<br>waited {duration(w)}<br>ran {duration(r)}"
         for job, n, w, r in _listed(jobs, jobs.nodes.astype(np.int64), jobs.wait, jobs.run)
     ]
     kind = np.searchsorted([limit for limit, _, _ in CLASSES], jobs.wait)
     traces = []
     for k, (_, title, shade) in enumerate(CLASSES):
-        bars = np.flatnonzero((kind[owner] == k) & shown[owner])
+        bars = np.flatnonzero((kind[owner] == k) & is_visible[owner])
         rows = owner[bars]
         opacity = [OPACITIES[row % len(OPACITIES)] for row in rows.tolist()]
         place = {
@@ -210,7 +215,7 @@ def _bars(jobs: Started, allocation: "Allocation", shown: Flags, nodes: int) -> 
             "y": charts.fixed((low[bars] + high[bars]) / 2, 1),
             "width": charts.fixed(high[bars] - low[bars], 0),
             "marker": {"color": charts.colour(shade), "opacity": opacity, "line": {"width": 0}},
-            "customdata": [told[row] for row in rows.tolist()],
+            "customdata": [hover_texts[row] for row in rows.tolist()],
         }
         if len(bars):
             traces.append(charts.LOOKS["bar"] | {"name": title} | place)

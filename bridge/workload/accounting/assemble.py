@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bridge.errors import BridgeError
-from bridge.workload.accounting.choices import Choices
-from bridge.workload.accounting.lives import AT_WORK, WAITING, Counted, Life
-from bridge.workload.accounting.machine import Machine
+from bridge.base.errors import BridgeError
+from bridge.workload.accounting.choices import ImportConfig
+from bridge.workload.accounting.lives import AT_WORK, WAITING, JobLife, RecordCounter
+from bridge.workload.accounting.machine import Cluster
 from bridge.workload.table import STATUS_CANCELLED, SWF_COLUMNS, Workload, note_order
 
 #: By which clocks are set back.
@@ -37,7 +37,12 @@ _CODES: Mapping[str, str] = {"user": "user", "group": "account", "queue": "qos",
 
 
 def assemble(
-    lives: Iterable[Life], name: str, source: str, counted: Counted, machine: Machine | None, choices: Choices
+    lives: Iterable[JobLife],
+    name: str,
+    source: str,
+    counted: RecordCounter,
+    machine: Cluster | None,
+    choices: ImportConfig,
 ) -> Workload:
     """Return a workload of ended jobs, in order of submission.
 
@@ -76,9 +81,11 @@ def assemble(
     return Workload(name, table, capacity, header, source, counted.tally() | dict(note_order(table)))
 
 
-def _ended(lives: Iterable[Life], counted: Counted, partition: str | None, source: str) -> list[Life]:
+def _ended(
+    lives: Iterable[JobLife], counted: RecordCounter, partition: str | None, source: str
+) -> list[JobLife]:
     """Return lives that have come to an end, each once."""
-    found: dict[tuple[int | str, float, float | None], Life] = {}
+    lives_by_key: dict[tuple[int | str, float, float | None], JobLife] = {}
     clusters: set[str] = set()
     for life in lives:
         key = (life.identity, life.submit, life.start)
@@ -91,14 +98,14 @@ def _ended(lives: Iterable[Life], counted: Counted, partition: str | None, sourc
             counted.drop("still running when the list was made", life.number)
         elif life.state == "REVOKED":
             counted.drop("revoked: it ran on another cluster of the federation", life.number)
-        elif key in found:
+        elif key in lives_by_key:
             counted.drop("listed twice", life.number)
         elif life.start is not None and not life.ran:
             counted.drop("started, and no end is known", life.number)
         elif (sound := _sound(life, counted)) is None:
             counted.drop("ended before it started", life.number)
         else:
-            found[key] = sound
+            lives_by_key[key] = sound
             if not life.is_numbered:
                 counted.note("task without a number of its own (JobIDRaw): it gets a new one", life.number)
             if "+" in life.label:
@@ -106,10 +113,10 @@ def _ended(lives: Iterable[Life], counted: Counted, partition: str | None, sourc
     if len(clusters - {""}) > 1:
         what = f"lists the jobs of several clusters: {', '.join(sorted(clusters))}"
         raise BridgeError(what, where=source, remedy="List each cluster for itself: sacct -M NAME.")
-    return list(found.values())
+    return list(lives_by_key.values())
 
 
-def _sound(life: Life, counted: Counted) -> Life | None:
+def _sound(life: JobLife, counted: RecordCounter) -> JobLife | None:
     """Return a life whose times agree, by its time at work where they do not; None if that cannot be."""
     if life.start is None or life.end is None:
         return life
@@ -117,7 +124,7 @@ def _sound(life: Life, counted: Counted) -> Life | None:
     if life.elapsed is not None:
         if abs(life.elapsed - span - _HOUR) <= 1:
             why = "its end is an hour before its time at work, as where the clock is set back"
-            counted.mend(f"{why}: Start + ElapsedRaw taken", life.number)
+            counted.count_repaired(f"{why}: Start + ElapsedRaw taken", life.number)
             return replace(life, end=life.start + life.elapsed)
         if 0 <= span < life.elapsed - 1:
             why = "at work (ElapsedRaw) for longer than from Start to End"
@@ -128,23 +135,23 @@ def _sound(life: Life, counted: Counted) -> Life | None:
     return life if span >= 0 else None
 
 
-def _eligible(life: Life, counted: Counted) -> float:
+def _eligible(life: JobLife, counted: RecordCounter) -> float:
     """Return from when a job waits."""
     if life.start is None:
         return life.submit if life.eligible is None else max(life.submit, life.eligible)
     if life.start < life.submit:
-        counted.mend("started before its submission: submitted at its start", life.number)
+        counted.count_repaired("started before its submission: submitted at its start", life.number)
         return life.start
     if life.eligible is None or not life.submit <= life.eligible <= life.start:
         if life.eligible is not None:
-            counted.mend("eligible outside of its wait: it waits from its submission", life.number)
+            counted.count_repaired("eligible outside of its wait: it waits from its submission", life.number)
         return life.submit
     if life.eligible > life.submit:
         counted.note("held, or waited for another job: it waits from when it was eligible", life.number)
     return life.eligible
 
 
-def _run(life: Life) -> float:
+def _run(life: JobLife) -> float:
     if life.start is None:
         return -1
     if life.elapsed is not None:
@@ -154,12 +161,12 @@ def _run(life: Life) -> float:
 
 
 def _requests(
-    kept: list[Life], counted: Counted, machine: Machine | None, unlimited: int | None
+    kept: list[JobLife], counted: RecordCounter, machine: Cluster | None, unlimited: int | None
 ) -> list[int]:
     """Return requested times in seconds; who has no limit gets the partition's, or the longest of the log."""
     finite = [life.limit for life in kept if life.limit is not None and math.isfinite(life.limit)]
     longest = unlimited or round(max([*finite, *map(_run, kept), 1]))
-    found = []
+    requests = []
     for life in kept:
         limit = life.limit
         if limit is None or math.isinf(limit):
@@ -167,21 +174,21 @@ def _requests(
             partition = machine.partitions.get(life.words.get("partition", "")) if machine else None
             default = partition.limit_of(default=limit is None) if partition else math.inf
             limit = default if math.isfinite(default) and unlimited is None else longest
-            counted.mend(f"{why}: {limit:.0f} s taken", life.number)
-        found.append(round(limit))
-    return found
+            counted.count_repaired(f"{why}: {limit:.0f} s taken", life.number)
+        requests.append(round(limit))
+    return requests
 
 
 def _times(
-    kept: list[Life], eligible: npt.NDArray[np.float64], origin: int, requests: list[int]
+    kept: list[JobLife], eligible: npt.NDArray[np.float64], origin: int, requests: list[int]
 ) -> dict[str, npt.NDArray[np.int64]]:
     """Return ids, times and states by column; a first life keeps Slurm's number, others get new ones."""
     ids = [life.number for life in kept]
-    lives, seen, following = [0] * len(kept), Counter[int | str](), max(ids)
+    lives, seen_count, following = [0] * len(kept), Counter[int | str](), max(ids)
     begins = [(life.number, _task(life), life.submit, life.start or math.inf) for life in kept]
     for n in sorted(range(len(kept)), key=begins.__getitem__):
-        lives[n] = seen[kept[n].identity]
-        seen[kept[n].identity] += 1
+        lives[n] = seen_count[kept[n].identity]
+        seen_count[kept[n].identity] += 1
         if lives[n] or not kept[n].is_numbered:
             following += 1
             ids[n] = following
@@ -201,48 +208,48 @@ def _times(
     return {name: np.rint(np.asarray(of, np.float64)).astype(np.int64) for name, of in columns.items()}
 
 
-def _task(life: Life) -> int:
+def _task(life: JobLife) -> int:
     """Return the number of a task within its array, if it has no other."""
     digits = re.search(r"[_+](\d{1,18})$", life.label, re.ASCII)
     return int(digits[1]) if digits and not life.is_numbered else -1
 
 
-def _paused(life: Life) -> float:
+def _paused(life: JobLife) -> float:
     if life.start is None or life.end is None or life.elapsed is None:
         return 0
     return max(life.end - life.start - life.elapsed, 0)
 
 
-def _demands(kept: list[Life], unit: str) -> dict[str, npt.NDArray[np.int64]]:
+def _demands(kept: list[JobLife], unit: str) -> dict[str, npt.NDArray[np.int64]]:
     """Return demands by column: as granted or, where that is not told of a resource, as asked."""
     granted = [{**life.requested, **life.allocated} for life in kept]
-    asked = [{**life.allocated, **life.requested} for life in kept]
+    demands = [{**life.allocated, **life.requested} for life in kept]
 
     def column(demands: Iterable[Mapping[str, int]], name: str, unknown: int) -> npt.NDArray[np.int64]:
         return np.array([demand.get(name, unknown) for demand in demands], np.int64)
 
     others = sorted({name for demand in granted for name in demand} - {"nodes"})
-    found = {name: column(granted, name, 0) for name in others}
+    columns = {name: column(granted, name, 0) for name in others}
     if unit == "cores":
-        found = {"allocated_nodes": column(granted, "nodes", -1), **found}
-    return {"procs": column(granted, unit, -1), "req_procs": column(asked, unit, -1), **found}
+        columns = {"allocated_nodes": column(granted, "nodes", -1), **columns}
+    return {"procs": column(granted, unit, -1), "req_procs": column(demands, unit, -1), **columns}
 
 
-def _words(kept: list[Life], anonymous: bool) -> dict[str, object]:
+def _words(kept: list[JobLife], anonymous: bool) -> dict[str, object]:
     """Return codes and texts by column."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for name, word in _CODES.items():
         codes, _ = pd.factorize(np.array([life.words.get(word) for life in kept], object))
-        found[name] = np.where(codes >= 0, codes + 1, -1).astype(np.int64)
-    found["slurm_id"] = [life.label for life in kept]
-    found["state"] = [life.state for life in kept]
+        values[name] = np.where(codes >= 0, codes + 1, -1).astype(np.int64)
+    values["slurm_id"] = [life.label for life in kept]
+    values["state"] = [life.state for life in kept]
     for name, word in {**_TEXTS, **({} if anonymous else PERSONAL)}.items():
         if any(texts := [life.words.get(word, "") for life in kept]):
-            found[name] = texts
-    return found
+            values[name] = texts
+    return values
 
 
-def _capacity(table: pd.DataFrame, machine: Machine | None, choices: Choices) -> dict[str, int]:
+def _capacity(table: pd.DataFrame, machine: Cluster | None, choices: ImportConfig) -> dict[str, int]:
     """Return the machine's capacity of what jobs demand, ``nodes`` first: nodes, or cores by that name."""
     if machine is None:
         return {}

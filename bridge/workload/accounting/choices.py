@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from bridge.config import Count, Of
+from bridge.config import Constraint, Count
 
 
 @dataclass(frozen=True)
-class Choices:
+class ImportConfig:
     """How lives become jobs.
 
     Attributes:
@@ -19,6 +19,6 @@ class Choices:
     """
 
     unit: Literal["nodes", "cores"] = "nodes"
-    partition: Annotated[str | None, Of(metavar="P")] = None
-    unlimited: Annotated[Count | None, Of(metavar="S")] = None
+    partition: Annotated[str | None, Constraint(metavar="P")] = None
+    unlimited: Annotated[Count | None, Constraint(metavar="S")] = None
     anonymous: bool = False

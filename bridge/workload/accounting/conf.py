@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bridge import files
-from bridge.errors import BridgeError
+from bridge.base import files
+from bridge.base.errors import BridgeError
 
 #: What only `scontrol show node` tells of nodes.
 _OF_SCONTROL = re.compile(r"^(?!\s*#).*\bCPUTot=", re.IGNORECASE | re.MULTILINE)
@@ -100,13 +100,13 @@ class _Conf:
         beside = dict.fromkeys((path.parent, self.folder))
         places = [folder / other for other in names for folder in beside]
         places += [folder / Path(other).name for other in names for folder in beside]
-        found = next(filter(_is_file, places), None)
-        if found is None:
+        file_found = next(filter(_is_file, places), None)
+        if file_found is None:
             what = f"includes {places[0]}, and there is no such file"
             remedy = f"Put a copy of it beside {path.name}: {places[-1]}."
             raise BridgeError(what, where=place, remedy=remedy)
         self.included += 1
-        if found.resolve() in self.open_files or self.included > _MOST_FILES:
+        if file_found.resolve() in self.open_files or self.included > _MOST_FILES:
             remedy = f"Leave it out; at most {_MOST_FILES} files are included, and none by itself."
             raise BridgeError("includes files without end", where=place, remedy=remedy)
-        return found
+        return file_found

@@ -2,7 +2,7 @@
 
 import re
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 
 _AGAIN = "Print it again with `sacct -P`: `bridge workload import command` prints the line to run."
 #: How a text begins -> what it is, and what to do.

@@ -85,7 +85,7 @@ class Ignored:
         weights = [weight for name, weight in self._weights.items() if name in nodes]
         limits = {name for names in self._partitions.values() for name in names}
         chosen = sorted(name for name, text in self._settings.items() if not text.lower().endswith("/none"))
-        found = {
+        counts_by_text = {
             "nodes down, drained or failing: taken as in service": len(out),
             f"nodes with {', '.join(own)} of their own: taken as one pool": len(nodes) if own else 0,
             "nodes with features": len(self._features & nodes.keys()),
@@ -97,7 +97,7 @@ class Ignored:
             "licences": len(self._licences),
             "reservations": len(self._reservations),
         }
-        return {what: count for what, count in found.items() if count}
+        return {what: count for what, count in counts_by_text.items() if count}
 
 
 def _says(text: str) -> bool:

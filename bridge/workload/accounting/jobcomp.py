@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, tzinfo
 
-from bridge.errors import BridgeError
-from bridge.workload.accounting.lives import Counted, Life, life
+from bridge.base.errors import BridgeError
+from bridge.workload.accounting.lives import JobLife, RecordCounter, life
 
 #: Field of jobcomp -> column of `sacct`, in small letters.
 _COLUMNS = {
@@ -32,14 +32,16 @@ _COLUMNS = {
     "ReservationName": "reservation",
 }
 #: Fields that say nothing of when and where a job runs.
-_KNOWN = frozenset({"WcKey", "DerivedExitCode", "ArrayJobId", "ArrayTaskId", "HetJobId", "HetJobOffset"})
+_UNREAD_COLUMNS = frozenset(
+    {"WcKey", "DerivedExitCode", "ArrayJobId", "ArrayTaskId", "HetJobId", "HetJobOffset"}
+)
 _FIELD = re.compile(r"(?:^| )([A-Z]\w*)=")
 _HEAD = re.compile(
     r"JobId=(?P<id>\d+) UserId=(?P<user>[^ (]*)\((?P<uid>\d+)\) GroupId=\S* Name=(?P<rest>.*)", re.DOTALL
 )
 
 
-def read_jobcomp(text: str, where: str, counted: Counted, zone: tzinfo = UTC) -> Iterator[Life]:
+def read_jobcomp(text: str, where: str, counted: RecordCounter, zone: tzinfo = UTC) -> Iterator[JobLife]:
     """Yield the lives of jobs of a file of jobcomp/filetxt; no line like one of it: BridgeError at `where`.
 
     `counted` takes lines that are no record, by their number.
@@ -63,22 +65,22 @@ def read_jobcomp(text: str, where: str, counted: Counted, zone: tzinfo = UTC) ->
         line += text.count("\n", begin, end)
 
 
-def _life(record: str, zone: tzinfo) -> tuple[Life, set[str]]:
+def _life(record: str, zone: tzinfo) -> tuple[JobLife, set[str]]:
     """Return the life that a record tells of, and the names of fields with a text that nobody reads."""
     head = _HEAD.fullmatch(record)
     if not head:
         raise ValueError("it has no JobId, UserId, GroupId and Name")
     rest = f" {head['rest']}"
     fields = list(_FIELD.finditer(rest))
-    last = {found[1]: (n, found) for n, found in enumerate(fields)}
+    last = {matches[1]: (n, matches) for n, matches in enumerate(fields)}
     if missing := {"JobState", "SubmitTime", "StartTime"} - last.keys():
         raise ValueError(f"it has no {', '.join(sorted(missing))}")
     cells = {"jobid": head["id"], "user": head["user"] or head["uid"]}
     for name, column in _COLUMNS.items():
         if name in last:
-            n, found = last[name]
+            n, matches = last[name]
             stop = fields[n + 1].start() if n + 1 < len(fields) else len(rest)
-            cells[column] = rest[found.end() : stop]
+            cells[column] = rest[matches.end() : stop]
     cells["jobname"] = rest[1 : last["JobState"][1].start()]
     if "ArrayJobId" in last and "ArrayTaskId" in last:
         tail = rest[last["ArrayJobId"][1].end() :]
@@ -89,4 +91,6 @@ def _life(record: str, zone: tzinfo) -> tuple[Life, set[str]]:
     elif cells["state"] == "PENDING":
         cells["state"] = "REQUEUED"
     behind = (name for name, (n, _) in last.items() if n >= last["JobState"][0])
-    return life(cells, zone), {name for name in behind if name not in _COLUMNS and name not in _KNOWN}
+    return life(cells, zone), {
+        name for name in behind if name not in _COLUMNS and name not in _UNREAD_COLUMNS
+    }

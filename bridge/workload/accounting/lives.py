@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import Literal
 
 from bridge.workload.accounting import values
-from bridge.workload.table import Reason
+from bridge.workload.table import TallyEntry
 
 #: The states that accounting knows; a cancelled job's may name who did it.
 STATES = re.compile(
@@ -22,7 +22,7 @@ AT_WORK = frozenset({"RUNNING", "SUSPENDED", "COMPLETING", "STAGE_OUT", "STOPPED
 
 
 @dataclass(frozen=True)
-class Life:
+class JobLife:
     """One life of a job. Times in seconds since 1970, None where there is none; amounts by resource.
 
     Attributes:
@@ -67,7 +67,7 @@ Kind = Literal["dropped", "repaired", "noted", "ignored"]
 
 
 @dataclass
-class Counted:
+class RecordCounter:
     """Records that are left out, mended or remarkable, counted by reason; with ids or lines as examples."""
 
     _ids: dict[tuple[Kind, str], list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -85,7 +85,7 @@ class Counted:
         """Count a record that is left out."""
         self._ids["dropped", why].append(number)
 
-    def mend(self, why: str, number: int) -> None:
+    def count_repaired(self, why: str, number: int) -> None:
         """Count a record that is mended."""
         self._ids["repaired", why].append(number)
 
@@ -97,9 +97,9 @@ class Counted:
         """Count a record that says what no log holds."""
         self._ids["ignored", why].append(number)
 
-    def tally(self) -> dict[str, Reason]:
+    def tally(self) -> dict[str, TallyEntry]:
         """Return what was counted, by reason."""
-        return {why: Reason(kind, len(ids), tuple(ids[:3])) for (kind, why), ids in self._ids.items()}
+        return {why: TallyEntry(kind, len(ids), tuple(ids[:3])) for (kind, why), ids in self._ids.items()}
 
 
 #: Column of `sacct`, in small letters -> what it is called among a life's words.
@@ -146,7 +146,7 @@ FREE = frozenset(
 )
 
 
-def life(cells: Mapping[str, str], zone: tzinfo) -> Life:
+def life(cells: Mapping[str, str], zone: tzinfo) -> JobLife:
     """Return the life that a row tells of; ValueError: a cell is not what its column holds.
 
     `cells`: column of `sacct`, in small letters -> text; any but `NEEDED` may be missing. `zone`: of dates.
@@ -160,7 +160,7 @@ def life(cells: Mapping[str, str], zone: tzinfo) -> Life:
         raise ValueError("it was never submitted")
     requested = _requested(cells)
     number, is_numbered = _number(cells.get("jobidraw") or label)
-    return Life(
+    return JobLife(
         label=label,
         number=number,
         is_numbered=is_numbered,
@@ -201,22 +201,22 @@ def _whole(cells: Mapping[str, str], *names: str) -> int:
 
 
 def _requested(cells: Mapping[str, str]) -> dict[str, int]:
-    found = values.resources(cells.get("reqtres", ""))
+    amounts = values.resources(cells.get("reqtres", ""))
     plain = {"nodes": _whole(cells, "reqnodes", "nnodes"), "cores": _whole(cells, "reqcpus", "ncpus")}
-    found = {name: number for name, number in plain.items() if number} | found
-    found = values.generic(cells.get("reqgres", ""), times=max(found.get("nodes", 1), 1)) | found
-    return _memory(cells, found) | found
+    amounts = {name: number for name, number in plain.items() if number} | amounts
+    amounts = values.generic(cells.get("reqgres", ""), times=max(amounts.get("nodes", 1), 1)) | amounts
+    return _memory(cells, amounts) | amounts
 
 
 def _allocated(cells: Mapping[str, str], requested: Mapping[str, int]) -> dict[str, int]:
-    found = values.resources(cells.get("alloctres", ""))
+    amounts = values.resources(cells.get("alloctres", ""))
     plain = {"nodes": _whole(cells, "allocnodes", "nnodes"), "cores": _whole(cells, "alloccpus", "ncpus")}
     named = cells.get("nodelist", "")
     if not plain["nodes"] and named and named != "None assigned":
         plain["nodes"] = sum(1 for _ in values.node_names(named))
-    found = {name: number for name, number in plain.items() if number} | found
-    found = values.generic(cells.get("allocgres", "")) | found
-    return found and _memory(cells, found, requested) | found
+    amounts = {name: number for name, number in plain.items() if number} | amounts
+    amounts = values.generic(cells.get("allocgres", "")) | amounts
+    return amounts and _memory(cells, amounts, requested) | amounts
 
 
 def _memory(cells: Mapping[str, str], *demands: Mapping[str, int]) -> dict[str, int]:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bridge import files
-from bridge.errors import BridgeError
+from bridge.base import files
+from bridge.base.errors import BridgeError
 from bridge.workload.accounting import values
 from bridge.workload.accounting.conf import Line, is_settings, settings
 from bridge.workload.accounting.ignored import Ignored
@@ -34,7 +34,7 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class Machine:
+class Cluster:
     """Nodes by name with their resources (cores, main_memory in bytes, gpus, …), and partitions by name.
 
     `ignored`: what is said of it and no replay looks at, with the number of nodes, partitions or lines.
@@ -61,7 +61,7 @@ class Machine:
         return {"nodes": len(parts)} | whole
 
 
-def read_machine(path: str | Path) -> Machine:
+def read_machine(path: str | Path) -> Cluster:
     """Read the machine from a file in any of the three forms; BridgeError names the line."""
     path = Path(path)
     text = files.read_text(path)
@@ -71,7 +71,7 @@ def read_machine(path: str | Path) -> Machine:
 
 
 @dataclass
-class _Found:
+class _NodesRead:
     """What lines tell of nodes, and what refers to nodes that further lines may bring."""
 
     nodes: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -83,8 +83,8 @@ class _Found:
     ignored: Ignored = field(default_factory=Ignored)
 
 
-def _of_settings(lines: Iterable[Line], where: str) -> Machine:
-    found = _Found()
+def _of_settings(lines: Iterable[Line], where: str) -> Cluster:
+    partitions_by_name = _NodesRead()
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
     for place, line in lines:
         kind = next((kind for kind in (*defaults, "nodeset") if kind in line), "")
@@ -93,27 +93,31 @@ def _of_settings(lines: Iterable[Line], where: str) -> Machine:
             continue
         whole = defaults.get(kind, {}) | line
         with _mending(place):
-            found.ignored.add(kind, whole)
+            partitions_by_name.ignored.add(kind, whole)
             if kind == "nodename":
-                _add_nodes(found, whole)
+                _add_nodes(partitions_by_name, whole)
             elif kind == "partitionname":
-                found.partitions.append((place, whole))
+                partitions_by_name.partitions.append((place, whole))
             elif kind == "nodeset":
-                found.sets[line["nodeset"]] = (place, line)
-    if not found.nodes:
+                partitions_by_name.sets[line["nodeset"]] = (place, line)
+    if not partitions_by_name.nodes:
         raise BridgeError("names no node", where=where, remedy=_REMEDY)
     groups: dict[str, set[str]] = {}
-    for name, (place, line) in found.sets.items():
+    for name, (place, line) in partitions_by_name.sets.items():
         with _mending(place):
-            of_feature = found.features.get(line.get("feature", ""), ())
-            groups[name] = _members(line.get("nodes", ""), found.nodes, groups).union(of_feature)
+            of_feature = partitions_by_name.features.get(line.get("feature", ""), ())
+            groups[name] = _members(line.get("nodes", ""), partitions_by_name.nodes, groups).union(of_feature)
     partitions = {}
-    for place, line in found.partitions:
+    for place, line in partitions_by_name.partitions:
         with _mending(place):
-            partitions[line["partitionname"]] = _partition(line, found.nodes, groups)
-    for name, members in found.named.items():
+            partitions[line["partitionname"]] = _partition(line, partitions_by_name.nodes, groups)
+    for name, members in partitions_by_name.named.items():
         partitions.setdefault(name, Partition(name, frozenset(members)))
-    return Machine(found.nodes, partitions, found.ignored.counts(found.nodes, partitions))
+    return Cluster(
+        partitions_by_name.nodes,
+        partitions,
+        partitions_by_name.ignored.counts(partitions_by_name.nodes, partitions),
+    )
 
 
 @contextmanager
@@ -125,7 +129,7 @@ def _mending(place: str) -> Iterator[None]:
         raise BridgeError(str(error), where=place, remedy="Mend the line.") from error
 
 
-def _add_nodes(found: _Found, line: Mapping[str, str]) -> None:
+def _add_nodes(nodes_read: _NodesRead, line: Mapping[str, str]) -> None:
     if _ABSENT.match(line.get("state", "")):
         return
     cores = _count(line, "cpus", "procs", "cputot", default=0)
@@ -136,15 +140,15 @@ def _add_nodes(found: _Found, line: Mapping[str, str]) -> None:
     there |= generic(line.get("gres", ""))
     features = line.get("features") or line.get("feature") or line.get("activefeatures") or ""
     names = list(values.node_names(line["nodename"]))
-    found.named_so_far += len(names)
-    if found.named_so_far > values.MOST_NODES:
+    nodes_read.named_so_far += len(names)
+    if nodes_read.named_so_far > values.MOST_NODES:
         raise ValueError(f"with this line more than {values.MOST_NODES:,} nodes are named")
     for name in names:
-        found.nodes[name] = there
+        nodes_read.nodes[name] = there
         for feature in filter(None, re.split("[,&]", features)):
-            found.features.setdefault(feature, set()).add(name)
+            nodes_read.features.setdefault(feature, set()).add(name)
         for partition in filter(None, line.get("partitions", "").split(",")):
-            found.named.setdefault(partition, set()).add(name)
+            nodes_read.named.setdefault(partition, set()).add(name)
 
 
 def _count(line: Mapping[str, str], *names: str, default: int = 1) -> int:
@@ -199,7 +203,7 @@ _SINFO = {
 }
 
 
-def _of_table(text: str, where: str) -> Machine:
+def _of_table(text: str, where: str) -> Cluster:
     """Return the machine of a table of `sinfo`, with its line of column names."""
     lines = [line for line in text.split("\n") if line.strip()]
     begin = next((n for n, line in enumerate(lines) if re.search(r"NODELIST|HOSTNAMES", line)), None)
@@ -237,4 +241,4 @@ def _of_table(text: str, where: str) -> Machine:
     if not nodes:
         raise BridgeError("tells of no node", where=where, remedy=_REMEDY)
     partitions = {name: Partition(name, frozenset(names), limits[name]) for name, names in members.items()}
-    return Machine(nodes, partitions, ignored.counts(nodes, partitions))
+    return Cluster(nodes, partitions, ignored.counts(nodes, partitions))

@@ -117,11 +117,11 @@ def _holding(name: str, column: int, cells: Sequence[str], shifts: int) -> int:
     pattern = _CELLS.get(name)
     if pattern is None:
         return shifts
-    found = 0
+    count = 0
     while shifts:
         lowest = shifts & -shifts
         cell = cells[column + lowest.bit_length() - 1]
         if pattern.fullmatch(cell if name in FREE else cell.strip()):
-            found |= lowest
+            count |= lowest
         shifts ^= lowest
-    return found
+    return count

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import Any
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.accounting import values
 from bridge.workload.accounting.forms import refuse_others
-from bridge.workload.accounting.lives import NEEDED, READ, STATES, WORDS, Counted, Life, life
+from bridge.workload.accounting.lives import NEEDED, READ, STATES, WORDS, JobLife, RecordCounter, life
 from bridge.workload.accounting.rows import Layout, rows
 
 #: What `sacct` is asked for: free text last, so that no name can shift a column.
@@ -38,8 +38,8 @@ def command(begin: str, end: str) -> str:
 
 
 def read_sacct(
-    text: str, where: str, counted: Counted, zone: tzinfo = UTC, columns: Sequence[str] = ()
-) -> Iterator[Life]:
+    text: str, where: str, counted: RecordCounter, zone: tzinfo = UTC, columns: Sequence[str] = ()
+) -> Iterator[JobLife]:
     """Yield the lives of jobs of a listing, steps left out.
 
     Its first line names the columns, unless `columns` do. Lines that begin with ``#`` before it are comments;
@@ -82,7 +82,7 @@ def _check_names(names: Sequence[str], first_cells: Sequence[str], first: str, w
         raise BridgeError(f"two columns are named {twice}", where=where, remedy="Leave one of them out.")
 
 
-def read_sacct_json(value: Any, where: str, counted: Counted) -> Iterator[Life]:
+def read_sacct_json(value: Any, where: str, counted: RecordCounter) -> Iterator[JobLife]:
     """Yield the lives of jobs of a JSON answer of `sacct`, Slurm 22.05 to 25.x, steps left out.
 
     `counted` takes jobs that are no record, with their place in the list, counted from 1.
@@ -114,7 +114,7 @@ def number(value: Any) -> float | None:
     return float(value)
 
 
-def _life(job: Mapping[str, Any]) -> Life:
+def _life(job: Mapping[str, Any]) -> JobLife:
     time, ident = job["time"], job["job_id"]
     if not isinstance(ident, int) or not 0 <= ident < 10**18:
         raise ValueError(f"{str(ident)[:40]!r} is no id of a job")
@@ -136,7 +136,7 @@ def _life(job: Mapping[str, Any]) -> Life:
         "constraints": job.get("constraints"),
         "reservation": (job.get("reservation") or {}).get("name"),
     }
-    return Life(
+    return JobLife(
         label=_label(job, ident),
         number=ident,
         state=state[1],
@@ -165,13 +165,13 @@ def _duration(value: Any, unit: int = 1) -> float | None:
     return count if count is None or math.isinf(count) else values.bounded(count * unit)
 
 
-def _required(job: Mapping[str, Any], found: Mapping[str, int]) -> dict[str, int]:
+def _required(job: Mapping[str, Any], amounts: Mapping[str, int]) -> dict[str, int]:
     """Return the memory that was asked for where it is not told among the trackable resources."""
     required = job.get("required") or {}
     per_core, per_node = (number(required.get(f"memory_per_{of}")) for of in ("cpu", "node"))
     if per_core:
-        return {"main_memory": values.amount(f"{per_core:.0f}Mc", 1, found.get("cores", 1))}
-    return {"main_memory": values.amount(f"{per_node:.0f}Mn", found.get("nodes", 1), 1)} if per_node else {}
+        return {"main_memory": values.amount(f"{per_core:.0f}Mc", 1, amounts.get("cores", 1))}
+    return {"main_memory": values.amount(f"{per_node:.0f}Mn", amounts.get("nodes", 1), 1)} if per_node else {}
 
 
 def _label(job: Mapping[str, Any], ident: int) -> str:
@@ -198,7 +198,7 @@ def _resources(job: Mapping[str, Any], kind: str) -> dict[str, int]:
         if count is not None and count >= 0:
             name = "/".join(filter(None, (entry["type"], entry.get("name"))))
             counts[name] = int(count)
-    found = values.demands(counts)
+    demands = values.demands(counts)
     if kind == "allocated" and (nodes := number(job.get("allocation_nodes"))):
-        found.setdefault("nodes", int(nodes))
-    return found
+        demands.setdefault("nodes", int(nodes))
+    return demands

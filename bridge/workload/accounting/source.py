@@ -8,15 +8,15 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from bridge import files
-from bridge.errors import BridgeError
+from bridge.base import files
+from bridge.base.errors import BridgeError
 from bridge.workload.accounting import values
 from bridge.workload.accounting.assemble import assemble
-from bridge.workload.accounting.choices import Choices
+from bridge.workload.accounting.choices import ImportConfig
 from bridge.workload.accounting.forms import refuse_json_lines
 from bridge.workload.accounting.jobcomp import read_jobcomp
-from bridge.workload.accounting.lives import Counted, Life
-from bridge.workload.accounting.machine import Machine
+from bridge.workload.accounting.lives import JobLife, RecordCounter
+from bridge.workload.accounting.machine import Cluster
 from bridge.workload.accounting.sacct import read_sacct, read_sacct_json
 from bridge.workload.ignored import note_ignored
 from bridge.workload.table import Workload
@@ -29,8 +29,8 @@ def import_accounting(
     path: str,
     form: str,
     zone: tzinfo,
-    machine: Machine | None = None,
-    choices: Choices | None = None,
+    machine: Cluster | None = None,
+    choices: ImportConfig | None = None,
     columns: Sequence[str] = (),
 ) -> Workload:
     """Return the workload of an accounting; `path` ``-`` is standard input, files may be compressed.
@@ -41,8 +41,8 @@ def import_accounting(
     """
     where = "standard input" if path == "-" else path
     text = _text(path, where)
-    counted = Counted()
-    lives: Iterator[Life]
+    counted = RecordCounter()
+    lives: Iterator[JobLife]
     if form == "jobcomp":
         lives = read_jobcomp(text, where, counted, zone)
     elif text.lstrip()[:1] == "{":
@@ -52,11 +52,11 @@ def import_accounting(
         lives = read_sacct(text, where, counted, zone, columns)
     name = "accounting" if path == "-" else files.stem(Path(path)).removesuffix(".txt")
     lives = _noting_doubles(lives, counted, zone)
-    made = assemble(lives, name, where, counted, machine, choices or Choices())
-    return replace(made, tally={**made.tally, **note_ignored(made)})
+    imported = assemble(lives, name, where, counted, machine, choices or ImportConfig())
+    return replace(imported, tally={**imported.tally, **note_ignored(imported)})
 
 
-def _noting_doubles(lives: Iterator[Life], counted: Counted, zone: tzinfo) -> Iterator[Life]:
+def _noting_doubles(lives: Iterator[JobLife], counted: RecordCounter, zone: tzinfo) -> Iterator[JobLife]:
     """Pass lives on; count those with a time that comes twice because the clock is set back."""
     for life in lives:
         times = (life.submit, life.eligible, life.start, life.end)

@@ -65,10 +65,10 @@ def duration(text: str) -> int:
     """Return ``D-HH[:MM[:SS]]``, ``[HH:]MM:SS`` or plain seconds, in seconds; ValueError: none of these."""
     if re.fullmatch(r"\d{1,18}", text, re.ASCII):
         return bounded(int(text))
-    found = _DAYS.fullmatch(text) or _CLOCK.fullmatch(text)
-    if not found:
+    match = _DAYS.fullmatch(text) or _CLOCK.fullmatch(text)
+    if not match:
         raise ValueError(f"{text[:40]!r} is no duration")
-    part = {"days": 0, "hours": 0} | {name: int(value or 0) for name, value in found.groupdict().items()}
+    part = {"days": 0, "hours": 0} | {name: int(value or 0) for name, value in match.groupdict().items()}
     hours = 24 * part["days"] + part["hours"]
     return bounded(3600 * hours + 60 * (part["minutes"] or 0) + (part["seconds"] or 0))
 
@@ -99,11 +99,11 @@ def amount(text: str, nodes: int, cores: int) -> int:
 
     Without a unit it is megabytes, as Slurm counts. Raises ValueError: it is no amount, or beyond 64 bits.
     """
-    found = _AMOUNT.fullmatch(text)
-    if not found:
+    match = _AMOUNT.fullmatch(text)
+    if not match:
         raise ValueError(f"{text[:40]!r} is no amount of memory")
-    times = {"n": nodes, "c": cores}.get(found["per"].lower(), 1)
-    return _fitting(_scaled(found["number"], _UNITS[found["unit"].upper()]) * max(times, 1), "memory")
+    times = {"n": nodes, "c": cores}.get(match["per"].lower(), 1)
+    return _fitting(_scaled(match["number"], _UNITS[match["unit"].upper()]) * max(times, 1), "memory")
 
 
 def _scaled(number: str, scale: int) -> int:
@@ -132,23 +132,23 @@ def resource(name: str) -> str:
 
 def resources(text: str) -> dict[str, int]:
     """Return the demands of ``cpu=8,mem=100M,gres/gpu=2`` by the workload's names; else ValueError."""
-    found: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     for pair in filter(None, text.split(",")):
         name, equals, value = pair.partition("=")
         if not equals:
             raise ValueError(f"{pair[:40]!r} is no resource with its amount")
         called = resource(name)
         if called and _BYTES.fullmatch(name):
-            found[called] = amount(value, 1, 1)
+            amounts[called] = amount(value, 1, 1)
         elif called:
             number = _AMOUNT.fullmatch(value)
             if not number or number["per"]:
                 raise ValueError(f"{value[:40]!r} is no amount of {name}")
             scale = _UNITS[number["unit"].upper()] if number["unit"] else 1
-            found[called] = _fitting(_scaled(number["number"], scale), name)
-    if "gpus" not in found and (kinds := [n for k, n in found.items() if k.startswith("gpus_")]):
-        found["gpus"] = _fitting(sum(kinds), "gpus")
-    return found
+            amounts[called] = _fitting(_scaled(number["number"], scale), name)
+    if "gpus" not in amounts and (kinds := [n for k, n in amounts.items() if k.startswith("gpus_")]):
+        amounts["gpus"] = _fitting(sum(kinds), "gpus")
+    return amounts
 
 
 #: What accounting of Slurm 19 and older calls the plugin of GPUs, where the name is not known to it.
@@ -160,7 +160,7 @@ def generic(text: str, times: int = 1) -> dict[str, int]:
 
     `times`: nodes, where the text tells of one node.
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     plain = "" if text.upper() in ("N/A", "NONE") else re.sub(r"\([^()]*\)", "", text)
     for word in filter(None, plain.split(",")):
         name, *kind = re.sub(r"^(?:PER_NODE:)?(?:gres[:/])?", "", word).split(":")
@@ -169,8 +169,8 @@ def generic(text: str, times: int = 1) -> dict[str, int]:
             continue
         tres = f"gres/{'gpu' if name == _GPU_PLUGIN else name}" + (f":{kind[0]}" if kind else "")
         for called, number in resources(f"{tres}={count}").items():
-            found[called] = _fitting(found.get(called, 0) + number * times, tres)
-    return found
+            counts[called] = _fitting(counts.get(called, 0) + number * times, tres)
+    return counts
 
 
 def demands(counts: Mapping[str, int]) -> dict[str, int]:
@@ -199,15 +199,15 @@ _Span = tuple[range, int]
 
 def _spans(text: str) -> list[_Span]:
     """Return the numbers of a pair of brackets, ``08-10,12``; ValueError: there are none."""
-    found = []
+    spans = []
     for part in text.split(","):
         low, dash, high = part.partition("-")
         high = high if dash else low
         digits = low.isdecimal() and high.isdecimal() and max(len(low), len(high)) <= 12
         if not digits or int(low) > int(high):
             raise ValueError(f"{text[:40]!r} is no range of nodes")
-        found.append((range(int(low), int(high) + 1), len(low)))
-    return found
+        spans.append((range(int(low), int(high) + 1), len(low)))
+    return spans
 
 
 def _spelt(spans: Iterable[_Span | str]) -> Iterator[str]:

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.accounting.assemble import assemble
-from bridge.workload.accounting.choices import Choices
-from bridge.workload.accounting.lives import Counted, Life
-from bridge.workload.accounting.machine import Machine, Partition
+from bridge.workload.accounting.choices import ImportConfig
+from bridge.workload.accounting.lives import JobLife, RecordCounter
+from bridge.workload.accounting.machine import Cluster, Partition
 from bridge.workload.table import Workload
 
-LIFE = Life(
+LIFE = JobLife(
     label="1",
     number=1,
     state="COMPLETED",
@@ -27,15 +27,15 @@ LIFE = Life(
     allocated={"nodes": 2, "cores": 16, "main_memory": 800},
     words={"user": "alice", "partition": "agent", "name": "wrap"},
 )
-MACHINE = Machine(
+MACHINE = Cluster(
     {f"n{k}": {"cores": 8, "main_memory": 400} for k in range(4)},
     {"agent": Partition("agent", frozenset({"n0", "n1", "n2", "n3"}), 7200, 600)},
 )
 
 
-def made(*lives: Life, machine: Machine | None = None, **choices: object) -> Workload:
+def made(*lives: JobLife, machine: Cluster | None = None, **choices: object) -> Workload:
     """Return the workload of lives."""
-    return assemble(lives, "log", "list", Counted(), machine, Choices(**choices))  # type: ignore[arg-type]
+    return assemble(lives, "log", "list", RecordCounter(), machine, ImportConfig(**choices))  # type: ignore[arg-type]
 
 
 def reasons(workload: Workload) -> dict[str, tuple[int, ...]]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.accounting.machine import read_machine
 
 

@@ -5,9 +5,9 @@ from datetime import UTC
 
 import pytest
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.accounting.jobcomp import read_jobcomp
-from bridge.workload.accounting.lives import Counted, Life
+from bridge.workload.accounting.lives import JobLife, RecordCounter
 
 
 def line(ident: int = 8, name: str = "wrap", more: str = "", **changes: str) -> str:
@@ -36,9 +36,9 @@ def line(ident: int = 8, name: str = "wrap", more: str = "", **changes: str) -> 
     return f"{head} {fields} {more}DerivedExitCode=0:0 ExitCode=0:0 "
 
 
-def lives(*lines: str) -> tuple[list[Life], dict[str, tuple[int, ...]]]:
+def lives(*lines: str) -> tuple[list[JobLife], dict[str, tuple[int, ...]]]:
     """Return what is read of lines, and the examples of what was counted."""
-    counted = Counted()
+    counted = RecordCounter()
     found = list(read_jobcomp("\n".join(lines) + "\n", "file", counted, UTC))
     return found, {why: reason.examples for why, reason in counted.tally().items()}
 

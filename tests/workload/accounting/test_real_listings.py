@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bridge.errors import BridgeError
+from bridge.base.errors import BridgeError
 from bridge.workload.accounting import source
-from bridge.workload.accounting.choices import Choices
+from bridge.workload.accounting.choices import ImportConfig
 from bridge.workload.accounting.machine import read_machine
 from bridge.workload.accounting.source import import_accounting
 from bridge.workload.table import Workload
@@ -138,7 +138,7 @@ def test_hostile_inputs_are_read_and_counted_or_one_clear_error(name: str, unit:
                 return
             form = "jobcomp" if name.startswith("j") else "sacct"
             zone = ZoneInfo("Europe/Paris")
-            workload = import_accounting(str(path), form, zone, None, Choices(unit=unit))  # type: ignore[arg-type]
+            workload = import_accounting(str(path), form, zone, None, ImportConfig(unit=unit))  # type: ignore[arg-type]
         except BridgeError as error:
             assert str(path) in str(error)
         else:

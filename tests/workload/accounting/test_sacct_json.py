@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import BridgeError
-from bridge.workload.accounting.lives import Counted, Life
+from bridge.base.errors import BridgeError
+from bridge.workload.accounting.lives import JobLife, RecordCounter
 from bridge.workload.accounting.sacct import read_sacct_json
 
 
@@ -64,9 +64,9 @@ def new() -> dict[str, Any]:
     return job
 
 
-def lives(*jobs: Any) -> tuple[list[Life], dict[str, tuple[int, ...]]]:
+def lives(*jobs: Any) -> tuple[list[JobLife], dict[str, tuple[int, ...]]]:
     """Return what is read of jobs, and the examples of what was counted."""
-    counted = Counted()
+    counted = RecordCounter()
     found = list(read_sacct_json({"jobs": list(jobs)}, "list", counted))
     return found, {why: reason.examples for why, reason in counted.tally().items()}
 
@@ -108,15 +108,15 @@ def test_what_is_no_job_is_counted_by_its_place(job: Any) -> None:
 
 def test_what_has_no_jobs() -> None:
     with pytest.raises(BridgeError, match="no list of jobs"):
-        list(read_sacct_json({"nodes": []}, "list", Counted()))
+        list(read_sacct_json({"nodes": []}, "list", RecordCounter()))
 
 
 def test_memory_that_was_only_required() -> None:
     per_core = {"CPUs": 2, "memory_per_cpu": {"set": True, "infinite": False, "number": 100}}
-    (life,) = read_sacct_json({"jobs": [old(required=per_core)]}, "list", Counted())
+    (life,) = read_sacct_json({"jobs": [old(required=per_core)]}, "list", RecordCounter())
     assert (life.requested["main_memory"], life.allocated["main_memory"]) == (200 << 20, 200 << 20)
     per_node = {"memory_per_node": {"set": True, "infinite": False, "number": 300}}
-    (life,) = read_sacct_json({"jobs": [old(required=per_node)]}, "list", Counted())
+    (life,) = read_sacct_json({"jobs": [old(required=per_node)]}, "list", RecordCounter())
     assert life.requested["main_memory"] == 600 << 20
 
 
@@ -131,7 +131,7 @@ def test_memory_that_was_only_required() -> None:
     ],
 )
 def test_impossible_values_are_counted_by_what_they_are(changes: dict[str, Any], why: str) -> None:
-    counted = Counted()
+    counted = RecordCounter()
     assert [life.number for life in read_sacct_json({"jobs": [old(), old(**changes)]}, "list", counted)] == [
         8
     ]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.errors import BridgeError
-from bridge.workload.accounting.lives import Counted, Life
+from bridge.base.errors import BridgeError
+from bridge.workload.accounting.lives import JobLife, RecordCounter
 from bridge.workload.accounting.rows import Layout, rows
 from bridge.workload.accounting.sacct import COLUMNS, command, read_sacct
 
@@ -19,9 +19,9 @@ def row(label: str, number: int, name: str = "wrap", state: str = "COMPLETED") -
     return f"{label}|{number}|{state}|100|110|130|20|5|2|{name}"
 
 
-def lives(*rows: str, head: str = HEAD) -> tuple[list[Life], dict[str, tuple[int, ...]]]:
+def lives(*rows: str, head: str = HEAD) -> tuple[list[JobLife], dict[str, tuple[int, ...]]]:
     """Return what is read of rows, and the examples of what was counted."""
-    counted = Counted()
+    counted = RecordCounter()
     found = list(read_sacct("\n".join((head, *rows)) + "\n", "list", counted, UTC))
     return found, {why: reason.examples for why, reason in counted.tally().items()}
 
@@ -137,7 +137,7 @@ def test_a_row_that_can_be_read_in_several_ways_is_none(text: str) -> None:
 
 
 def test_unknown_states_are_named_and_columns_that_are_not_read() -> None:
-    counted = Counted()
+    counted = RecordCounter()
     text = "JobID|State|Submit|Start|MaxRSS|Color\n"
     text += "1|DONE|1|2|5K|\n2|LATE|1|2|5K|\n3|FAILED|1|2|5K|red\n4|FAILED|1|2||\n"
     assert [life.number for life in read_sacct(text, "list", counted, UTC)] == [3, 4]

@@ -1,0 +1,37 @@
+"""Who watches long work: how far it is, and what is worth a line. Nobody, unless a terminal does."""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+#: Is told how many units of some work are done.
+ProgressCallback = Callable[[int], None]
+
+
+def ignore_progress(_done: int) -> None:
+    """Nobody looks."""
+
+
+class ProgressReporter:
+    """Nobody watches."""
+
+    def say(self, text: str) -> None:
+        """Take one line about the work."""
+
+    def warn(self, texts: Iterable[str]) -> None:
+        """Take what the numbers are not good for, a line each."""
+        for text in texts:
+            self.say(f"warning: {text}")
+
+    def dropped(self, tally: Any) -> None:
+        """Take notice of records that were dropped or repaired, see `bridge.workload.table.Tally`."""
+
+    def compiling(self) -> None:
+        """Take notice that kernels are needed, which are compiled once on a machine."""
+
+    def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[ProgressCallback]:  # noqa: ARG002
+        """Return a context of a function to be called with the number of units done so far."""
+        return nullcontext(ignore_progress)
+
+
+SILENT = ProgressReporter()

@@ -1,0 +1,146 @@
+"""What commands print: JSON, lines and tables, a run's metrics; progress bars where someone is watching."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bridge.base.progress import ProgressReporter
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from bridge.judge.run import Run
+
+
+def show(document: Any, output: Sequence[Any], as_json: bool) -> None:
+    """Print a document as JSON, or what people see of it: lines, and tables as wide as the terminal."""
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+        return
+    for item in output:
+        if isinstance(item, str):
+            click.echo(item)
+        else:
+            item.print()
+
+
+def print_run(result: "Run", out: Path | None, as_json: bool, by: Sequence[str] = ()) -> None:
+    """Print a run's metrics, broken down by groups of jobs too, and where it was written."""
+    output: list[Any] = []
+    if not as_json:
+        from bridge.judge.metrics import breakdown
+        from bridge.report.tables import breakdown_table, metrics_table
+
+        threshold = result.config["experiment"].get("threshold", 10.0)
+        groups = (breakdown(result.jobs, group, bsld_threshold=threshold) for group in by)
+        output = [metrics_table(result), *map(breakdown_table, groups)]
+    show({"oracle": result.oracle, **result.metrics}, output, as_json)
+    if out is not None and not as_json:
+        click.echo(f"run written to {out}; repeat it with: {result.config['command']}")
+
+
+#: Work shorter than this shows no bar, seconds.
+PATIENCE = 1.0
+
+
+def new_progress_bar(unit: str) -> "Progress":
+    """Return a bar on stderr, gone at its end; with a unit it tells how many of them a second takes."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Units per second."""
+
+        def render(self, task: object) -> Text:
+            speed = getattr(task, "speed", None)
+            return Text(f"{speed:,.0f} {unit}/s" if speed else f"? {unit}/s")
+
+    title, done = TextColumn("{task.description}"), MofNCompleteColumn()
+    columns = (title, BarColumn(), done, Rate()) if unit else (BarColumn(bar_width=20), done, title)
+    ends = (TextColumn("ETA"), TimeRemainingColumn())
+    return Progress(*columns, *ends, console=Console(stderr=True), transient=True)
+
+
+def _compiling_bar() -> Callable[[int, bool], None]:
+    """Return what shows a bar while functions are compiled: how many are, and whether all that are needed."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), TextColumn("{task.completed} functions compiled"), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=4)
+    task = bar.add_task("", total=None)
+
+    def tell(done: int, over: bool) -> None:
+        bar.update(task, completed=done)
+        (bar.stop if over else bar.start)()
+
+    return tell
+
+
+class Terminal(ProgressReporter):
+    """The terminal that a command was called in: bars and lines on stderr."""
+
+    def say(self, text: str) -> None:
+        """Print one line."""
+        click.echo(f"bridge: {text}", err=True)
+
+    def dropped(self, tally: Any, of: str = "") -> None:
+        """Say which records were dropped, repaired or ignored; `of` comes first: whose they are."""
+        for why, reason in tally.items():
+            if reason.kind == "dropped":
+                noun = "record" if reason.count == 1 else "records"
+                self.say(f"{of}{reason.count:,} {noun} dropped: {why} (job {reason.examples_text})")
+        for kinds, label in ((("repaired", "noted"), ""), (("ignored",), "no scheduler looks at: ")):
+            if texts := [f"{reason.count:,} {why}" for why, reason in tally.items() if reason.kind in kinds]:
+                self.say(of + label + "; ".join(texts))
+
+    def compiling(self) -> None:
+        """Tell that the first start compiles, so that nobody thinks it hangs."""
+        from bridge.base.jit import forget_old_kernels, is_compiled, on_compile_progress
+
+        if not is_compiled():
+            forget_old_kernels()
+            self.say("compiling the scheduler, once on this machine (up to half a minute)…")
+            if sys.stderr.isatty():
+                on_compile_progress(_compiling_bar())
+
+    @contextmanager
+    def bar(self, title: str, total: int, unit: str) -> Iterator[Callable[..., None]]:
+        """Yield what to call with the number of units done so far, and the total if that is news."""
+        started_at = time.monotonic()
+        bar: Progress | None = None
+        task: TaskID | None = None
+
+        def advance(done: int, of: int | None = None) -> None:
+            nonlocal bar, task
+            if bar is None:
+                if time.monotonic() - started_at < PATIENCE or not sys.stderr.isatty():
+                    return
+                bar = new_progress_bar(unit)
+                bar.start()
+                task = bar.add_task(title, total=total, completed=done)
+            assert task is not None
+            bar.update(task, completed=done, total=of or total)
+
+        try:
+            yield advance
+        finally:
+            if bar is not None:
+                bar.stop()
+
+
+TERMINAL = Terminal()

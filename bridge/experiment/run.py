@@ -1,0 +1,254 @@
+"""One experiment in one world, as a run like any other: jobs table, metrics, record."""
+
+import dataclasses
+import math
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from bridge.base.errors import BridgeError
+from bridge.base.interrupts import interrupts_once
+from bridge.base.progress import SILENT, ProgressReporter
+from bridge.base.version import __version__
+from bridge.experiment.prepare import PreparedExperiment, numbering_of
+from bridge.experiment.program import PREFIX, simulation_folder
+from bridge.judge.energy import RECORD, PowerAudit, audit, read_power_trace
+from bridge.judge.energy import record as power_record
+from bridge.judge.hosts import HostAllocation, place_first_fit
+from bridge.judge.jobs import COLUMNS, read_jobs
+from bridge.judge.metrics import compute_metrics, job_energy
+from bridge.judge.run import Run
+from bridge.scheduler.state import SECOND
+from bridge.wire.times import MICRO
+from bridge.worlds.fast import replay as fast
+from bridge.worlds.fast.jobs_table import JobsTableBuilder
+
+if TYPE_CHECKING:
+    from bridge.experiment.detailed import DetailedRun
+    from bridge.workload.select import Jobs
+    from bridge.worlds.batsim.estimates import Numbering
+    from bridge.worlds.batsim.jobs import DispatchedJob
+
+
+def run_fast(
+    task: PreparedExperiment, watch: ProgressReporter = SILENT, command: str = "", *, whole: bool = True
+) -> Run:
+    """Run an experiment in the fast world; `command` repeats it, if not `bridge run`.
+
+    `whole`: hold the whole jobs table, each job's hosts named; else `Run.rows` makes its rows.
+    """
+    prepared, agent = task.prepared, task.agent
+    jobs = prepared.jobs
+    watch.compiling()
+    with watch.bar(f"{jobs.name} {task.setup.order}", len(jobs), "jobs") as progress:
+        if agent is None:
+            schedule = fast.replay(prepared, progress)
+        else:
+            from bridge.learn.agent import replay as replay_agent
+
+            schedule = replay_agent(agent, prepared, progress)
+    played = JobsTableBuilder(prepared, schedule, killed_at_request=task.setup.rules()[1].kill)
+    powered = "power" in jobs.resources
+
+    def with_energy(table: pd.DataFrame) -> pd.DataFrame:
+        if powered:
+            table["consumed_energy"] = job_energy(table, jobs.idle_power)
+        return table
+
+    @cache
+    def hosts() -> HostAllocation:
+        return place_first_fit(measured, int(jobs.capacity[0]))
+
+    def rows(start: int, stop: int) -> pd.DataFrame:
+        table = with_energy(played.rows(start, stop))
+        return table.assign(allocated_resources=hosts().texts(start, stop))
+
+    measured = with_energy(played.metric_columns())
+    table = rows(0, len(jobs)) if whole else measured
+    config: dict[str, Any] = {"world": "fast", "idle_power": jobs.idle_power if powered else None}
+    result = _run(task, table, config | ({"command": command} if command else {}))
+    return result if whole else dataclasses.replace(result, rows=rows)
+
+
+def _run(task: PreparedExperiment, table: pd.DataFrame, record_fields: dict[str, Any], at: str = "") -> Run:
+    """Return the run that a jobs table is of, with what its world tells."""
+    jobs, setup = task.prepared.jobs, task.setup
+    capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
+    threshold = task.experiment.threshold
+    metrics = compute_metrics(table, capacity, bsld_threshold=threshold, idle_power=jobs.idle_power)
+    who = task.agent.name if task.agent else f"{setup.order}+{setup.backfill}"
+    return Run(
+        record(task) | record_fields, capacity, table, metrics, task.prepared.oracle, f"{jobs.name} {who}{at}"
+    )
+
+
+def run_detailed(
+    task: PreparedExperiment, folder: Path, watch: ProgressReporter = SILENT, **more: Any
+) -> tuple[Run, "DetailedRun"]:
+    """Run an experiment in the detailed world; return the run and how it ended, both whether complete or not.
+
+    `folder` exists, for the simulation's files; `more` is for `bridge.experiment.detailed.conduct`.
+    """
+    from bridge.experiment.detailed import run_simulation
+
+    def waiting(command: str) -> None:
+        watch.say(f"waiting for the platform program, to be started in the folder: {command}")
+
+    jobs = task.prepared.jobs
+    watch.compiling()
+    with watch.bar(f"{jobs.name} {task.setup.order} on {task.experiment.on}", len(jobs), "jobs") as progress:
+        conducted = run_simulation(task, folder, progress=progress, waiting=waiting, **more)
+    result = collect(task, conducted)
+    if over := result.metrics.get("over_budget.seconds"):
+        watch.say(f"the machine drew more than its power budget for {over:g} s")
+    return result, conducted
+
+
+@contextmanager
+def detailed_run(
+    task: PreparedExperiment, watch: ProgressReporter, exchange: Path | None = None, **more: Any
+) -> Iterator[tuple[Run, "DetailedRun"]]:
+    """Yield what `run_detailed` returns; its files are in `exchange`, or in a folder that is then gone."""
+    with interrupts_once(), simulation_folder(exchange) as folder:
+        yield run_detailed(task, folder, watch, **more)
+
+
+def collect(task: PreparedExperiment, conducted: "DetailedRun") -> Run:
+    """Return the run of a detailed simulation, complete or not."""
+    jobs = jobs_table(task, conducted)
+    detailed = task.experiment.detailed
+    record_fields = conducted.record_fields(task) | {
+        "walltime": detailed.limit.name,
+        "energy": detailed.powered,
+        "fidelity": detailed.fidelity,
+        "fault": str(conducted.fault) if conducted.fault else None,
+        "passes": conducted.result.dispatcher.passes,
+    }
+    more: dict[str, float | int | None] = {}
+    if (audited := _audited(task, conducted, jobs)) is not None:
+        power_trace, record_fields[RECORD] = audited
+        more = {
+            "power.budget": power_trace.budget,
+            "power.max": power_trace.peak,
+            "power.mean": power_trace.mean,
+            "energy.machine.joules": power_trace.energy,
+            "over_budget.seconds": power_trace.over,
+        }
+    result = _run(task, jobs, {"detailed": record_fields}, f" on {task.experiment.on}")
+    return dataclasses.replace(result, metrics=result.metrics | more)
+
+
+def _audited(
+    task: PreparedExperiment, conducted: "DetailedRun", jobs: pd.DataFrame
+) -> tuple[PowerAudit, dict[str, Any]] | None:
+    """Compare what the platform drew with the budget; None if it simulated no power, or wrote nothing.
+
+    The budget is what the scheduler kept to where it booked power for jobs, else the platform's.
+    """
+    from bridge.experiment.power_options import system_budget
+    from bridge.platform.capacities import idle_watts
+
+    detailed, platform, selected = task.experiment.detailed, task.platform, task.prepared.jobs
+    path = conducted.folder / f"{PREFIX}_consumed_energy.csv"
+    if not detailed.powered or platform is None or not path.exists():
+        return None
+    if conducted.fault is not None:
+        _whole_lines(path)
+    nodes, uncounted = int(selected.capacity[0]), 0.0
+    budget = system_budget(platform, detailed)
+    if detailed.power:
+        place = selected.resources.index("power")
+        budget = float(selected.capacity[place] + selected.idle_power * nodes)
+        uncounted = 0.0 if selected.idle_power else idle_watts(platform.compute[0])
+    storage = sum((idle_watts(host) for host in platform.storage), 0.0)
+    power_audit = audit(
+        read_power_trace(path), budget, storage=storage, uncounted=uncounted, nodes=nodes, jobs=jobs
+    )
+    return power_audit, power_record(
+        power_audit, f"detailed/{path.name}", storage=storage, uncounted=uncounted
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return name → version of bridge, Python and the libraries that compute."""
+    libraries = {name: version(name) for name in ("numpy", "numba", "pandas")}
+    return {"bridge": __version__, "python": platform.python_version(), **libraries}
+
+
+def record(task: PreparedExperiment) -> dict[str, Any]:
+    """Return what `run.toml` says of an experiment, whatever its world."""
+    jobs, experiment = task.prepared.jobs, task.experiment
+    return {
+        "command": experiment.command(),
+        "workload": jobs.name,
+        "world": experiment.on,
+        "seed": experiment.seed,
+        **task.setup.as_dict(),
+        "estimator": task.setup.estimator or task.prepared.compiled.protocol.estimator,
+        "origin": jobs.origin / SECOND,
+        "records": {why: reason.count for why, reason in jobs.tally.items()},
+        "versions": versions(),
+        "experiment": experiment.as_dict(),
+        "trained_on": task.trained_on or None,
+    }
+
+
+def jobs_table(task: PreparedExperiment, conducted: "DetailedRun") -> pd.DataFrame:
+    """Return one row per job that has ended or was rejected, in the order of the simulation's file.
+
+    Batsim's columns as Batsim has them, but for the ids, which are the log's again. Further columns as in a
+    replay; `requested_time` is the walltime that the platform enforced (−1 = none), `request` the log's.
+    """
+    path = conducted.folder / f"{PREFIX}_jobs.csv"
+    if conducted.fault is not None and _whole_lines(path).count(b"\n") < 2:
+        kinds = {str: "str", int: "int64", float: "float64"}
+        table = pd.DataFrame({name: pd.Series(dtype=kinds[kind]) for name, kind in COLUMNS.items()})
+    else:
+        table = read_jobs(path)
+    jobs, result = task.prepared.jobs, conducted.result
+    numbering = numbering_of(jobs)
+    numbers = [numbering(str(name)) for name in table["job_id"]]
+    row = pd.Index(jobs.number).get_indexer(pd.Index(numbers))
+    if (unknown := table["job_id"][row < 0]).size:
+        what = f"job {unknown.iloc[0]} is none of the workload's"
+        raise BridgeError(what, where=str(path), remedy="Was the folder used by another simulation?")
+    jobs_by_number = {numbering(job.job_id): job for job in result.jobs}
+    reasons = [_reason(jobs_by_number.get(number), jobs, numbering) for number in numbers]
+    table["job_id"] = jobs.id[row].astype(str)
+    table["workload_name"] = jobs.name
+    table["user"], table["queue"] = jobs.user[row], jobs.queue[row]
+    table["request"] = jobs.request[row] / MICRO
+    more = {"start_kind": "str", "overtook": "str", "reserved_time": "float64"}
+    for k, (name, kind) in enumerate(more.items()):
+        table[name] = pd.Series([reason[k] for reason in reasons], index=table.index, dtype=kind)
+    for r, name in enumerate(jobs.resources[1:], 1):
+        table[name] = jobs.demand[row, r]
+    return table
+
+
+def _reason(job: "DispatchedJob | None", jobs: "Jobs", numbering: "Numbering") -> tuple[str, str, float]:
+    """Return how a job started, which blocked job it overtook, and the first start it was promised, s."""
+
+    if job is None or job.start < 0:
+        return "", "", math.nan
+    past = numbering(job.overtook)
+    return (
+        "backfilled" if job.backfilled else "head",
+        "" if past is None else str(jobs.called(past)),
+        job.promised / MICRO if job.promised >= 0 else math.nan,
+    )
+
+
+def _whole_lines(path: Path) -> bytes:
+    """Cut off the line that a program did not live to finish; return what is left."""
+    text = path.read_bytes() if path.exists() else b""
+    whole = text[: text.rfind(b"\n") + 1]
+    if whole != text:
+        path.write_bytes(whole)
+    return whole

@@ -1,0 +1,174 @@
+"""What the event-driven scheduler's algorithms share: where episodes come from, and how they are validated.
+
+A curriculum has episodes of several kinds one after the other: ``real``, slices of the training part, and
+those of `bridge.workload.derive`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from torch import nn
+
+from bridge.base.arrays import Floats, Ints
+from bridge.base.errors import BridgeError
+from bridge.env.batch import Batch
+from bridge.env.encoder import Encoder
+from bridge.env.episode_starts import jobs_of, part_bounds
+from bridge.env.reward import EpisodeOutcome, base_costs, episode_of
+from bridge.learn.learner import NAN, Learner, Mode, TrainingContext
+from bridge.learn.network import actor_of
+from bridge.learn.recipe import Recipe
+from bridge.learn.rollout import copy_for_inference, make_action_function, play
+from bridge.workload.derive import sample_similar
+from bridge.workload.select import Jobs
+
+#: How many draws an episode that must be busy has.
+_DRAWS = 4
+
+
+class EpisodeBatch(NamedTuple):
+    """Episodes to learn from: what plays them, their first jobs, the base policy's metric on each."""
+
+    batch: Batch
+    starts: Ints
+    base: Floats
+
+
+class EpisodeSource:
+    """The workload of a training, its parts, and the episodes of each epoch.
+
+    `jobs`: the workload, as the recipe's rules select it. `constants`: of the encoder's features. `together`:
+    episodes that its batch can play at once. `collecting`: see `EventLearner`. `share`: episodes an epoch, if
+    not the recipe's: other logs have the rest. BridgeError: a part holds no episode.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        jobs: Jobs,
+        constants: Mapping[str, float],
+        together: int,
+        collecting: Encoder | None = None,
+        share: int = 0,
+    ) -> None:
+        self.recipe = recipe
+        training = recipe.training
+        self.share = share or training.trajectories
+        self.prepared = recipe.setup.build_scenario(jobs, recipe.policy())
+        self.base = recipe.setup.build_scenario(jobs)
+        self.part, self.valid = (
+            part_bounds(len(jobs), training.part),
+            part_bounds(len(jobs), training.validation),
+        )
+        for name, (low, high) in (("part", self.part), ("validation", self.valid)):
+            if high - low < training.length and not (name == "validation" and low == high):
+                what = f"the {name} of {high - low:,} jobs holds no episode of {training.length}"
+                remedy = "Use a longer log or a smaller training.length."
+                raise BridgeError(what, where=jobs.name, remedy=remedy)
+        self.encoder = (collecting or recipe.encoder).compile(constants)
+        self.batch = Batch(self.prepared, self.encoder, together, training.length)
+        phases = (phase.split(":") for phase in training.curriculum)
+        self._kinds = [kind for kind, epochs in phases for _ in range(int(epochs))]
+
+    def values(self, starts: Ints) -> Floats:
+        """Return what the base policy's schedules cost of the episodes that begin there."""
+        return base_costs(self.base, starts, self.recipe.training.length, self.recipe.reward)
+
+    def draw(self, epoch: int, rng: np.random.Generator) -> EpisodeBatch:
+        """Return an epoch's episodes."""
+        training, (low, high) = self.recipe.training, self.part
+        n, length = self.share, training.length
+        kind = self._kinds[min(epoch, len(self._kinds) - 1)] if self._kinds else "real"
+        if kind != "real":
+            jobs = sample_similar(self.prepared.jobs.take(slice(low, high)), kind, n, length, rng)
+            setup, reward = self.recipe.setup, self.recipe.reward
+            starts = np.arange(n) * length
+            batch = Batch(setup.build_scenario(jobs, self.recipe.policy()), self.encoder, n, length)
+            return EpisodeBatch(batch, starts, base_costs(setup.build_scenario(jobs), starts, length, reward))
+        if training.min_base_metric <= 0:
+            starts = rng.integers(low, high - length + 1, n)
+            return EpisodeBatch(self.batch, starts, self.values(starts))
+        starts = rng.integers(low, high - length + 1, _DRAWS * n)
+        base = self.values(starts)
+        chosen = np.argsort(base < training.min_base_metric, kind="stable")[
+            :n
+        ]  # the busy ones first, as drawn
+        return EpisodeBatch(self.batch, starts[chosen], base[chosen])
+
+
+#: Sequences of a validation.
+VALIDATION = 100
+
+
+class ValidationSet(NamedTuple):
+    """A log's sequences on which policies are compared: what plays them, first jobs, the base's mean."""
+
+    batch: Batch
+    starts: Ints
+    base: float
+
+
+def _over_logs(means: list[float]) -> float:
+    """Return the geometric mean: logs count alike, whatever their load."""
+    return means[0] if len(means) == 1 else float(np.exp(np.mean(np.log(means))))
+
+
+class LogLearner(Learner):
+    """Learns on episodes of a log, or of several.
+
+    `collecting`: what is seen while episodes are collected, if it is more than the recipe's encoder shows.
+
+    Attributes:
+        recipe, origin: as given.
+        sources, validations: of each log: the episodes, and the validation sequences.
+        source, valid_starts: the workload's own episodes; first jobs of its validation sequences.
+    """
+
+    def __init__(self, context: TrainingContext[Recipe], collecting: Encoder | None = None) -> None:
+        self.recipe, self.origin = context.recipe, context.origin
+        training, constants = context.recipe.training, context.origin.constants
+        logs = [context.jobs, *(jobs_of(name, context.recipe.setup) for name in training.logs)]
+        shares = [len(part) for part in np.array_split(np.arange(training.trajectories), len(logs))]
+        judged = -(-VALIDATION // len(logs))
+        self.sources, self.validations = list[EpisodeSource](), list[ValidationSet]()
+        for jobs, share in zip(logs, shares, strict=True):
+            together = share if collecting else max(share, judged)
+            source = EpisodeSource(context.recipe, jobs, constants, together, collecting, share)
+            batch = source.batch
+            if collecting:  # validation does not see the rest
+                compiled_encoder = context.recipe.encoder.compile(constants)
+                batch = Batch(source.prepared, compiled_encoder, judged, training.length)
+            low, high = source.valid
+            some = np.linspace(low, high - training.length, judged) if high > low else np.zeros(0)
+            starts = np.unique(some.astype(np.int64))
+            base = float(source.values(starts).mean()) if len(starts) else NAN
+            self.sources.append(source)
+            self.validations.append(ValidationSet(batch, starts, base))
+        self.source, self.valid_starts = self.sources[0], self.validations[0].starts
+        self.base = _over_logs([one.base for one in self.validations])
+        self.actor = actor_of(context.recipe).to(context.device)
+
+    def validate(self, actor: nn.Module, mode: Mode) -> float:
+        """See `Learner`; over several logs the geometric mean."""
+        answer, means = make_action_function(copy_for_inference(actor), mode, self.origin.seed), []
+        for one in self.validations:
+            play(one.batch, answer, one.starts)
+            means.append(self.mean_cost(one.batch, len(one.starts)))
+        return _over_logs(means)
+
+    def mean_cost(self, batch: Batch, n: int) -> float:
+        """Return what the first n episodes of a batch cost, the mean."""
+        return self.mean(episode_of(batch, b) for b in range(n))
+
+    def mean(self, episodes: Iterable[EpisodeOutcome]) -> float:
+        """Return what episodes cost, the mean; without a price on idle nodes that is the metric's."""
+        return float(np.mean([self.recipe.reward.cost(episode) for episode in episodes]))
+
+    def nothing_to_decide(self) -> BridgeError:
+        """Return the error of an epoch without a decision."""
+        return BridgeError(
+            "no decision had to be taken in a whole epoch",
+            where=self.source.prepared.jobs.name,
+            remedy="Nothing ever waits that could go first: use another log, or raise its load.",
+        )

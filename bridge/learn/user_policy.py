@@ -1,0 +1,88 @@
+"""A policy of the user's own in an agent's place, such as a model of stable-baselines3: judged, deciding."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from torch import nn
+
+from bridge.base.arrays import Flags, Ints
+from bridge.base.errors import BridgeError
+from bridge.base.plugins import load_reference
+from bridge.env.batch import PackedObservations
+from bridge.env.env_config import EnvConfig
+from bridge.env.episode_starts import constants_of, jobs_of
+from bridge.env.observation import Observation, ObservationBuffer
+from bridge.learn.checkpoint import Agent, Provenance
+from bridge.learn.recipe import NetworkConfig, Recipe
+
+
+@dataclass(frozen=True)
+class UserPolicy:
+    """What answers the decisions of an environment, whatever it is made of.
+
+    Attributes:
+        task: what it decides and sees, as in its environment: see `bridge.env.env_config.task`. The features'
+            constants are those of the task's workload.
+        predict: called with an observation and the mask of legal actions, as the environment shows them;
+            returns an action. An illegal one counts as it does in the environment.
+    """
+
+    task: EnvConfig
+    predict: Callable[[Observation, Flags], int]
+    name: str = "own"
+
+
+@dataclass(frozen=True, eq=False)
+class OwnAgent(Agent[Recipe]):
+    """An `OwnPolicy` in the place of a trained agent; its folder is what was typed."""
+
+    own: UserPolicy = field(kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return self.own.name
+
+    def answer(self, view: PackedObservations) -> Ints:
+        """Return the answers of the decisions that wait."""
+        observation = ObservationBuffer(self.recipe.encoder, len(view.offsets) - 1)
+        observation.write(view)
+        predicted = (
+            self.own.predict(observation.observation(b), mask) for b, mask in enumerate(observation.masks)
+        )
+        return observation.map_actions(np.array([int(action) for action in predicted], np.int64))[0]
+
+
+def load_user_policy(reference: str) -> OwnAgent:
+    """Return the policy that ``module:ATTR`` names (else BridgeError): an `OwnPolicy`, or what makes one."""
+    policy = load_reference(reference)
+    remedy = "Name an OwnPolicy, or a function that returns one, see examples/own_policy.py."
+    if callable(policy) and not isinstance(policy, UserPolicy):
+        try:
+            policy = policy()
+        except Exception as error:
+            what = f"makes no policy: {type(error).__name__}: {error}"
+            remedy = f"{remedy} An order of your own is written with a backfilling rule: {reference}+easy."
+            raise BridgeError(what, where=reference, remedy=remedy) from error
+    if not isinstance(policy, UserPolicy):
+        raise BridgeError(f"is a {type(policy).__name__}, not a policy", where=reference, remedy=remedy)
+    task = policy.task
+    jobs = jobs_of(task.workload, task.setup)
+    recipe = Recipe(
+        name=policy.name,
+        setting="",
+        source="your own module",
+        summary="",
+        setup=task.setup,
+        encoder=task.encoder.for_resources(len(jobs.resources)),
+        actor=NetworkConfig("none"),
+        guard=task.guard,
+        max_rejects=task.max_rejects,
+        retry_after=task.retry_after,
+    )
+    constants = constants_of(jobs) if task.constants is None else dict(task.constants)
+    resources = jobs.resources if len(jobs.resources) > 1 else ()
+    origin = Provenance(jobs.name, jobs.name, len(jobs), "", 0, constants, resources=resources)
+    return OwnAgent(Path(reference), recipe, origin, 0, nn.Identity(), own=policy)

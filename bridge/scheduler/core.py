@@ -1,0 +1,291 @@
+"""The scheduler's state machine: events in, a pass of decisions, starts out.
+
+A world calls `submit`, `finish` and `wake` for what happened at one instant (or one event), then
+`begin`, then `advance` until it returns NOTHING; when `advance` returns another kind, an agent must
+`answer` first (SCORE: Python must `rank`; PAUSE: call again). Started jobs stand in
+``started[b, :n_started]`` until the world collects them.
+"""
+
+from bridge.base.arrays import Array
+from bridge.base.jit import hot, inline, inner, kernel
+from bridge.scheduler.amounts import give, take
+from bridge.scheduler.backfill import (
+    _any_waiting_fits,
+    _backfill_candidate,
+    _book_in_order,
+    _easy,
+    _easy_by_score_bounds,
+    _easy_reordered,
+    _list_backfillable,
+    _list_bookable,
+)
+from bridge.scheduler.growing_scores import bound_scores, find_highest_score
+from bridge.scheduler.names import CONSERVATIVE, EASY
+from bridge.scheduler.queue import first, insert, list_in_order, rearrange, remove, size_class, sort
+from bridge.scheduler.reservation import reserve_head
+from bridge.scheduler.running_jobs import add_running, fits, remove_running
+from bridge.scheduler.score import evaluate
+from bridge.scheduler.starting import _start
+from bridge.scheduler.state import NEVER, SECOND, SHAPES, STARTED_AS_HEAD, State
+
+#: Kinds of decision that `advance` returns.
+NOTHING, PICK, INSPECT, BACKFILL = 0, 1, 2, 3
+#: Beside them: an order in Python must score the waiting jobs; ``env.work`` is used up, for a look at Ctrl-C.
+SCORE, PAUSE = 4, -2
+#: The answer "none of them": do not pick, reject, stop backfilling.
+DECLINE = -1
+
+_IDLE, _PICK, _INSPECT, _TRY, _BACKFILL, _BOOK = 0, 1, 2, 3, 4, 5
+
+
+@hot
+def submit(state: State, b: int, j: int) -> None:
+    """Job `j` (its record filled in) joins the queue. Jobs are numbered in order of submission."""
+    which = state.scratch[0]
+    which[0] = j
+    job = state.jobs[b, j]
+    job.size_class = size_class(state.demand[b, j, 0])
+    job.slot = (57 * state.demand[b, j, 0] + job.est_wait // SECOND) % SHAPES
+    if not state.switches[0].dynamic_order:
+        evaluate(state, b, state.program, which, 1)
+        job.score = state.stack[0, 0]
+    elif state.switches[0].growing_order:
+        bound_scores(state, b, which, 1)
+    if state.switches[0].own_candidate_order:
+        evaluate(state, b, state.alt_program, which, 1)
+        job.alt = state.stack[0, 0]
+    insert(state, b, j)
+
+
+@hot
+def finish(state: State, b: int, j: int) -> None:
+    """Job `j` has ended now: its resources are free."""
+    env = state.scalars[b]
+    job = state.jobs[b, j]
+    remove_running(state, b, j)
+    give(state.free[b], state.demand[b, j])
+    job.end = env.now
+    if state.switches[0].uses_fairshare:
+        used = job.n * ((env.now - job.start) / SECOND)
+        state.usage[b, job.user] += used
+        env.used_total += used
+
+
+@kernel
+def withdraw(state: State, b: int, j: int) -> None:
+    """Waiting job `j` leaves the queue without having run; a lock on it is released."""
+    env = state.scalars[b]
+    remove(state, b, j)
+    if env.head == j:
+        env.head = -1
+        env.is_reserved = 0
+
+
+@kernel
+def mark_running(state: State, b: int, j: int, start: int) -> None:
+    """Waiting job `j` has been running since `start`; a lock on it is released."""
+    withdraw(state, b, j)
+    env = state.scalars[b]
+    job = state.jobs[b, j]
+    take(state.free[b], state.demand[b, j])
+    job.start = start
+    job.est_end = start + job.est_run
+    job.serial = env.serial
+    env.serial += 1
+    add_running(state, b, j)
+
+
+@kernel
+def set_out_of_service(state: State, b: int, amounts: Array) -> None:
+    """Set how much of each resource is neither free nor used by a job."""
+    free = state.free[b]
+    for r in range(free.shape[0]):
+        free[r] = state.capacity[r]
+    take(free, amounts)
+    for k in range(state.scalars[b].n_running):
+        take(free, state.demand[b, state.run_job[b, k]])
+
+
+@hot
+def begin_pass(state: State, b: int) -> None:
+    """Open a pass: all events that it may know of have been told."""
+    env = state.scalars[b]
+    env.phase = _PICK
+    env.is_sorted = 0
+    env.wake_at = NEVER
+
+
+@inner
+def _resort_running(state: State, b: int) -> None:
+    """Serve jobs that end together by believed end, as one who sorts the running list does."""
+    env = state.scalars[b]
+    for k in range(env.n_running):
+        state.jobs[b, state.run_job[b, k]].serial = env.serial
+        env.serial += 1
+    env.renumbered = 1
+
+
+@inline
+def _end_pass(state: State, b: int) -> None:
+    """Close the pass; without a head lock the next one picks afresh."""
+    env = state.scalars[b]
+    env.phase = _IDLE
+    if not state.switches[0].head_locked:
+        env.head = -1
+        env.is_reserved = 0
+
+
+@inline
+def _list_waiting(state: State, b: int) -> None:
+    """Candidates of a PICK: the first waiting jobs in queue order."""
+    env = state.scalars[b]
+    window = state.candidates.shape[1]
+    n = 0
+    for i in range(env.n_blocks):
+        block = state.blocks[b, i]
+        for k in range(state.size[b, block]):
+            if n == window:
+                break
+            state.candidates[b, n] = state.items[b, block, k]
+            n += 1
+    env.n_candidates = n
+
+
+@hot
+def advance(state: State, b: int) -> int:
+    """Carry the open pass on until an agent must answer (its kind) or the pass is over (NOTHING)."""
+    env = state.scalars[b]
+    rules = state.switches[0]
+    while True:
+        if env.phase == _IDLE:
+            return NOTHING
+        if env.phase == _PICK:
+            if env.n_waiting == 0:
+                env.head = -1
+                _end_pass(state, b)
+                return NOTHING
+            if rules.dynamic_order and not rules.growing_order and not env.is_sorted:
+                if rules.scored_outside:
+                    return SCORE
+                sort(state, b)
+                env.is_sorted = 1
+            if env.head >= 0:  # locked since an earlier pass
+                env.phase = _TRY
+            elif rules.agent_pick:
+                _list_waiting(state, b)
+                return PICK
+            else:
+                env.head = find_highest_score(state, b) if rules.growing_order else first(state, b)
+                env.accepted = 0
+                env.phase = _INSPECT
+        if env.phase == _INSPECT:
+            if (
+                rules.agent_inspect
+                and not env.accepted
+                and state.jobs[b, env.head].rejects < rules.max_rejects
+            ):
+                return INSPECT
+            env.phase = _TRY
+        if env.phase == _TRY:
+            if fits(state.demand[b, env.head], state.free[b]):
+                j = env.head
+                env.head = -1
+                env.is_reserved = 0
+                _start(state, b, j, STARTED_AS_HEAD, -1)
+                env.phase = _PICK
+                continue
+            if rules.head_first and env.head != first(state, b):
+                env.head = first(state, b)
+                env.is_reserved = 0
+                continue
+            env.phase = _BACKFILL
+            env.n_candidates = -1  # not listed yet
+            if rules.backfill == EASY and not (env.is_reserved and rules.reserve_once):
+                # where nobody else fits, nobody asks for a reservation; the first one is kept
+                if rules.head_locked or state.jobs[b, env.head].reserved < 0 or _any_waiting_fits(state, b):
+                    reserve_head(state, b, env.head)
+                if rules.resort_running:
+                    _resort_running(state, b)
+                env.is_reserved = 1
+            if rules.backfill == CONSERVATIVE:
+                _list_bookable(state, b)
+                env.phase = _BOOK
+        if env.phase == _BOOK:
+            if not _book_in_order(state, b):
+                return PAUSE
+            _end_pass(state, b)
+            return NOTHING
+        if env.phase == _BACKFILL:
+            if rules.backfill == EASY:
+                if rules.agent_backfill:
+                    if env.n_candidates < 0:
+                        _list_backfillable(state, b)
+                    if env.n_candidates > 0:
+                        return BACKFILL
+                elif rules.own_candidate_order or rules.skip_next:
+                    _easy_reordered(state, b)
+                elif rules.growing_order:
+                    _easy_by_score_bounds(state, b)
+                else:
+                    _easy(state, b)
+            _end_pass(state, b)
+            return NOTHING
+
+
+@hot
+def apply_events(state: State, b: int, events: Array, n: int) -> int:
+    """Apply what has happened at an instant, open a pass and `advance` it: one call from Python for all.
+
+    Args:
+        state, b: the scheduler.
+        events: [≥ n] in order: j, job `j` was submitted; -1 - j, it has finished.
+        n: how many.
+    """
+    for k in range(n):
+        if events[k] >= 0:
+            submit(state, b, events[k])
+        else:
+            finish(state, b, -1 - events[k])
+    begin_pass(state, b)
+    return advance(state, b)
+
+
+@kernel
+def sort_by_scores(state: State, b: int) -> None:
+    """Bring the queue into the order of the scores that Python has written to the waiting jobs."""
+    list_in_order(state, b, state.scratch[0])
+    rearrange(state, b)
+    state.scalars[b].is_sorted = 1
+
+
+@hot
+def apply_choice(state: State, b: int, choice: int) -> None:
+    """Answer the decision that `advance` returned.
+
+    Args:
+        choice: PICK, BACKFILL: a place in ``candidates[b, :n_candidates]``, or DECLINE. INSPECT: DECLINE
+            rejects (the scheduler asks to be woken after `retry_after`), anything else accepts.
+    """
+    env = state.scalars[b]
+    if env.phase == _PICK:
+        if choice == DECLINE:
+            _end_pass(state, b)
+        else:
+            env.head = state.candidates[b, choice]
+            env.accepted = 0
+            env.phase = _INSPECT
+    elif env.phase == _INSPECT:
+        env.inspections += 1
+        if choice == DECLINE:
+            env.rejections += 1
+            state.jobs[b, env.head].rejects += 1
+            env.head = -1
+            env.wake_at = env.now + state.switches[0].retry_after
+            _end_pass(state, b)
+        else:
+            env.accepted = 1
+    elif env.phase == _BACKFILL:
+        if choice == DECLINE:
+            _end_pass(state, b)
+        else:
+            _backfill_candidate(state, b, choice)

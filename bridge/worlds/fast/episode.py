@@ -1,0 +1,164 @@
+"""Episodes: jobs, a policy and a protocol, filled into the scheduler's records."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bridge.base.arrays import Floats, Ints
+from bridge.scheduler.compiled import CompiledPolicy, compile_policy
+from bridge.scheduler.estimators import RunTimeEstimates, estimate, last_two_runs
+from bridge.scheduler.protocol import Policy, Protocol
+from bridge.scheduler.python_rules import JobsView
+from bridge.scheduler.state import NEVER, SECOND, State, reset
+from bridge.workload.rules import LOAD_RULES, LoadRule
+from bridge.workload.select import END, Jobs
+from bridge.worlds.fast.world import WorldState
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Jobs with what is believed about them, and the compiled policy that will schedule them.
+
+    Attributes:
+        estimate: believed lengths, each [n] microseconds.
+        share: [U] each user's share of the workload's node-seconds.
+        partition: [n] share of the job's queue in the workload's node-seconds.
+        tie: [n] what breaks equal scores before the submission order does.
+        true_requests: the loading rule put true run times in the requests' place.
+    """
+
+    jobs: Jobs
+    estimate: RunTimeEstimates
+    compiled: CompiledPolicy
+    users: Ints
+    share: Floats
+    partition: Floats
+    tie: Ints
+    true_requests: bool = False
+
+    @property
+    def oracle(self) -> bool:
+        """Tell whether true run times are read, by the estimator or as the jobs' requests."""
+        return self.estimate.oracle or self.true_requests
+
+
+def with_preset(protocol: Protocol, preset: str) -> tuple[Protocol, LoadRule]:
+    """Return a protocol and loading rule as one code base of the SchedGym family has them."""
+    if preset == "rlbackfilling":
+        protocol = replace(protocol, skip_next=True)
+    elif preset == "schedinspector":
+        protocol = replace(protocol, tie="nodes")
+    return protocol, LOAD_RULES[preset]
+
+
+def _shares(node_seconds: Floats, group: Ints) -> tuple[Ints, Floats]:
+    """Return dense group numbers [n] and each group's share of the total."""
+    dense = np.searchsorted(np.unique(group), group)  # with less memory than the inverse of `unique`
+    share = np.asarray(np.bincount(dense, node_seconds), np.float64)
+    total = float(share.sum())
+    return dense, share / total if total > 0 else share
+
+
+def _ties(jobs: Jobs, protocol: Protocol, rule: LoadRule) -> Ints:
+    """Return what breaks equal scores [n] before the order of the jobs does; lower first."""
+    if protocol.tie == "nodes":
+        return jobs.demand[:, 0]
+    # ids need not follow the submissions, by which equal scores go all the same
+    return jobs.submit if rule.sort == "id" else np.zeros(len(jobs), np.int64)
+
+
+def predict_from_history(jobs: Jobs) -> Ints:
+    """Predict from the user's last two runs; see `last_two_runs`."""
+    return last_two_runs(jobs.user, jobs.submit, jobs.run, jobs.request, jobs.logged_wait)
+
+
+def prepare(
+    jobs: Jobs,
+    protocol: Protocol,
+    policy: Policy,
+    estimator: str,
+    rule: LoadRule,
+    predictor: Callable[[Jobs], Ints] = predict_from_history,
+) -> Scenario:
+    """Bring jobs, protocol and policy together; `predictor`: jobs → lengths [n], microseconds.
+
+    Raises BridgeError: unknown order, backfilling or estimator (`bridge.scheduler.estimators`), a pair that
+    the protocol does not have, or believed times beyond 64 bits.
+    """
+    true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
+    believed = estimate(
+        estimator,
+        true_run,
+        jobs.request,
+        columns=jobs.extra,
+        predictor=lambda: predictor(jobs),
+        jobs=lambda: JobsView(
+            id=jobs.number,
+            user=jobs.user,
+            submitted=jobs.submit / SECOND,
+            requested=jobs.request / SECOND,
+            waited=np.zeros(len(jobs)),
+            nodes=jobs.demand[:, 0],
+            demand=jobs.demand,
+            now=0.0,
+            free=jobs.capacity,
+            gap=0.0,
+            extra=np.zeros_like(jobs.capacity),
+        ),
+    )
+    # The last instant at which a job can be looked at, and the longest that is believed of one then.
+    latest = float(jobs.submit.max(initial=0)) + float(jobs.run.sum(dtype=np.float64))
+    for lengths in (believed.waiting, believed.running):
+        if latest + float(lengths.max(initial=0)) > END:
+            raise jobs.too_long("believed length", lengths)
+    node_seconds = jobs.demand[:, 0] * (jobs.run / SECOND)
+    users, share = _shares(node_seconds, jobs.user)
+    queues, queue_share = _shares(node_seconds, jobs.queue)
+    return Scenario(
+        jobs=jobs,
+        estimate=believed,
+        compiled=compile_policy(policy, protocol),
+        users=users,
+        share=share,
+        partition=queue_share[queues],
+        tie=_ties(jobs, protocol, rule),
+        true_requests=rule.request == "oracle",
+    )
+
+
+def configure(state: State, prepared: Scenario) -> State:
+    """Return the state with the policy's switches, programs and the machine's capacities in place."""
+    state.capacity[:] = prepared.jobs.capacity
+    state.constants[:2] = prepared.estimate.order.max() / SECOND, prepared.jobs.capacity[0]
+    state.share[:] = prepared.share
+    return prepared.compiled.install_in(state)
+
+
+def load_episode(state: State, world: WorldState, b: int, prepared: Scenario, first: int, last: int) -> None:
+    """Make episode `b` the jobs ``first:last``, submitted to an idle machine."""
+    reset(state, b)
+    write(state, b, 0, prepared, first, last)
+    world.clock[b] = (0, last - first, 0, 0, NEVER)
+
+
+def write(state: State, b: int, place: int, prepared: Scenario, first: int, last: int) -> None:
+    """Write what is known of the jobs ``first:last`` to scheduler `b`'s records from `place` on."""
+    jobs, believed = prepared.jobs, prepared.estimate
+    part = slice(first, last)
+    row = state.jobs[b][place : place + last - first]
+    for name, values in (
+        ("submit", jobs.submit),
+        ("run", jobs.run),
+        ("id", jobs.number),
+        ("est_wait", believed.waiting),
+        ("est_run", believed.running),
+        ("tie", prepared.tie),
+        ("user", prepared.users),
+        ("p", prepared.partition),
+        ("n", jobs.demand[:, 0]),
+    ):
+        row[name] = values[part]
+    row["t"] = believed.order[part] / SECOND
+    row["s"] = jobs.submit[part] / SECOND
+    state.demand[b, place : place + last - first] = jobs.demand[part]

@@ -1,0 +1,120 @@
+"""The outcome of a replay as a jobs table: whole, in pieces, or just what is measured."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.base.arrays import Flags, Floats, Ints, text_column
+from bridge.scheduler.state import HOW_BACKFILLED, SECOND
+from bridge.workload.select import Ids
+from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.replay import Schedule
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Final states: not killed, killed at the request.
+_STATES = ("COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED")
+#: What metrics and breakdowns read, beside the final state and demands for further resources.
+_MEASURED = (
+    *("submission_time", "requested_number_of_resources", "starting_time", "execution_time", "finish_time"),
+    *("waiting_time", "consumed_energy", "user", "queue"),
+)
+
+
+class JobsTableBuilder:
+    """What became of n jobs, in the order of completion, as Batsim writes them.
+
+    Beyond Batsim's columns: ``user``, ``queue`` (as logged), ``start_kind`` (head | backfilled), ``overtook``
+    (id of the blocked job it was started behind, or empty), ``reserved_time`` (the first start it was
+    promised as blocked head, s, NaN if never), one column per further resource. `killed_at_request`: a job
+    whose run time reaches its request counts as killed there.
+    """
+
+    def __init__(self, prepared: Scenario, schedule: Schedule, *, killed_at_request: bool = True) -> None:
+        self._prepared, self._schedule = prepared, schedule
+        self._kills = killed_at_request
+        self._order = np.lexsort((schedule.serial, schedule.end)).astype(np.int32)
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def metric_columns(self) -> "pd.DataFrame":
+        """Return the columns that metrics and breakdowns read, final states as categories."""
+        import pandas as pd
+
+        columns = self._columns(self._order)
+        resources = self._prepared.jobs.resources[1:]
+        table = {name: columns[name]() for name in (*_MEASURED, *resources)}
+        table["final_state"] = pd.Categorical.from_codes(
+            self._killed(self._order).view(np.int8), pd.Index(_STATES)
+        )
+        return pd.DataFrame(table, copy=False)
+
+    def rows(self, start: int = 0, stop: int | None = None) -> "pd.DataFrame":
+        """Return all columns of rows ``start:stop``, numbered from 0."""
+        import pandas as pd
+
+        return pd.DataFrame({name: make() for name, make in self._columns(self._order[start:stop]).items()})
+
+    def _killed(self, which: npt.NDArray[np.int32]) -> Flags:
+        jobs = self._prepared.jobs
+        return (jobs.run[which] >= jobs.request[which]) & self._kills
+
+    def _columns(self, which: npt.NDArray[np.int32]) -> dict[str, Callable[[], Any]]:
+        """Return what makes each column of these jobs."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        jobs, schedule = self._prepared.jobs, self._schedule
+
+        def text(ids: Ids) -> Any:
+            return pc.cast(pa.array(ids), pa.string())
+
+        def seconds(times: Ints) -> Floats:
+            return times[which] / SECOND
+
+        def stretch() -> Any:
+            run = jobs.run[which]
+            lasted = (schedule.end[which] - schedule.submit[which]) / SECOND
+            return lasted / np.where(run > 0, run / SECOND, np.nan)
+
+        def overtook() -> Any:
+            past = schedule.past[which]
+            return text_column(pc.if_else(past >= 0, text(jobs.id[past]), ""))
+
+        def reserved() -> Any:
+            return np.where(schedule.reserved[which] >= 0, seconds(schedule.reserved), np.nan)
+
+        columns: dict[str, Callable[[], Any]] = {
+            "job_id": lambda: text_column(text(jobs.id[which])),
+            "workload_name": lambda: jobs.name,
+            "profile": lambda: text_column(text(jobs.id[which])),
+            "submission_time": lambda: seconds(schedule.submit),
+            "requested_number_of_resources": lambda: jobs.demand[which, 0],
+            "requested_time": lambda: seconds(jobs.request),
+            "success": lambda: (~self._killed(which)).astype(np.int64),
+            "final_state": lambda: text_column(pc.if_else(self._killed(which), *reversed(_STATES))),
+            "starting_time": lambda: seconds(schedule.start),
+            "execution_time": lambda: seconds(jobs.run),
+            "finish_time": lambda: seconds(schedule.end),
+            "waiting_time": lambda: (schedule.start[which] - schedule.submit[which]) / SECOND,
+            "turnaround_time": lambda: (schedule.end[which] - schedule.submit[which]) / SECOND,
+            "stretch": stretch,
+            "allocated_resources": lambda: "",
+            "consumed_energy": lambda: np.broadcast_to(-1.0, len(which)),
+            "metadata": lambda: "",
+            "user": lambda: jobs.user[which],
+            "queue": lambda: jobs.queue[which],
+            "start_kind": lambda: text_column(
+                pc.if_else(schedule.how[which] == HOW_BACKFILLED, "backfilled", "head")
+            ),
+            "overtook": overtook,
+            "reserved_time": reserved,
+        }
+        for r, name in enumerate(jobs.resources[1:], 1):
+            columns[name] = partial(jobs.demand.__getitem__, (which, r))
+        return columns

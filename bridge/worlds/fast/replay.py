@@ -1,0 +1,280 @@
+"""Replays: a whole workload, or many sampled sequences, under one policy."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bridge.base.arrays import Ints
+from bridge.base.errors import BridgeError
+from bridge.scheduler import core
+from bridge.scheduler import state as scheduler_state
+from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
+from bridge.worlds.fast import episode, world
+from bridge.worlds.fast.arrivals import Arrivals
+from bridge.worlds.fast.episode import Scenario
+
+#: Jobs in a window at first; one of which more than half waits or runs doubles.
+LENGTH = 1 << 16
+#: What is noted of each job, as the scheduler's records have it.
+OUTCOME = ("start", "end", "how", "reserved", "serial")
+
+
+def allocate(prepared: Scenario, length: int) -> tuple[State, world.WorldState]:
+    """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates."""
+    window = 1 if prepared.compiled.chooser is None else length
+    users, resources = len(prepared.share), len(prepared.jobs.resources)
+    state = scheduler_state.allocate(1, length, resources, window=window, users=users)
+    return episode.configure(state, prepared), world.allocate(1, length)
+
+
+class LogWindow:
+    """The part of a log that the scheduler knows of, and what became of the jobs before.
+
+    The scheduler numbers jobs by their places in its records. When the next job to arrive is not among
+    them, those that wait or run move to the front, as before in order of submission, and the next follow.
+
+    Attributes:
+        outcomes: by name, [n] as in `bridge.worlds.fast.replay.Schedule`; whole once `record_outcomes` was
+            called at the end.
+    """
+
+    def __init__(self, prepared: Scenario) -> None:
+        n = len(prepared.jobs)
+        # A rule in Python may look at any job of the log.
+        length = n if prepared.compiled.python_rule else min(n, LENGTH)
+        self._prepared = prepared
+        self._which = np.zeros(length, np.int64)  # each record's job
+        self._next = 0  # the first job that is not here yet
+        self.state, self.memory = allocate(prepared, length)
+        kinds = {"how": np.int8, "past": np.int32}
+        self.outcomes = {name: np.full(n, -1, kinds.get(name, np.int64)) for name in (*OUTCOME, "past")}
+        episode.load_episode(self.state, self.memory, 0, prepared, 0, 0)
+        self.slide()
+
+    @property
+    def ended(self) -> int:
+        """How many jobs have ended."""
+        clock = self.memory.clock
+        to_come = int(clock.last[0] - clock.arrived[0])
+        return self._next - to_come - int(clock.pending[0] + self.state.scalars.n_waiting[0])
+
+    def record_outcomes(self) -> None:
+        """Note what became of the jobs that have arrived."""
+        n = int(self.memory.clock.arrived[0])
+        row, which = self.state.jobs[0][:n], self._which
+        for name in OUTCOME:
+            self.outcomes[name][which[:n]] = row[name]
+        over = np.flatnonzero(row.past >= 0)
+        self.outcomes["past"][which[over]] = which[row.past[over]]
+        row.past = -1  # the overtaken one may leave before this one does
+
+    def slide(self) -> None:
+        """Bring the log's next jobs in; no pass may be open."""
+        self.record_outcomes()
+        state, clock = self.state, self.memory.clock[0]
+        arrived, last = int(clock.arrived), int(clock.last)
+        active = np.flatnonzero(state.jobs[0].end[:arrived] < 0)
+        kept = np.append(active, np.arange(arrived, last))
+        self._move(kept)
+        if 2 * len(kept) > len(self._which):
+            self._grow()
+        jobs, here, first = self._prepared.jobs, len(kept), self._next
+        self._next = min(first + len(self._which) - here, len(jobs))
+        last = here + self._next - first
+        unstarted(self.state.jobs[0][here:last])
+        episode.write(self.state, 0, here, self._prepared, first, self._next)
+        self._which[here:last] = np.arange(first, self._next)
+        until = jobs.submit[self._next] if self._next < len(jobs) else NEVER
+        self.memory.clock[0] = (len(active), last, clock.pending, 0, until)
+
+    def _move(self, kept: Ints) -> None:
+        """Move these records to the front, and let everything follow that knows a job by its record."""
+        state, n = self.state, len(kept)
+        for array in (state.jobs[0], state.demand[0], self._which):
+            array[:n] = array[kept]
+        place = np.full(len(self._which), -1, np.int32)
+        place[kept] = np.arange(n)
+        env, heap = state.scalars[0], self.memory.heap[0]
+        for numbers in (
+            state.items[0],
+            state.run_job[0, : env.n_running],
+            heap.job[: self.memory.clock.pending[0]],
+            state.kept.job[: env.n_kept],
+            state.scalars.head[: int(env.head >= 0)],  # if there is one
+        ):
+            numbers[:] = place[numbers]
+
+    def _grow(self) -> None:
+        """Make room for twice as many jobs, or the whole log."""
+        old, heap = self.state, self.memory.heap
+        length = min(2 * len(self._which), len(self._prepared.jobs))
+        self.state, memory = allocate(self._prepared, length)
+        copy_into(self.state, old)  # of the block list, the new numbers stay behind the old ones
+        copy_into([memory.heap, memory.clock], [heap, self.memory.clock])
+        self.memory = memory
+        self._which = np.concatenate((self._which, np.zeros(length - len(self._which), np.int64)))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What became of n jobs, in order of submission. Times in microseconds.
+
+    Attributes:
+        start, end: [n].
+        how: [n] HOW_HEAD or HOW_BACKFILLED.
+        past: [n] index of the blocked job it overtook, or -1.
+        reserved: [n] the first time it was given as blocked head, or -1.
+        serial: [n] its place in the order of starts.
+        submit: [n] when it arrived.
+    """
+
+    start: Ints
+    end: Ints
+    how: Ints
+    past: Ints
+    reserved: Ints
+    serial: Ints
+    submit: Ints
+
+
+def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
+    """Raise for an outcome that no schedule can come from."""
+    bad = int(state.scalars.bad_score[b])
+    if bad >= 0:
+        job = state.jobs[b, bad]
+        ident = prepared.jobs.called(int(job.id))
+        raise BridgeError(
+            f"the score of job {ident} is not a finite number at time {state.scalars.now[b] / SECOND:g} s "
+            f"(s={job.s:g}, t={job.t:g}, n={job.n:g})",
+            where=f"order {prepared.compiled.order.name!r}",
+            remedy="Guard divisions and logarithms, for example log2(max(n, 2)).",
+        )
+    if kind == world.STUCK:
+        raise BridgeError(
+            f"{state.scalars.n_waiting[b]} jobs wait and nothing will ever happen again",
+            where=f"time {state.scalars.now[b] / SECOND:g} s",
+            remedy="The policy declined although the machine is idle.",
+        )
+
+
+def read_schedule(state: State, b: int, n: int) -> Schedule:
+    """Return what became of an episode's first `n` jobs."""
+    row = state.jobs[b][:n]
+    return Schedule(
+        *(
+            np.array(row[name], np.int64)
+            for name in ("start", "end", "how", "past", "reserved", "serial", "submit")
+        )
+    )
+
+
+#: Seconds between two looks at the progress bar and Ctrl-C, roughly.
+GLANCE = 0.2
+#: Steps of the availability profile that conservative backfilling may read until the next look, at most.
+WORK = 100_000_000
+#: Passes until the first look; after that as many as take about `GLANCE`.
+_FIRST_SLICE = 2_000
+
+
+def _play(
+    state: State, memory: world.WorldState, prepared: Scenario, glance: Callable[[], None] | None = None
+) -> int:
+    """Run episode 0 until it is over, or more jobs must come; come up for air now and then."""
+    passes = _FIRST_SLICE
+    while True:
+        started_at = time.perf_counter()
+        state.scalars.work[0] = WORK
+        kind = world.run_until_decision(state, memory, 0, passes)
+        _check(kind, state, 0, prepared)
+        if prepared.compiled.decide(state, 0, kind):
+            continue
+        if kind != core.PAUSE:
+            return kind
+        if glance:
+            glance()
+        factor = min(8.0, GLANCE / max(time.perf_counter() - started_at, 1e-6))
+        passes = max(1, round(min(passes * factor, 1e12)))
+
+
+def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) -> Schedule:
+    """Replay all jobs on the fast world; BridgeError: a score is no number, or nothing can start any more.
+
+    `progress` is called now and then with how many have ended.
+    """
+    if prepared.jobs.follows is not None:
+        return _replay_arrivals(prepared, 0, len(prepared.jobs), progress)
+    window = LogWindow(prepared)
+
+    def glance() -> None:
+        if progress:
+            progress(window.ended)
+
+    while _play(window.state, window.memory, prepared, glance) == world.MORE:
+        window.slide()
+    window.record_outcomes()
+    return Schedule(**window.outcomes, submit=prepared.jobs.submit)
+
+
+def _replay_arrivals(
+    prepared: Scenario, first: int, last: int, progress: Callable[[int], None] | None = None
+) -> Schedule:
+    """Replay the jobs ``first:last``, some of which follow others, pass by pass; see `replay`.
+
+    A job comes to the scheduler's records when it arrives, so that they are in order of submission as ever.
+    """
+    n, here = last - first, 0
+    state, memory = allocate(prepared, n)
+    episode.load_episode(state, memory, 0, prepared, first, first)
+    coming, which = Arrivals(prepared.jobs, first, last), np.zeros(n, np.int64)
+    clock, env, records = memory.clock[0], state.scalars[0], state.jobs[0]
+    while True:
+        clock.until, first_serial, env.work = coming.next, int(env.serial), WORK
+        kind = world.run_until_decision(state, memory, 0, 1)
+        _check(kind, state, 0, prepared)
+        for j in state.started[0, : int(env.serial) - first_serial].tolist():
+            coming.started(int(which[j]), int(records[j].start + records[j].run))
+        if kind == world.MORE:
+            now = coming.next
+            while coming.next == now:
+                job = which[here] = coming.take()
+                episode.write(state, 0, here, prepared, first + job, first + job + 1)
+                records[here].submit, records[here].s = now, now / SECOND
+                here += 1
+            clock.last = here
+            if progress:
+                progress(here - int(env.n_waiting + clock.pending))
+        elif kind != core.PAUSE and not prepared.compiled.decide(state, 0, kind):
+            break
+    schedule = read_schedule(state, 0, n)
+    back = np.argsort(which)
+    past = np.where(schedule.past >= 0, which[schedule.past], -1)
+    moved = {name: getattr(schedule, name)[back] for name in (*OUTCOME, "submit")}
+    return Schedule(**moved, past=past[back])
+
+
+def replay_sequences(
+    prepared: Scenario, starts: Ints, length: int, progress: Callable[[int], None] | None = None
+) -> list[Schedule]:
+    """Replay sequences of `length` jobs from jobs `starts` [k] on, each on an idle machine that is drained.
+
+    `progress` is called with the number of finished sequences. Errors as `replay`.
+    """
+    if len(starts) and (starts.min() < 0 or starts.max() + length > len(prepared.jobs)):
+        raise BridgeError(
+            f"a sequence of {length} jobs does not fit",
+            where=f"{prepared.jobs.name}: {len(prepared.jobs)} jobs",
+        )
+    state, memory = allocate(prepared, length)
+    schedules = []
+    for k, first in enumerate(starts):
+        if prepared.jobs.follows is not None:
+            schedules.append(_replay_arrivals(prepared, int(first), int(first) + length))
+        else:
+            episode.load_episode(state, memory, 0, prepared, int(first), int(first) + length)
+            _play(state, memory, prepared)
+            schedules.append(read_schedule(state, 0, length))
+        if progress:
+            progress(k + 1)
+    return schedules

@@ -1,0 +1,130 @@
+"""The configuration of a replay: one typed object between command line, run folder and core."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from bridge.base.errors import BridgeError
+from bridge.config import Constraint, Count
+from bridge.config.fields import record_of
+from bridge.scheduler.names import BACKFILLS, ESTIMATORS, ORDERS
+from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol, protocol
+from bridge.workload.rules import DEFAULT_RULE, LOAD_RULES, PRESETS, LoadRule
+
+if TYPE_CHECKING:
+    from bridge.workload.select import Jobs
+    from bridge.workload.table import Workload
+    from bridge.worlds.fast.episode import Scenario
+
+#: The fields of a setup that are its policy.
+POLICY = ("order", "backfill", "candidate_order", "blocked")
+
+
+@dataclass(frozen=True)
+class SchedulerConfig:
+    """Everything but the log that decides a replay's schedule.
+
+    Attributes:
+        order: queue order: a name, or an expression such as '(w/t)**3*n', largest first.
+        backfill: backfilling rule.
+        candidate_order: order among EASY's candidates, if not the queue's: a name, or an expression of s, t
+            and n.
+        protocol: the exact rules: textbook, CQSim's, or those of RLScheduler's family.
+        preset: load (and sample) the log as this code base does. Under schedgym: rlbackfilling.
+        estimator: believed run times; behind a prediction `, requested` keeps running jobs at their request.
+            [default: the protocol's own]
+        cancelled: jobs that never ran: drop, or keep with a run time of 10 s.  [default: the rules' own]
+        nodes: machine size, if not the log's.
+        first: only the first N kept jobs.
+        rebase: count submit times from the first kept job.  [default: the rules' own]
+        blocked: what becomes of a blocked pick, see `bridge.scheduler.protocol.Policy`.
+    """
+
+    order: Annotated[str, Constraint(choices=lambda: ORDERS, open=True, plugin="order", metavar="ORDER")] = (
+        "fcfs"
+    )
+    backfill: Annotated[str, Constraint(choices=lambda: BACKFILLS, plugin="backfill")] = "easy"
+    candidate_order: Annotated[str, Constraint(option="--backfill-order", metavar="ORDER")] = ""
+    protocol: Annotated[str, Constraint(choices=lambda: PROTOCOLS)] = "standard"
+    preset: Annotated[str, Constraint(choices=lambda: ("", *PRESETS))] = ""
+    estimator: Annotated[
+        str, Constraint(choices=lambda: ESTIMATORS, open=True, plugin="estimator", metavar="NAME")
+    ] = ""
+    cancelled: Literal["", "keep", "drop"] = ""
+    nodes: Count | None = None
+    first: Annotated[Count | None, Constraint(metavar="N")] = None
+    rebase: bool | None = None
+    blocked: Annotated[Literal["", "held", "first", "again"], Constraint(option="-")] = ""
+
+    def rules(self) -> tuple[Protocol, LoadRule]:
+        """Return the protocol and the loading rule; BridgeError: there is none of the name."""
+        base = protocol(self.protocol)
+        name = self.preset or DEFAULT_RULE[self.protocol]
+        if name not in LOAD_RULES:
+            raise BridgeError("unknown preset", where=repr(name), remedy=f"Choose {', '.join(PRESETS)}.")
+        if base.name == "schedgym":
+            from bridge.worlds.fast.episode import with_preset
+
+            return with_preset(base, name)
+        return base, LOAD_RULES[name]
+
+    @property
+    def selection(self) -> tuple[object, ...]:
+        """What decides which of a log's jobs it schedules."""
+        return (self.rules()[1], self.cancelled, self.nodes, self.first, self.rebase)
+
+    def select(self, workload: "Workload", *, dependencies: bool = False) -> "Jobs":
+        """Return the jobs that it schedules; BridgeError: no machine size, no job, an unknown demand.
+
+        `dependencies`: jobs wait for their preceding ones, which only the standard protocol has.
+        """
+        from bridge.workload.select import select
+
+        if dependencies and self.protocol != "standard":
+            what, where = "has no jobs that follow others", f"protocol {self.protocol!r}"
+            raise BridgeError(
+                what, where=where, remedy="Leave out --dependencies, or use the standard protocol."
+            )
+        return select(
+            workload,
+            self.rules()[1],
+            cancelled=self.cancelled or None,
+            nodes=self.nodes,
+            first=self.first,
+            rebase=self.rebase,
+            dependencies=dependencies,
+        )
+
+    def policy(
+        self,
+        decision: str = "",
+        *,
+        guard: bool = True,
+        max_rejects: int = Policy.max_rejects,
+        retry_after: float = Policy.retry_after,
+    ) -> Policy:
+        """Return the policy; `decision` (``pick``, ``inspect``, ``pick+backfill``, …) is an agent's."""
+        return Policy(
+            self.order,
+            self.backfill,
+            self.candidate_order,
+            agent=frozenset(decision.split("+") if decision else ()),
+            blocked=self.blocked,
+            guard=guard,
+            max_rejects=max_rejects,
+            retry_after=retry_after,
+        )
+
+    def build_scenario(self, jobs: "Jobs", policy: Policy | None = None) -> "Scenario":
+        """Bring selected jobs, policy (if not the setup's own order and backfilling) and rules together."""
+        from bridge.worlds.fast.episode import prepare
+
+        rules, load = self.rules()
+        return prepare(jobs, rules, policy or self.policy(), self.estimator or rules.estimator, load)
+
+    def with_policy_of(self, other: "SchedulerConfig") -> "SchedulerConfig":
+        """Return this setup's jobs and rules under another one's policy."""
+        return replace(self, **{name: getattr(other, name) for name in POLICY})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields for a run's record; unset ones are None."""
+        return record_of(self)

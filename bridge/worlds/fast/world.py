@@ -1,0 +1,176 @@
+"""The fast world: an event loop that replays recorded run times through the scheduler.
+
+It only moves time: arrivals come from the job table, completions from a heap, wake-ups from the
+scheduler. Which events share a pass, and who comes first at one instant, is the protocol's.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bridge.base.arrays import Records
+from bridge.base.jit import hot, inline, inner
+from bridge.scheduler.core import NOTHING, PAUSE, advance, begin_pass, finish, submit
+from bridge.scheduler.state import NEVER, State
+
+#: Kinds that `play` returns beside the scheduler's: the episode is over; jobs wait but nothing will ever
+#: happen again; the next job to arrive is not here.
+DONE, STUCK, MORE = -1, -3, -4
+
+#: One completion to come. Equal ends are served in the order of the starts.
+COMPLETION = np.dtype([("end", "i8"), ("serial", "i8"), ("job", "i8")], align=True)
+CLOCK = np.dtype([(name, "i8") for name in ("arrived", "last", "pending", "open", "until")])
+
+
+class WorldState(NamedTuple):
+    """The world's own memory, beside the scheduler's state."""
+
+    #: CLOCK [B]: jobs arrived so far, jobs here, completions to come, a pass is open, and the submission of
+    #: the first job that is not here yet, or NEVER.
+    clock: Records
+    heap: Records  # COMPLETION [B, L]
+
+
+def allocate(batch: int, length: int) -> WorldState:
+    """Return the memory for `batch` worlds of up to `length` jobs."""
+    clock = np.zeros(batch, CLOCK).view(np.recarray)
+    clock.until = NEVER
+    return WorldState(clock, heap=np.zeros((batch, max(length, 1)), COMPLETION).view(np.recarray))
+
+
+@inline
+def _is_behind(heap: Records, k: int, end: int, serial: int) -> bool:
+    """Tell whether the completion in place `k` is served after such a one."""
+    if heap[k].end != end:
+        return bool(heap[k].end > end)
+    return bool(heap[k].serial > serial)
+
+
+@inline
+def _copy(heap: Records, k: int, to: int) -> None:
+    heap[to].end, heap[to].serial, heap[to].job = heap[k].end, heap[k].serial, heap[k].job
+
+
+@inline
+def _push(heap: Records, n: int, end: int, serial: int, job: int) -> None:
+    """Let a completion in at place `n`, behind all others, and rise."""
+    while n > 0:
+        parent = (n - 1) // 2
+        if not _is_behind(heap, parent, end, serial):
+            break
+        _copy(heap, parent, n)
+        n = parent
+    heap[n].end, heap[n].serial, heap[n].job = end, serial, job
+
+
+@inline
+def push_completion(world: WorldState, b: int, end: int, serial: int, job: int) -> None:
+    """Note a completion to come."""
+    _push(world.heap[b], world.clock[b].pending, end, serial, job)
+    world.clock[b].pending += 1
+
+
+@inline
+def _pop(heap: Records, n: int) -> None:
+    """Drop the earliest of `n` completions."""
+    n -= 1
+    end, serial, job = heap[n].end, heap[n].serial, heap[n].job
+    k = 0
+    while True:
+        child = 2 * k + 1
+        if child >= n:
+            break
+        if child + 1 < n and _is_behind(heap, child, heap[child + 1].end, heap[child + 1].serial):
+            child += 1
+        if _is_behind(heap, child, end, serial):
+            break
+        _copy(heap, child, k)
+        k = child
+    heap[k].end, heap[k].serial, heap[k].job = end, serial, job
+
+
+@inner
+def _reorder(state: State, world: WorldState, b: int) -> None:
+    """Take over new serials and restore the heap."""
+    heap = world.heap[b]
+    n = world.clock[b].pending
+    for k in range(n):
+        heap[k].serial = state.jobs[b, heap[k].job].serial
+    for k in range(1, n):  # ends are heap-ordered already: lift whoever now precedes its parent
+        _push(heap, k, heap[k].end, heap[k].serial, heap[k].job)
+    state.scalars[b].renumbered = 0
+
+
+@inline
+def _collect(state: State, world: WorldState, b: int) -> None:
+    """Take the jobs that the scheduler started; each will end after its recorded run time."""
+    env = state.scalars[b]
+    for k in range(env.n_started):
+        j = state.started[b, k]
+        job = state.jobs[b, j]
+        push_completion(world, b, job.start + job.run, job.serial, j)
+    env.n_started = 0
+    if env.renumbered:
+        _reorder(state, world, b)
+
+
+@inline
+def _finish_next(state: State, world: WorldState, b: int) -> None:
+    clock = world.clock[b]
+    j = world.heap[b, 0].job
+    _pop(world.heap[b], clock.pending)
+    clock.pending -= 1
+    finish(state, b, j)
+
+
+@inline
+def _submit_next(state: State, world: WorldState, b: int) -> None:
+    clock = world.clock[b]
+    submit(state, b, clock.arrived)
+    clock.arrived += 1
+
+
+@hot
+def run_until_decision(state: State, world: WorldState, b: int, events: int) -> int:
+    """Run world `b` until an agent must answer, the episode is over, or `events` passes were made.
+
+    Returns:
+        PICK, INSPECT, BACKFILL (answer, then call again), SCORE, DONE, PAUSE (call again), MORE or STUCK.
+    """
+    env = state.scalars[b]
+    clock = world.clock[b]
+    per_event = state.switches[0].per_event
+    arrivals_first = state.switches[0].arrivals_first
+    while True:
+        if clock.open:
+            kind = advance(state, b)
+            _collect(state, world, b)
+            if kind != NOTHING:
+                return kind
+            clock.open = 0
+            events -= 1
+            if events <= 0 or env.bad_score >= 0:
+                return PAUSE
+        arrival = state.jobs[b, clock.arrived].submit if clock.arrived < clock.last else NEVER
+        end = world.heap[b, 0].end if clock.pending > 0 else NEVER
+        now = min(arrival, end, env.wake_at)
+        if now >= clock.until and clock.until < NEVER:
+            return MORE
+        if now == NEVER:
+            return STUCK if env.n_waiting > 0 else DONE
+        env.now = max(env.now, now)
+        took = 0  # events of this pass
+        if end == now and not (per_event and arrivals_first and arrival == now):
+            while clock.pending > 0 and world.heap[b, 0].end == now and not (per_event and took > 0):
+                _finish_next(state, world, b)
+                took += 1
+        if arrival == now:
+            while (
+                clock.arrived < clock.last
+                and state.jobs[b, clock.arrived].submit == now
+                and not (per_event and took > 0)
+            ):
+                _submit_next(state, world, b)
+                took += 1
+        begin_pass(state, b)
+        clock.open = 1

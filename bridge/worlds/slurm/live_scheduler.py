@@ -1,0 +1,202 @@
+"""What the scheduler knows of a live machine, and the starts that it decides on.
+
+Everything enters as plain events with the time at which the agent learnt them, so that the same events give
+the same decisions again, later and elsewhere (`bridge.worlds.slurm.audit`).
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from bridge.base.errors import BridgeError
+from bridge.scheduler import core
+from bridge.scheduler import protocol as rules
+from bridge.scheduler.session import JobEstimates, Session
+from bridge.scheduler.state import NEVER
+from bridge.wire.times import MICRO
+
+#: A job without a limit is believed to last this long, and no job longer (s): a year.
+LONGEST = 365 * 86_400
+
+
+class LivePolicy(Protocol):
+    """Who decides: what `bridge.commands.event` makes of a policy's name.
+
+    The decider answers what the policy leaves to an agent, which is shown `window` candidates at most.
+    """
+
+    @property
+    def policy(self) -> rules.Policy: ...
+    @property
+    def protocol(self) -> rules.Protocol: ...
+    @property
+    def decider(self) -> Callable[[Session, int], int] | None: ...
+    @property
+    def window(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class LiveEvent:
+    """One thing that the agent has learnt.
+
+    Attributes:
+        time: when, seconds since 1970.
+        kind: ``wait`` (a job may be started), ``gone`` (a waiting one is no more), ``run`` (one runs that was
+            not started by this book), ``end``, ``back`` (a start did not come true: it waits again), ``out``
+            (so many nodes are neither free nor used by the book's jobs), ``wake`` (the time of
+            `Book.wake_at` has come).
+        details: of ``wait``: id, nodes, length, user, submit; of ``run``: start; of ``out``: nodes.
+    """
+
+    kind: str
+    time: float
+    job: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class LiveScheduler:
+    """The scheduler core, fed by events; `decided` counts starts.
+
+    `nodes`: of the machine, in service or not. `origin`: seconds since 1970 that count as time 0, as the
+    first submission of a log does.
+    """
+
+    def __init__(self, nodes: int, deciding: LivePolicy, origin: float) -> None:
+        if deciding.policy.agent and deciding.decider is None:
+            raise BridgeError("has no agent to decide", where=", ".join(sorted(deciding.policy.agent)))
+        self._origin = origin
+        self._decider = deciding.decider
+        self._session = Session(
+            (nodes,), deciding.policy, deciding.protocol, window=deciding.window, resources=("nodes",)
+        )
+        self._index: dict[str, int] = {}
+        self._keys: list[str] = []
+        self._jobs: dict[str, tuple[int, list[int], JobEstimates, int]] = {}
+        self._running: set[str] = set()
+        self._out = 0
+        self.decided = 0
+
+    @classmethod
+    def warm_up(cls, deciding: LivePolicy) -> None:
+        """Compile or load everything that a pass needs: the first one on a machine takes half a minute."""
+        book = cls(4, deciding, 0.0)
+        details = {"nodes": 2, "length": 60, "user": "", "submit": 0}
+        for k in range(3):
+            book.apply_event(LiveEvent("wait", 1.0, str(k), {**details, "id": k + 1}))
+        book.apply_event(LiveEvent("run", 1.0, "0", {"start": 0.5}))
+        for job in book.decide(2.0):
+            book.apply_event(LiveEvent("back", 2.0, job))
+        book.apply_event(LiveEvent("end", 3.0, "0"))
+        book.apply_event(LiveEvent("gone", 3.0, "1"))
+
+    @property
+    def n_jobs_ever(self) -> int:
+        """How many jobs the scheduler remembers, ended ones among them."""
+        return self._session.n_jobs
+
+    def __contains__(self, job: str) -> bool:
+        return job in self._index
+
+    @property
+    def wake_at(self) -> float:
+        """When it wants to decide again though nothing happens: seconds since 1970, or infinity."""
+        wake = self._session.wake_at
+        return math.inf if wake == NEVER else self._seconds(wake)
+
+    def apply_event(self, event: LiveEvent) -> None:
+        """Take note of an event; BridgeError names the job of which it contradicts what is known."""
+        self._at(event.time)
+        what, job = event.kind, event.job
+        if what in ("out", "wake"):
+            self._out = int(event.details.get("nodes", self._out))
+            return
+        is_tracked = job in self._index
+        if is_tracked == (what == "wait"):
+            raise BridgeError("is known already" if is_tracked else "is not known", where=f"{what} {job}")
+        if job in self._running and what in ("gone", "run"):
+            raise BridgeError("runs already", where=f"{what} {job}")
+        if what == "wait":
+            self._wait(job, event.details)
+        elif what == "gone":
+            self._session.withdraw(self._forget(job))
+        elif what == "end":
+            self._end(job)
+        elif what == "run":
+            self._session.adopt(self._index[job], self._micro(event.details["start"]))
+            self._running.add(job)
+        elif what == "back":
+            again = self._jobs[job]
+            self._end(job)
+            self._submit(job, again)
+        else:
+            raise BridgeError(f"is no event: {what!r}", where=f"job {job}")
+
+    def decide(self, now: float) -> list[str]:
+        """Return the jobs to be started now, in order: one pass of the scheduler."""
+        self._at(now)
+        if self._session.outgrown(len(self._index)):
+            self._compact()
+        session = self._session
+        session.set_out_of_service((self._out,))
+        session.begin()
+        while (kind := session.advance()) != core.NOTHING:
+            assert self._decider is not None
+            session.answer(self._decider(session, kind))
+        starts = [self._keys[j] for j in session.starts()]
+        self._running.update(starts)
+        self.decided += len(starts)
+        return starts
+
+    def snapshot_events(self) -> list[LiveEvent]:
+        """Return what a new book must be told to know the same jobs, who of them runs, and what is out.
+
+        What the scheduler has noted while it decided is not in it: rejections, and who has locked the queue.
+        """
+        jobs, now = self._session.state.jobs, self._seconds(self._session.now)
+        events = [LiveEvent("out", now, details={"nodes": self._out})]
+        for key, (number, demand, lengths, since) in self._jobs.items():
+            details = {"id": number, "nodes": demand[0], "user": "", "submit": self._seconds(since)}
+            events.append(LiveEvent("wait", now, key, {**details, "length": lengths.order / MICRO}))
+        for key in sorted(self._running, key=lambda key: int(jobs.serial[0, self._index[key]])):
+            start = self._seconds(int(jobs.start[0, self._index[key]]))
+            events.append(LiveEvent("run", now, key, {"start": start}))
+        return events
+
+    def _compact(self) -> None:
+        """Forget the jobs that are no more: after years of work it is as small as a new one."""
+        self._keys = sorted(self._index, key=self._index.__getitem__)
+        self._session.compact([self._index[key] for key in self._keys])
+        self._index = {key: k for k, key in enumerate(self._keys)}
+
+    def _at(self, now: float) -> None:
+        self._session.now = max(self._session.now, self._micro(now))
+
+    def _micro(self, seconds: float) -> int:
+        return round((seconds - self._origin) * MICRO)
+
+    def _seconds(self, micro: int) -> float:
+        return micro / MICRO + self._origin
+
+    def _wait(self, job: str, details: Mapping[str, Any]) -> None:
+        length = round(min(float(details["length"]), LONGEST) * MICRO)
+        since = self._micro(details["submit"])
+        self._submit(
+            job, (int(details["id"]), [int(details["nodes"])], JobEstimates.same(max(length, MICRO)), since)
+        )
+
+    def _submit(self, job: str, what: tuple[int, list[int], JobEstimates, int]) -> None:
+        number, demand, lengths, since = what
+        self._index[job] = self._session.submit(number, demand, lengths, submitted=since)
+        self._keys.append(job)
+        self._jobs[job] = what
+
+    def _forget(self, job: str) -> int:
+        del self._jobs[job]
+        return self._index.pop(job)
+
+    def _end(self, job: str) -> None:
+        if job not in self._running:
+            raise BridgeError("has not been started", where=f"job {job}")
+        self._running.remove(job)
+        self._session.finish(self._forget(job))

@@ -1,0 +1,32 @@
+"""How the agent works beside a Slurm. Plain data."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from bridge.config import Constraint, Natural, Positive
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """How the agent works.
+
+    Attributes:
+        partition: whose jobs are decided for, or looked at.
+        mode: live writes; dry-run only says what it would start; shadow also compares with what Slurm does.
+        directory: what `bridge slurm setup` wrote: gate, heartbeat, events.  [default: no gate]
+        events: the file that Slurm's plugins append to.  [default: DIRECTORY/events, else poll only]
+        kick: partition of kicks, which make a start take 0.04 s in place of 0.5 s.  [default: none]
+        max_starts_per_s: no more starts a second.
+        max_starts: stop starting after so many; 0 = no end.
+        audit: append every decision to this file, as JSON lines.
+    """
+
+    partition: Annotated[str, Constraint(metavar="P")] = ""
+    mode: Literal["live", "dry-run", "shadow"] = "live"
+    directory: Annotated[Path | None, Constraint(metavar="DIR")] = None
+    events: Annotated[Path | None, Constraint(metavar="FILE")] = None
+    kick: Annotated[str, Constraint(metavar="P")] = ""
+    max_starts_per_s: Positive = 10.0
+    max_starts: Natural = 0
+    audit: Annotated[Path | None, Constraint(metavar="FILE")] = None

@@ -1,0 +1,99 @@
+"""Signals end the work once; what was made by then is written; nothing is left behind by what is killed."""
+
+import os
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from subprocess_python import fresh
+
+from bridge.base.interrupts import hold_interrupts, interrupts_once
+from bridge.experiment.program import simulation_folder
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_ends_the_work_the_second_nothing(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with interrupts_once() as signals:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+        signal.raise_signal(number)
+        signal.raise_signal(signal.SIGINT)
+        assert signals.status == 128 + number
+        with pytest.raises(KeyboardInterrupt):  # who insists, ends it
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(number) is before
+
+
+def test_results_are_written_undisturbed() -> None:
+    with interrupts_once() as signals:
+        with interrupts_once() as same:
+            assert same is signals
+            hold_interrupts()
+        signal.raise_signal(signal.SIGINT)
+        assert signals.status == 130
+
+
+#: Begins the command line, and gets a signal while a module of it is imported.
+AT_START = """
+import os, signal, sys
+class Stop:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Stop())
+sys.argv = ["bridge", "replay", "bundled-128"]
+from bridge.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("module", ["bridge.cli.main", "click", "bridge.cli.replay", "numba", "pandas"])
+def test_ctrl_c_at_start_up_is_one_line(module: str) -> None:
+    code = AT_START.replace("sys.argv[1]", repr(module))
+    done = fresh(code)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.strip() == "bridge: interrupted"
+
+
+AT_THE_END = """
+import atexit, os, signal, sys
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+sys.argv = ["bridge", "--version"]
+from bridge.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_ctrl_c_after_the_end_changes_nothing() -> None:
+    done = fresh(AT_THE_END)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+KILLED = """
+import os, signal
+from bridge.experiment.program import simulation_folder
+with simulation_folder() as folder:
+    print(folder, flush=True)
+    (folder / "file").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_folder_that_was_left_by_a_killed_process_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killed = fresh(KILLED, env={**os.environ, "TMPDIR": str(tmp_path)})
+    left = Path(killed.stdout.strip()).parent
+    assert killed.returncode == -signal.SIGKILL and left.parent == tmp_path and left.is_dir()
+    with simulation_folder() as ours:
+        assert left.exists()  # too young: its process may be about to lock it
+        for lock in (left / "lock", ours.parent / "lock"):
+            os.utime(lock, (time.time() - 3600,) * 2)
+        with simulation_folder():
+            assert not left.exists()
+            assert ours.exists()  # ours is locked
+    assert list(tmp_path.iterdir()) == []
