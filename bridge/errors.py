@@ -2,8 +2,10 @@
 
 from contextlib import AbstractContextManager
 
-#: Characters of what an error says, at most: it may quote an input of any length.
+#: Characters of an error, at most: it may quote an input of any length.
 MOST = 2000
+#: Of these what is wrong, where, and the remedy have so many.
+_WHAT, _WHERE, _REMEDY = 900, 400, 680
 
 
 class BridgeError(Exception):
@@ -17,7 +19,7 @@ class BridgeError(Exception):
     """
 
     def __init__(self, what: str, *, where: str = "", remedy: str = "", status: int = 1) -> None:
-        what, remedy = bounded(what), bounded(remedy)
+        what, remedy = bounded(what, _WHAT), bounded(remedy, _REMEDY)
         super().__init__(what)
         self.what = what
         self.where = where
@@ -25,15 +27,15 @@ class BridgeError(Exception):
         self.status = status
 
     def __str__(self) -> str:
-        text = f"{bounded(self.where)}: {self.what}" if self.where else self.what
+        text = f"{bounded(self.where, _WHERE)}: {self.what}" if self.where else self.what
         return f"{text}\n  {self.remedy}" if self.remedy else text
 
 
-def bounded(text: str) -> str:
-    """Return a text, without its middle if it is longer than `MOST` characters."""
-    if len(text) <= MOST:
+def bounded(text: str, most: int = MOST) -> str:
+    """Return a text, without its middle if it is longer than so many characters."""
+    if len(text) <= most:
         return text
-    return f"{text[: MOST * 3 // 4]} […] {text[-(MOST // 4 - 5) :]}"
+    return f"{text[: most * 3 // 4]} […] {text[-(most // 4 - 5) :]}"
 
 
 class _Placed:

@@ -22,11 +22,11 @@ LONG = "1" * 5000
 def test_an_error_says_no_more_than_can_be_read() -> None:
     error = BridgeError(f"begin {LONG} end", where=LONG, remedy=f"Do {LONG}.")
     assert error.what.startswith("begin 1") and error.what.endswith("1 end") and "[…]" in error.what
-    assert len(error.what) <= MOST and len(error.remedy) <= MOST and len(str(error)) < 3 * MOST + 10
-    assert str(BridgeError("w" * MOST, where="f")) == "f: " + "w" * MOST
+    assert 1500 < len(str(error)) <= MOST
+    assert str(BridgeError("w" * 900, where="f" * 400)) == "f" * 400 + ": " + "w" * 900
     with pytest.raises(BridgeError) as placed_error, placed(LONG):
         raise error
-    assert len(str(placed_error.value)) < 3 * MOST + 10
+    assert len(str(placed_error.value)) <= MOST
 
 
 @pytest.mark.parametrize("line", ['speed = "{}Gf"', 'count = "{}"'])
@@ -35,7 +35,7 @@ def test_a_long_value_of_a_platform_is_quoted_in_part(tmp_path: Path, line: str)
     path.write_text(f'name = "p"\n[nodes]\n{line.format(LONG)}\n')
     with pytest.raises(BridgeError) as refusal:
         platform_xml(read_spec(path), source="p.toml")
-    assert len(str(refusal.value)) < 2 * MOST + len(str(path))
+    assert len(str(refusal.value)) <= MOST
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_names_that_no_file_can_have_are_refused_like_others(
 ) -> None:
     with pytest.raises(BridgeError) as refusal:
         read(name)
-    assert len(str(refusal.value)) < 3 * MOST
+    assert len(str(refusal.value)) <= MOST
 
 
 def test_an_experiment_may_name_what_is_no_file(tmp_path: Path) -> None:
