@@ -1,4 +1,4 @@
-"""What a killed slurmctld leaves behind: jobs that it has forgotten, and jobs that it shows after their end."""
+"""What a killed slurmctld leaves behind: jobs that it has forgotten, and ended ones that it still shows."""
 
 from collections.abc import Mapping
 

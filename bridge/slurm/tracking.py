@@ -1,7 +1,7 @@
 """The jobs of the agent's partition as Slurm lists them: seen first, updated, gone; and the free nodes.
 
-What becomes of a job is told to the scheduler at once. A job that waits without our hold is held, and one that
-the agent cannot decide for is given back to Slurm.
+What becomes of a job is told to the scheduler at once. A job that waits without our hold is held, and one
+that the agent cannot decide for is given back to Slurm.
 """
 
 import time
