@@ -11,6 +11,8 @@ from fuzz_targets import TARGETS, outcomes, seeds, warm_up
 FEW, MANY, CHUNKS = 100, int(os.environ.get("BRIDGE_FUZZ", "25000")), 5
 #: Small inputs that once went wrong, as ``TARGET--NAME``.
 FAILING = Path(__file__).parent / "failing"
+
+
 #: Targets on which something still goes wrong, and why.
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
