@@ -13,7 +13,7 @@ from bridge.base.plugins import Typed
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "_known", {})
+    monkeypatch.setattr(plugins, "_registered", {})
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
