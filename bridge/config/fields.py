@@ -1,4 +1,4 @@
-"""What a field of a settings dataclass may hold, and what it means: `Constraint`, in its ``Annotated`` type."""
+"""What a field of a settings dataclass may hold and means: `Constraint`, in its ``Annotated`` type."""
 
 import copy
 import dataclasses

@@ -332,8 +332,9 @@ class Recipe(RecipeBase, DecisionConfig):
     Attributes:
         setup: order, backfilling and rules under which it decides; without the agent this is its base.
         encoder, actor, critic: what it sees, and its networks (a critic for PPO only).
-        algorithm: ``ppo``, ``gradient`` (see `PolicyGradientConfig`), ``prediction`` (see `FuturePredictionConfig`), ``evolution``
-            (see `Evolution`), or one that a package or the user brings (`bridge.learn.algorithms`).
+        algorithm: ``ppo``, ``gradient`` (see `PolicyGradientConfig`), ``prediction`` (see
+            `FuturePredictionConfig`), ``evolution`` (see `EvolutionConfig`), or one that a package or the
+            user brings (`bridge.learn.algorithms`).
         options: what such an algorithm wants to know.
         guard, max_rejects, retry_after: see `bridge.env.env_config.Task`.
         deploy: see `Deploy`.

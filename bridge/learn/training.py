@@ -50,7 +50,7 @@ class TrainingData:
         return cls(own, jobs, sha256, constants_of(jobs), resources, jobs.tally)
 
     def origin(self, workload: str, seed: int, *, device: str = "cpu", command: str = "") -> Provenance:
-        """Return where an agent that learns on this comes from, see `Provenance`; `device`: ``cpu``, ``cuda``."""
+        """Return the `Provenance` of an agent that learns on this; `device`: ``cpu``, ``cuda``."""
         provenance = Provenance(
             workload=workload,
             workload_name=self.jobs.name,

@@ -8,7 +8,7 @@ from bridge.worlds.slurm.report import Journal
 
 
 class AuditedBook:
-    """A `LiveScheduler` that decides when something has happened; each pass is written down with the events before it.
+    """A `LiveScheduler` that writes each pass down, with the events before it.
 
     `nodes`, `deciding` and `origin` are those of `LiveScheduler`.
 
