@@ -66,7 +66,7 @@ class Observed:
     def client(self) -> "Observed":
         return self
 
-    def words(self, _partition: str) -> dict[str, tuple[str, str]]:
+    def names_and_comments(self, _partition: str) -> dict[str, tuple[str, str]]:
         return {"7": (HOSTILE, HOSTILE), "8": (HOSTILE + "\nx", ""), "9": ("x" * 500, "")}
 
     def read(self) -> PartitionState:
