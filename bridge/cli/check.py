@@ -53,6 +53,8 @@ def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> No
     """Verify the schedule JOBS: capacity at every instant, times, walltimes, hosts, power.
 
     JOBS is a jobs.csv of bridge or Batsim, a jobs.parquet or run folder of bridge, or an .rst of CQSim.
+    Of a run under the policy recorded it tells where the log contradicts itself: more nodes in use than there
+    are, starts before a job could start.
     The exit status is 0 if no rule is broken, else 1; the first violation in time is reported.
     """
     from bridge.workload.table import parse_capacity
@@ -103,4 +105,7 @@ def _report_lines(verdict: "CheckReport") -> Iterator[str]:
     first = verdict.first
     assert first is not None
     yield f"first violation, at t = {first.time:.6f} s [{first.kind}]:\n  {first.text}"
+    for kind, one in verdict.first_of_kind.items():
+        if one != first:
+            yield f"  first of {kind}, at t = {one.time:.6f} s: {one.text}"
     yield "violations: " + ", ".join(f"{kind} {count:,}" for kind, count in verdict.kinds.items())

@@ -56,6 +56,8 @@ class Contestant:
         if self.agent is not None:
             return self.agent.name
         setup = self.setup
+        if setup.recorded:
+            return setup.order
         backfill = f"+{setup.backfill}" if setup.backfill != "none" else ""
         return setup.order + backfill + (f" by {setup.candidate_order}" if setup.candidate_order else "")
 
@@ -118,10 +120,11 @@ class EventBackend:
         seed = sampler.seed if sampling.seed is None else sampling.seed
         starts = before + sample(sampler, len(jobs) - before, count, length, seed)
         warnings = list(_warnings(agents, learnt, starts, length))
-        watch.warn(warnings)
         watch.compiling()
         results: list[Result] = []
         prepared = [one.prepare(jobs) for one in contestants]
+        warnings += _refuse_gaps(prepared, jobs)
+        watch.warn(warnings)
         try:
             with watch.bar("sequences", len(starts) * len(contestants), "sequences") as advance:
                 for one, ready in zip(contestants, prepared, strict=True):
@@ -203,7 +206,7 @@ def _contestants(
     ruled = []
     for policy in rules:
         own: dict[str, Any] = {"backfill": SchedulerConfig.backfill, **policy_fields(policy)}
-        for believed in dict.fromkeys(typed.get("estimator", ("",))):
+        for believed in dict.fromkeys(("",) if policy.is_recorded else typed.get("estimator", ("",))):
             ruled.append(Contestant(replace(setup, **own, estimator=believed)))
     learnt = {str(agent.folder): Contestant(_rules_of(agent, setup), agent) for agent in agents}
     if agents and (named or not chosen):  # the base is the first agent's own order
@@ -235,6 +238,17 @@ def _warnings(
     for agent, jobs in zip(agents, learnt, strict=True):
         if n := sum(bool(jobs[first : first + length].any()) for first in starts.tolist()):
             yield trained_on_them(agent.name, n, len(starts), "sequences")
+
+
+def _refuse_gaps(prepared: Sequence[Scenario], jobs: Jobs) -> list[str]:
+    """Return what a record is not good for, if one is judged; BridgeError: it lacks some of the jobs."""
+    records = [one for one in prepared if one.recorded]
+    if missing := max((len(jobs) - len(one.jobs) for one in records), default=0):
+        what = f"{missing:,} of {len(jobs):,} jobs have no recorded start, so that sequences would differ"
+        remedy = "Leave the policy recorded out, or see `bridge fidelity`."
+        raise BridgeError(what, where=f"{jobs.name}, policy 'recorded'", remedy=remedy)
+    said = "recorded: its jobs met the whole machine's queue, those of rules begin on an idle machine"
+    return [said] if records else []
 
 
 def _judged(

@@ -11,6 +11,7 @@ from bridge.base.arrays import Flags, Floats, Ints, text_column
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
 from bridge.workload.select import Ids
 from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.recorded import ELIGIBLE
 from bridge.worlds.fast.replay import Schedule
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ class JobsTableBuilder:
 
     Beyond Batsim's columns: ``user``, ``queue`` (as logged), ``start_kind`` (head | backfilled), ``overtook``
     (id of the blocked job it was started behind, or empty), ``reserved_time`` (the first start it was
-    promised as blocked head, s, NaN if never), one column per further resource. `killed_at_request`: a job
+    promised as blocked head, s, NaN if never), one column per further resource; of a record that says so
+    ``eligible_time``, from when the job could start. `killed_at_request`: a job
     whose run time reaches its request counts as killed there.
     """
 
@@ -89,6 +91,7 @@ class JobsTableBuilder:
         def reserved() -> Any:
             return np.where(schedule.reserved[which] >= 0, seconds(schedule.reserved), np.nan)
 
+        otherwise = "" if self._prepared.recorded else "head"
         columns: dict[str, Callable[[], Any]] = {
             "job_id": lambda: text_column(text(jobs.id[which])),
             "workload_name": lambda: jobs.name,
@@ -110,11 +113,13 @@ class JobsTableBuilder:
             "user": lambda: jobs.user[which],
             "queue": lambda: jobs.queue[which],
             "start_kind": lambda: text_column(
-                pc.if_else(schedule.how[which] == HOW_BACKFILLED, "backfilled", "head")
+                pc.if_else(schedule.how[which] == HOW_BACKFILLED, "backfilled", otherwise)
             ),
             "overtook": overtook,
             "reserved_time": reserved,
         }
+        if self._prepared.recorded and ELIGIBLE in jobs.extra:
+            columns["eligible_time"] = lambda: jobs.extra[ELIGIBLE][which]
         for r, name in enumerate(jobs.resources[1:], 1):
             columns[name] = partial(jobs.demand.__getitem__, (which, r))
         return columns
