@@ -101,7 +101,7 @@ class EventBackend:
         own = {name: value for name, value in request.typed.items() if name not in several}
         setup = replace(request, typed=own).settings(SchedulerConfig, first.recipe.setup if first else None)
         _refuse_protocols(request, agents, setup.protocol)
-        contestants = _contestants(request, setup, agents, named)
+        contestants = contestants_of(request, setup, agents, named)
         name = first.origin.workload if first else request.log
         workload = read_log(name, request.typed.get("malformed", "refuse"))
         dependencies = bool(request.typed.get("dependencies"))
@@ -188,7 +188,7 @@ def _refuse_protocols(request: CommandRequest, agents: "Iterable[LogAgent]", pro
         require_protocol(agent, protocol, bool(request.typed.get("cross_protocol")))
 
 
-def _contestants(
+def contestants_of(
     request: CommandRequest, setup: SchedulerConfig, agents: "Sequence[LogAgent]", named: bool
 ) -> list[Contestant]:
     """Return who is judged, the base first; `named`: an agent's folder stands for the log."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bridge.base.arrays import Floats
+from bridge.base.arrays import Flags, Floats
 from bridge.base.errors import BridgeError
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.estimators import estimate
@@ -23,12 +23,18 @@ ELIGIBLE = "eligible"
 _WHY = "start not recorded"
 
 
+def is_recorded(jobs: Jobs) -> Flags:
+    """Tell which jobs [n] have a recorded start and run time."""
+    known: Flags = (jobs.logged_wait >= 0) & (jobs.logged_run >= 0)
+    return known
+
+
 def with_record(jobs: Jobs) -> Jobs:
     """Return the jobs whose start and run time are recorded, with the run times as logged.
 
     BridgeError: there are none, since then nobody knows what happened.
     """
-    known = (jobs.logged_wait >= 0) & (jobs.logged_run >= 0)
+    known = is_recorded(jobs)
     if not known.any():
         what = "the log does not say when its jobs started (no record has a wait and a run time)"
         remedy = "Name a rule, such as --policy fcfs+easy, or a log with the column wait (SWF's third field)."
@@ -54,8 +60,7 @@ def _eligible(jobs: Jobs) -> Floats | None:
         since = np.fmax(since, np.where(stated >= 0, stated - jobs.origin / MICRO, np.nan))
     if jobs.follows is not None:
         end = (jobs.submit + jobs.logged_wait + jobs.logged_run) / MICRO
-        known = (jobs.logged_wait >= 0) & (jobs.logged_run >= 0)
-        known = (jobs.follows >= 0) & known[jobs.follows]
+        known = (jobs.follows >= 0) & is_recorded(jobs)[jobs.follows]
         since = np.where(known, np.maximum(since, end[jobs.follows]), since)
     return since
 

@@ -178,7 +178,7 @@ WORK = 100_000_000
 _FIRST_SLICE = 2_000
 
 
-def _play(
+def play(
     state: State, memory: world.WorldState, prepared: Scenario, glance: Callable[[], None] | None = None
 ) -> int:
     """Run episode 0 until it is over, or more jobs must come; come up for air now and then."""
@@ -213,7 +213,7 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
         if progress:
             progress(window.ended)
 
-    while _play(window.state, window.memory, prepared, glance) == world.MORE:
+    while play(window.state, window.memory, prepared, glance) == world.MORE:
         window.slide()
     window.record_outcomes()
     return Schedule(**window.outcomes, submit=prepared.jobs.submit)
@@ -287,7 +287,7 @@ def replay_sequences(
             schedules.append(_replay_arrivals(prepared, int(first), int(first) + length))
         else:
             episode.load_episode(state, memory, 0, prepared, int(first), int(first) + length)
-            _play(state, memory, prepared)
+            play(state, memory, prepared)
             schedules.append(read_schedule(state, 0, length))
         if progress:
             progress(k + 1)
