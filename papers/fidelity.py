@@ -31,6 +31,43 @@ _REASONS = {
     "unexplained": ("unexplained", COLOURS[5]),
 }
 
+#: The page.
+_TEXT = """\
+# Does the replay say what happened?
+
+Each log's own starts beside those of textbook rules, job by job ([Fidelity](../fidelity.md) has the
+definitions). No rule of a textbook says what happened on any of these machines: their schedulers had
+priorities, partitions, limits, reservations and holds that the logs do not tell.
+
+![Why jobs waited, and how far each rule is from the record](fidelity.svg)
+
+## What the record explains of the waiting
+
+Shares of all waiting job-seconds, at 3,000 random instants. *Above*: time in which more is in use than
+the machine has, and the most. *Unexplained* is an upper bound, *all fit* (all waiting jobs fit at once)
+a lower one. *Its user idle*, *heaviest user*: of the unexplained.
+
+{shares}
+
+## The whole log
+
+One replay of all jobs, as `bridge replay` plays it. The mean and W1 are not robust: they hang on the few
+jobs that wait longest.
+
+{near}
+
+## The second half, beside forecasts from the first
+
+The *null* takes the waits of the first half as a forecast, without any simulation: its distribution for
+bias and W1, its median for every job in the paired measures. *Textbook*: the rule with the lowest log-MAE
+on the first half. Verdicts are on the paired difference of log errors, 95 % intervals over 20 blocks of
+neighbouring jobs.
+
+{second}
+
+Not here: Slurm's `multifactor` order, and sites with their cluster. `python -m papers.fidelity`
+"""
+
 
 def measured(name: str) -> dict[str, Any]:
     """Return how near the textbook rules come to a log's record."""
@@ -86,28 +123,10 @@ def page() -> str:
             verdicts = (one["verdict"][key]["verdict"] for key in ("null", "textbook"))
             second.add(name, policy + chosen, *measures(one["behind"]), *verdicts)
         second.add(name, "null", *measures(document["null"]))
-    return (
-        "# Does the replay say what happened?\n\n"
-        "Each log's own starts beside those of textbook rules, job by job ([Fidelity](../fidelity.md) has the "
-        "definitions). No rule of a textbook says what happened on any of these machines: their schedulers had "
-        "priorities, partitions, limits, reservations and holds that the logs do not tell.\n\n"
-        "![Why jobs waited, and how far each rule is from the record](fidelity.svg)\n\n"
-        "## What the record explains of the waiting\n\n"
-        "Shares of all waiting job-seconds, at 3,000 random instants. *Above*: time in which more is in use than "
-        "the machine has, and the most. *Unexplained* is an upper bound, *all fit* (all waiting jobs fit at once) "
-        "a lower one. *Its user idle*, *heaviest user*: of the unexplained.\n\n"
-        f"{shares.markdown().rstrip()}\n\n"
-        "## The whole log\n\n"
-        "One replay of all jobs, as `bridge replay` plays it. The mean and W1 are not robust: 1 % of the jobs "
-        "carry 19 to 63 % of all waiting.\n\n"
-        f"{near.markdown().rstrip()}\n\n"
-        "## The second half, beside forecasts from the first\n\n"
-        "The *null* takes the waits of the first half as a forecast, without any simulation: its distribution for "
-        "bias and W1, its median for every job in the paired measures. *Textbook*: the rule with the lowest "
-        "log-MAE on the first half. Verdicts are on the paired difference of log errors, 95 % intervals over 20 "
-        "blocks of neighbouring jobs.\n\n"
-        f"{second.markdown().rstrip()}\n\n"
-        "Not here: Slurm's `multifactor` order, and sites with their cluster. `python -m papers.fidelity`\n"
+    return _TEXT.format(
+        shares=shares.markdown().rstrip(),
+        near=near.markdown().rstrip(),
+        second=second.markdown().rstrip(),
     )
 
 

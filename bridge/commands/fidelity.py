@@ -140,24 +140,25 @@ class _Log:
         rows = pd.Index(self.workload.jobs["job_id"]).get_indexer(pd.Index(self.jobs.id))
         return self.workload.jobs.iloc[rows]
 
-    def run(self) -> RecordedRun:
-        """Return what happened in the whole log."""
-        jobs = self.record.jobs
-        rows = pd.Index(self.workload.jobs["job_id"]).get_indexer(pd.Index(jobs.id))
-        partition = (
-            self.workload.jobs["partition"].to_numpy()[rows] if "partition" in self.workload.jobs else None
-        )
-        start = (jobs.submit + jobs.logged_wait) / SECOND
-        return RecordedRun(
-            jobs.submit / SECOND,
-            start,
-            start + jobs.run / SECOND,
-            jobs.request / SECOND,
-            jobs.demand[:, 0],
-            int(jobs.capacity[0]),
-            jobs.user,
-            np.full(len(jobs), -1) if partition is None else partition,
-        )
+
+def recorded_run(workload: Workload, setup: SchedulerConfig, record: Jobs | None = None) -> RecordedRun:
+    """Return what happened in a whole log to the jobs that are scheduled; `record`: if they are selected."""
+    jobs = record or recorded_scenario(setup.select(workload), setup.rules()[0]).jobs
+    partition = np.full(len(jobs), -1, np.int64)
+    if "partition" in workload.jobs:
+        rows = pd.Index(workload.jobs["job_id"]).get_indexer(pd.Index(jobs.id))
+        partition = workload.jobs["partition"].to_numpy(np.int64)[rows]
+    start = (jobs.submit + jobs.logged_wait) / SECOND
+    return RecordedRun(
+        jobs.submit / SECOND,
+        start,
+        start + jobs.run / SECOND,
+        jobs.request / SECOND,
+        jobs.demand[:, 0],
+        int(jobs.capacity[0]),
+        jobs.user,
+        partition,
+    )
 
 
 def fidelity(request: CommandRequest, watch: ProgressReporter) -> CommandOutput:
@@ -183,7 +184,7 @@ def fidelity(request: CommandRequest, watch: ProgressReporter) -> CommandOutput:
     for who in dict.fromkeys([*judged, *rules]):
         with watch.bar(f"{log.jobs.name} {who.name}", len(log.firsts) or len(log.jobs), "") as progress:
             played[who] = _play(log, who, progress)
-    run = log.run()
+    run = recorded_run(log.workload, log.setup, log.record.jobs)
     chosen, fitted = _chosen(log, {who: played[who] for who in rules})
     null, before = _null(log)
     documents = []

@@ -6,11 +6,16 @@ every job waits otherwise: what a verdict stands on is paired, the mean differen
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bridge.base.arrays import Floats
 from bridge.base.errors import BridgeError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Added to a wait before its logarithm is taken, s: below it differences hardly matter.
 SOFTENING = 60.0
@@ -109,6 +114,25 @@ def _ranks(values: Floats) -> Floats:
     last = np.cumsum(counts)
     mean_rank: Floats = (last - (counts - 1) / 2.0)[inverse]
     return mean_rank
+
+
+def run_distance(jobs: "pd.DataFrame") -> WaitDistance | None:
+    """Return how far a run's waits are from those that its log records; None if it does not know them."""
+    if "recorded_wait" not in jobs:
+        return None
+    replayed, recorded = (jobs[name].to_numpy(np.float64) for name in ("waiting_time", "recorded_wait"))
+    known = ~(np.isnan(replayed) | np.isnan(recorded))
+    return wait_distance(replayed[known], recorded[known]) if known.any() else None
+
+
+def folder_distance(folder: Path) -> WaitDistance | None:
+    """Return the same of a run's folder, of which two columns are read; None also if it is no run's."""
+    import pyarrow.parquet as pq
+
+    path = folder / "jobs.parquet"
+    if not path.is_file() or "recorded_wait" not in pq.read_schema(path).names:
+        return None
+    return run_distance(pq.read_table(path, columns=["waiting_time", "recorded_wait"]).to_pandas())
 
 
 def describe(distance: WaitDistance) -> str:

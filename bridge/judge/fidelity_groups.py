@@ -59,4 +59,4 @@ def hour_of_week(header: Mapping[str, str], submit: Floats) -> Ints:
     words = header.get("TimeZoneString", "").split()
     with suppress(KeyError, ValueError, OSError):  # no such zone on this machine: UTC
         when = when.tz_convert(ZoneInfo(words[0])) if words else when
-    return np.asarray(when.dayofweek * 24 + when.hour, np.int64)
+    return np.asarray(when.day_of_week * 24 + when.hour, np.int64)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Final states: not killed, killed at the request.
 _STATES = ("COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED")
+#: The column of the waits that the log records.
+RECORDED_WAIT = "recorded_wait"
 #: What metrics and breakdowns read, beside the final state and demands for further resources.
 _MEASURED = (
     *("submission_time", "requested_number_of_resources", "starting_time", "execution_time", "finish_time"),
@@ -31,9 +33,9 @@ class JobsTableBuilder:
 
     Beyond Batsim's columns: ``user``, ``queue`` (as logged), ``start_kind`` (head | backfilled), ``overtook``
     (id of the blocked job it was started behind, or empty), ``reserved_time`` (the first start it was
-    promised as blocked head, s, NaN if never), one column per further resource; of a record that says so
-    ``eligible_time``, from when the job could start. `killed_at_request`: a job
-    whose run time reaches its request counts as killed there.
+    promised as blocked head, s, NaN if never), one column per further resource. Of a log that records waits
+    ``recorded_wait`` (s, NaN where it is not known); of a record that says so ``eligible_time``, from when
+    the job could start. `killed_at_request`: a job whose run time reaches its request counts as killed there.
     """
 
     def __init__(self, prepared: Scenario, schedule: Schedule, *, killed_at_request: bool = True) -> None:
@@ -118,6 +120,10 @@ class JobsTableBuilder:
             "overtook": overtook,
             "reserved_time": reserved,
         }
+        if not self._prepared.recorded and (jobs.logged_wait >= 0).any():
+            columns[RECORDED_WAIT] = lambda: np.where(
+                jobs.logged_wait[which] >= 0, seconds(jobs.logged_wait), np.nan
+            )
         if self._prepared.recorded and ELIGIBLE in jobs.extra:
             columns["eligible_time"] = lambda: jobs.extra[ELIGIBLE][which]
         for r, name in enumerate(jobs.resources[1:], 1):
