@@ -21,8 +21,8 @@ from bridge.report.table import Table
 from bridge.report.tables import duration
 from papers import logs, store
 
-#: Logs with recorded starts of a real machine; Atlas has them, but nobody waited.
-LOGS = ("SDSC-SP2", "CTC-SP2", "HPC2N", "DataStar", "Curie", "Theta", "Atlas")
+#: Logs of real machines with recorded starts; LLNL-Atlas and the Lublin logs record none.
+LOGS = ("SDSC-SP2", "CTC-SP2", "HPC2N", "DataStar", "Curie", "Theta")
 _PATH = store.path_of("fidelity", ".json")
 _REASONS = {
     "no_room": ("no room", COLOURS[0]),
@@ -65,7 +65,8 @@ neighbouring jobs.
 
 {second}
 
-Not here: Slurm's `multifactor` order, and sites with their cluster. `python -m papers.fidelity`
+Not here: LLNL-Atlas and the Lublin logs, which record no waits; Slurm's `multifactor` order, and sites with
+their cluster. `python -m papers.fidelity`
 """
 
 
@@ -103,17 +104,22 @@ def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
 
 
+def _above(share: float) -> str:
+    return "< 0.01 %" if share < 1e-4 else f"{100 * share:.1f} %"
+
+
 def page() -> str:
     """Return the page as Markdown."""
     heads = ("log", "jobs", "mean wait", "above", "no room", "full partition", "one reservation")
     heads += ("unexplained", "all fit", "its user idle", "heaviest user")
     shares = Table(heads)
-    near = Table(("log", "policy", "log-MAE", "rank", "≤ 1 min", "≤ 10", "≤ 60", "bias", "W1", "W1/mean"))
-    second = Table((*near.headings, "than the null", "than the textbook rule"), words=(10, 11))
+    columns = ("log", "policy", "log-MAE", "rank", "≤ 1 min", "≤ 10", "≤ 60", "bias", "W1", "W1/mean")
+    near = Table(columns, words=(1,))
+    second = Table((*columns, "than the null", "than the textbook rule"), words=(1, 10, 11))
     for name, document in read_fidelity().items():
         waiting, policies = document["waiting"], document["policies"]
         first = next(iter(policies.values()))["whole"]
-        above = f"{100 * waiting['above']:.2g} % ({waiting['peak']:,})" if waiting["above"] else "0"
+        above = f"{_above(waiting['above'])} ({waiting['peak']:,})" if waiting["above"] else "0"
         users = (_percent(waiting[key]) for key in ("all_fit", "idle_user", "top_user"))
         reasons = (_percent(waiting[key]) for key in _REASONS)
         shares.add(name, f"{first['jobs']:,}", duration(first["recorded_mean"]), above, *reasons, *users)

@@ -100,7 +100,7 @@ class EventBackend:
         several = ("order", "backfill", "estimator")  # of which a contestant each is made
         own = {name: value for name, value in request.typed.items() if name not in several}
         setup = replace(request, typed=own).settings(SchedulerConfig, first.recipe.setup if first else None)
-        _refuse_protocols(request, agents, setup.protocol)
+        refuse_protocols(request, agents, setup.protocol)
         contestants = contestants_of(request, setup, agents, named)
         name = first.origin.workload if first else request.log
         workload = read_log(name, request.typed.get("malformed", "refuse"))
@@ -154,7 +154,7 @@ class EventBackend:
         typed, name = request.typed, request.policies[0]
         agent = next(iter(agents_of(request.agents)), None)
         if agent is not None:
-            _refuse_protocols(request, [agent], "standard")
+            refuse_protocols(request, [agent], "standard")
             policy = agent.recipe.policy()
         else:
             policy_fields(name)  # refuses those of the pool
@@ -181,7 +181,7 @@ def _rules_of(agent: "LogAgent", setup: SchedulerConfig) -> SchedulerConfig:
     return replace(setup.with_policy_of(own), estimator=own.estimator)
 
 
-def _refuse_protocols(request: CommandRequest, agents: "Iterable[LogAgent]", protocol: str) -> None:
+def refuse_protocols(request: CommandRequest, agents: "Iterable[LogAgent]", protocol: str) -> None:
     for agent in agents:
         from bridge.learn.agent import require_protocol
 

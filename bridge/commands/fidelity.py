@@ -11,7 +11,7 @@ import pandas as pd
 from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.base.progress import ProgressReporter
-from bridge.commands.event import Contestant, contestants_of
+from bridge.commands.event import Contestant, contestants_of, refuse_protocols
 from bridge.commands.request import CommandOutput, CommandRequest
 from bridge.config import Constraint, Count
 from bridge.config.fields import record_of
@@ -173,7 +173,11 @@ def fidelity(request: CommandRequest, watch: ProgressReporter) -> CommandOutput:
     typed = {**request.typed}
     if "estimator" in typed:
         typed["estimator"] = (typed["estimator"],)
-    judged = contestants_of(replace(request, typed=typed), log.setup, agents_of(request.agents), named=False)
+    agents = agents_of(request.agents)
+    refuse_protocols(request, agents, setup.protocol)
+    judged = contestants_of(replace(request, typed=typed), log.setup, agents, named=False)
+    if request.policies and len(agents) == len(request.policies):  # without the order that they stand on
+        judged = [one for one in judged if one.agent]
     if config.window is not None and any(one.agent for one in judged):
         remedy = "Leave out --window, or name rules such as sjf+easy."
         raise BridgeError("windows are played by rules", where=f"agent {judged[0].name}", remedy=remedy)
