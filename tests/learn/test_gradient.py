@@ -72,7 +72,9 @@ def test_an_unknown_name_in_the_reward_is_one_error(tmp_path: Path) -> None:
         trainer(tmp_path / "a", picking("w + size"))
 
 
-@pytest.mark.parametrize("changes", [{"teacher": ("n",)}, {"warmup": 1}, {"anneal": True}, {"busy": 2.0}])
+@pytest.mark.parametrize(
+    "changes", [{"teacher": ("n",)}, {"warmup": 1}, {"anneal": True}, {"min_base_metric": 2.0}]
+)
 def test_what_belongs_to_ppo_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(BridgeError, match="It belongs to `ppo`"):
         picking(**changes).check()

@@ -22,7 +22,7 @@ FOUND = {
 
 @pytest.fixture
 def one_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "known", lambda: {"Lublin-1": FOUND})
+    monkeypatch.setattr(bounds, "read_bounds", lambda: {"Lublin-1": FOUND})
 
 
 @pytest.mark.usefixtures("one_log")

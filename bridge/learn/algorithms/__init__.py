@@ -18,7 +18,7 @@ OURS = {
     "ppo": ("bridge.learn.algorithms.ppo", "Ppo"),
     "gradient": ("bridge.learn.algorithms.gradient", "PolicyGradient"),
     "prediction": ("bridge.learn.algorithms.prediction", "FuturePrediction"),
-    "evolution": ("bridge.learn.algorithms.evolution", "Evolution"),
+    "evolution": ("bridge.learn.algorithms.evolution", "EvolutionStrategy"),
     "pool": ("bridge.pool.training", "PoolPpo"),
 }
 
