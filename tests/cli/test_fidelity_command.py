@@ -109,3 +109,26 @@ def test_python_refuses_what_it_does_not_know(planted: Path) -> None:
     with pytest.raises(bridge.base.errors.BridgeError, match="unknown option 'windows'"):
         bridge.fidelity(planted, windows=3)
     assert typed("fidelity", planted, "--until", 2).status == 2
+
+
+def test_runs_show_how_near_they_are_in_one_line(planted: Path, tmp_path: Path) -> None:
+    """The run's folder knows the recorded waits; its page, what-if and forecasts tell the distance."""
+    run, page = tmp_path / "run", tmp_path / "page.html"
+    fine("replay", planted, "--policy", "sjf+easy", "--out", run)
+    line = "fidelity to the record: log-MAE 0.00, rank correlation 1.00, 100 % of the starts within 1 h"
+    fine("report", run, "--html", page)
+    assert line in page.read_text(encoding="utf-8")
+    at = ("--at", 60_000, "--futures", 2)
+    assert line in fine("forecast", run, *at)
+    policies = ("--policy", "fcfs+easy", "--policy", "sjf+easy")
+    assert line in fine("whatif", run, *at, *policies)
+    assert json.loads(fine("whatif", run, *at, *policies, "--json"))["fidelity"]["log_mae"] == 0.0
+    judged = json.loads(fine("forecast", planted, "--judge", "--first", 200, "--futures", 2, "--json"))
+    assert judged["fidelity"]["jobs"] == 200
+    assert judged["fidelity"]["log_mae"] > 0.0
+
+
+def test_a_training_on_the_record_is_refused(planted: Path, tmp_path: Path) -> None:
+    words = ("train", "--fast", "rlbackfilling", "--workload", planted, "--order", "recorded")
+    assert "decides nothing here" in refused(*words, "--out", tmp_path / "agent")
+    assert not (tmp_path / "agent").exists()

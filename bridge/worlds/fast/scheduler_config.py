@@ -134,7 +134,7 @@ class SchedulerConfig:
         from bridge.worlds.fast.episode import prepare
 
         rules, load = self.rules()
-        if self.recorded and policy is None:
+        if policy is None and self.recorded:
             from bridge.worlds.fast.recorded import recorded_scenario
 
             return recorded_scenario(jobs, rules)
