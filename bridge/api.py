@@ -14,7 +14,7 @@ from bridge.commands.request import CommandBackend, CommandRequest, scheduler, s
 from bridge.config.fields import fields_of
 from bridge.experiment.spec import Detailed, Sampling, parse, policy_fields
 from bridge.learn.checkpoint_files import SEED, WORKLOADS
-from bridge.policy_name import PolicyName, parse_policy, typed_policy
+from bridge.policy_name import PolicyName, parse_policy, refuse_twice, typed_policy
 from bridge.pool.settings import EvaluationOptions, PoolConfig
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bridge.judge.run import Run
     from bridge.learn.checkpoint import Agent
     from bridge.worlds.batsim.result import ProcessResult
-__all__ = ["decide", "evaluate", "forecast", "load_agent", "make_env", "replay", "train"]
+__all__ = ["decide", "evaluate", "fidelity", "forecast", "load_agent", "make_env", "replay", "train"]
 
 
 def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) -> "Run":
@@ -105,6 +105,36 @@ def evaluate(
     table.attrs = {key: value for key, value in document.items() if key != "policies"}
     table.attrs["values"] = {one["name"]: one["values"] for one in document["policies"] if "values" in one}
     return table
+
+
+def fidelity(
+    log: str | PathLike[str], policy: Sequence[str] | str = "fcfs+easy", **options: Any
+) -> dict[str, Any]:
+    """Compare the starts that a log records with those of replays, job by job.
+
+    Args:
+        log: a log whose records have waits.
+        policy: a name, or several; ``recorded`` is what happened.
+        options: of `bridge fidelity`: ``begin`` and ``until`` (parts of the log, 0 … 1), ``window`` (jobs),
+            ``runs``, ``estimator``, ``protocol``, ``nodes``, ….
+
+    Returns:
+        What ``bridge fidelity --json`` prints. Of one policy at the top, of several under ``policies``, each
+        with its ``name``: ``replayed`` (metrics), ``bias``, ``wasserstein`` (s), ``wasserstein_relative``,
+        ``log_mae``, ``rank_correlation``, ``within`` (s → share), ``behind`` (the same beside the null, with
+        verdicts), ``groups``, ``disagreements``. For all: ``recorded`` (metrics), ``null``, ``textbook``,
+        ``unexplained`` and ``waiting`` (shares of the recorded waiting).
+
+    Raises:
+        BridgeError: a file, a name or an option is wrong, or the log does not say when its jobs started.
+    """
+    from bridge.commands.fidelity import FidelityConfig
+    from bridge.commands.fidelity import fidelity as compare
+
+    _refuse_unknown_options("fidelity", options, (SchedulerConfig, FidelityConfig), ("malformed",))
+    names = [policy] if isinstance(policy, str) else refuse_twice(policy)
+    request = CommandRequest(tuple(map(_policy, names)), _named(log, "a log"), options)
+    return compare(request, SILENT).document
 
 
 def train(

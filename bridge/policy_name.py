@@ -4,6 +4,7 @@
 |---|---|
 | `sjf`, `sjf+easy`, `(w/t)**3*n+none` | a queue order, by name or as an expression, and a backfilling rule |
 | `lookahead(saf)`, `lookahead(saf, T=3600)+easy` | an order that tries its queue with others in front |
+| `recorded` | what happened: the log's own starts |
 | `saf`, `saf+rule`, `tetris` | a heuristic of the time-stepped pool, and who kills mispredicted jobs |
 | `agents/mine`, `zoo/NAME` | a trained agent, by its folder |
 | `module:ATTR` | what a Python module of the user's own provides |
@@ -22,7 +23,7 @@ from bridge.base.errors import BridgeError
 from bridge.base.files import is_there
 from bridge.base.jsontext import shortened
 from bridge.base.plugins import Typed
-from bridge.scheduler.names import BACKFILLS, KILLS, NAMES, ORDERS
+from bridge.scheduler.names import BACKFILLS, KILLS, NAMES, ORDERS, RECORDED, refuse_recorded
 from bridge.scheduler.protocol import Policy
 
 #: Words that are an expression of an order by themselves.
@@ -54,12 +55,19 @@ class PolicyName:
         return bool(alone or (self.kill and not self.backfill))
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether it is what happened, and no rule."""
+        return self.order == RECORDED
+
+    @property
     def is_rule(self) -> bool:
         """Whether it is an order of the event-driven scheduler, alone or with a backfilling rule."""
-        return not (self.agent or self.plugin or self.only_pool)
+        return not (self.agent or self.plugin or self.only_pool or self.is_recorded)
 
     def policy(self, backfill: str = Policy.backfill, candidate_order: str = "") -> Policy:
-        """Return the policy that a rule names; `backfill`: where it names none."""
+        """Return the policy that a rule names; `backfill`: where it names none. BridgeError: no rule."""
+        if self.is_recorded:
+            raise refuse_recorded()
         return Policy(self.order, self.backfill or backfill, candidate_order)
 
 
@@ -73,6 +81,13 @@ def parse_policy(text: str) -> PolicyName:
         return PolicyName(text, agent=text)
     if text.startswith("zoo/") and text in shipped_agents():
         return PolicyName(text, agent=str(shipped_agents()[text]))
+    if order_name.lower() == RECORDED:
+        if plus:
+            what = "the record has its own starts, and no rule beside them"
+            raise BridgeError(
+                what, where=f"policy {shortened(text, 200)!r}", remedy=f"Write {RECORDED} alone."
+            )
+        return PolicyName(text, RECORDED, backfill="none")
     backfills = rule in BACKFILLS or (bool(plus) and plugins.find("backfill", rule) is not None)
     if plus and order and (backfills or rule in KILLS):
         return PolicyName(text, order, backfill=rule if backfills else "", kill=rule if rule in KILLS else "")
@@ -82,7 +97,7 @@ def parse_policy(text: str) -> PolicyName:
         return PolicyName(text, order_name)
     word = re.fullmatch(r"[\w./-]{2,}", order_name) is not None and order_name not in _VARIABLES
     if not text.strip() or (plus and named) or (word and not plus and not named):
-        hint = "" if named else plugins.did_you_mean(order_name, (*ORDERS, *NAMES))
+        hint = "" if named else plugins.did_you_mean(order_name, (*ORDERS, *NAMES, RECORDED))
         raise BridgeError(
             "is no policy and no folder of a trained agent",
             where=f"policy {shortened(text, 200)!r}",

@@ -14,6 +14,7 @@ from bridge.cli.terminal import show
 from bridge.config import Constraint, Count, Unsigned
 from bridge.config.fields import record_of
 from bridge.config.options import given_on_command_line, options
+from bridge.scheduler.names import RECORDED
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
 
@@ -53,20 +54,22 @@ def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> No
     """Verify the schedule JOBS: capacity at every instant, times, walltimes, hosts, power.
 
     JOBS is a jobs.csv of bridge or Batsim, a jobs.parquet or run folder of bridge, or an .rst of CQSim.
+    Of a run under the policy recorded it tells where the log contradicts itself: more nodes in use than there
+    are, starts before a job could start.
     The exit status is 0 if no rule is broken, else 1; the first violation in time is reported.
     """
     from bridge.workload.table import parse_capacity
 
     check_options = Checking(**given_on_command_line(ctx, Checking))
     further = parse_capacity(" ".join(check_options.capacity), "--capacity")
-    table, limits, power = _load(jobs_file, check_options.nodes)
+    table, limits, power, recorded = _load(jobs_file, check_options.nodes)
 
     from bridge.judge.check import check_schedule
 
     log = None if check_options.workload is None else read(resolve(check_options.workload))
     how: dict[str, Any] = {"tolerance": check_options.tolerance, "ignore": check_options.ignore}
     verdict = check_schedule(table, limits | further, workload=log, power=power, **how)
-    document, lines = {"ok": verdict.ok, **record_of(verdict)}, [*_report_lines(verdict)]
+    document, lines = {"ok": verdict.ok, **record_of(verdict)}, [*_report_lines(verdict, recorded)]
     if power is not None:
         document["power"] = record_of(power)
         if power.peak is not None:
@@ -78,21 +81,26 @@ def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> No
         raise click.exceptions.Exit(1)
 
 
-def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int], PowerAudit | None]":
-    """Return the jobs table, the capacities to check it against, and what the machine drew, if known."""
+def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int], PowerAudit | None, bool]":
+    """Return the jobs table, the capacities to check it against, and what the machine drew, if known.
+
+    And whether it is what a log recorded.
+    """
     from bridge.judge.energy import recheck
     from bridge.judge.run import read_jobs, read_run
 
     if is_there(path, Path.is_dir):
         run = read_run(path)
         power = recheck(path, run.config, run.jobs, run.capacity["nodes"])
-        return run.jobs, run.capacity | ({} if nodes is None else {"nodes": nodes}), power
+        recorded = run.config.get("order") == RECORDED
+        return run.jobs, run.capacity | ({} if nodes is None else {"nodes": nodes}), power, recorded
     if nodes is None:
         raise BridgeError("the machine's size is not known", where=str(path), remedy="Add --nodes N.")
-    return read_jobs(path), {"nodes": nodes}, None
+    return read_jobs(path), {"nodes": nodes}, None, False
 
 
-def _report_lines(verdict: "CheckReport") -> Iterator[str]:
+def _report_lines(verdict: "CheckReport", recorded: bool) -> Iterator[str]:
+    """Yield what was found; of a record the first of each kind, since it may break several rules."""
     yield from (f"note: {note}" for note in verdict.notes)
     if verdict.ok:
         peaks = ", ".join(f"peak {verdict.peak[r]:,.0f} of {c:,} {r}" for r, c in verdict.capacity.items())
@@ -103,4 +111,7 @@ def _report_lines(verdict: "CheckReport") -> Iterator[str]:
     first = verdict.first
     assert first is not None
     yield f"first violation, at t = {first.time:.6f} s [{first.kind}]:\n  {first.text}"
+    for kind, one in verdict.first_of_kind.items():
+        if recorded and one != first:
+            yield f"  first of {kind}, at t = {one.time:.6f} s: {one.text}"
     yield "violations: " + ", ".join(f"{kind} {count:,}" for kind, count in verdict.kinds.items())

@@ -66,7 +66,7 @@ def evaluate(
     Every policy sees the same sequences. The first one is the base that the others are compared with. In
     place of a log, the folder of a trained agent names the log and the rules under which it learnt; it is
     then judged against the same order without it, on sequences that it has not seen. The time-stepped pool
-    draws its own sequences of jobs.
+    draws its own sequences of jobs. The policy recorded is what the log says happened.
 
     \b
     Examples:

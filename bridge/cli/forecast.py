@@ -11,6 +11,7 @@ from bridge.base.files import is_there
 from bridge.cli import decide_slurm
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL, show
+from bridge.config.fields import record_of
 from bridge.config.options import Command, given_on_command_line, group
 from bridge.workload.catalogue import read_log
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
@@ -71,6 +72,7 @@ def forecast(ctx: click.Context, /, source: Path | None, judge: bool, as_json: b
 def _forecast(source: Path | None, as_json: bool, options: dict[str, Any]) -> None:
     from bridge.forecasting.starts import FUTURES, forecast
     from bridge.forecasting.whatif import parse_job, with_job
+    from bridge.judge.fidelity import describe, folder_distance
     from bridge.report.tables import forecast_table
 
     plot: Path | None = options["plot"]
@@ -105,9 +107,13 @@ def _forecast(source: Path | None, as_json: bool, options: dict[str, Any]) -> No
         document["submitted"] = submitted
     if left:
         document["left"] = left
+    lines = _left(left)
+    if source is not None and (distance := folder_distance(source)):
+        document["fidelity"] = record_of(distance)
+        lines.append(describe(distance))
     waiting = len(state) - state.n_running
     title = f"{document['now']:,.0f} s: {state.n_running:,} jobs run, {waiting:,} wait, {document['policy']}"
-    show(document, [forecast_table([*rows, *submitted], document["now"], title), *_left(left)], as_json)
+    show(document, [forecast_table([*rows, *submitted], document["now"], title), *lines], as_json)
     if plot is not None:
         click.echo(f"drew {plot}", err=True)
 
@@ -136,7 +142,10 @@ def _left(left: dict[str, str]) -> list[str]:
 def _judge(log: str, as_json: bool, options: dict[str, Any]) -> None:
     from bridge.forecasting import scoring as judging
     from bridge.forecasting.timeline import FUTURES, learn_estimates, list_cases
+    from bridge.judge.fidelity import describe, wait_distance
     from bridge.report.tables import judged_table
+    from bridge.scheduler.state import SECOND
+    from bridge.worlds.fast.recorded import is_recorded
     from bridge.worlds.fast.replay import replay
 
     setup = SchedulerConfig(nodes=options["nodes"], first=options["first"])
@@ -151,4 +160,10 @@ def _judge(log: str, as_json: bool, options: dict[str, Any]) -> None:
     total = len(list_cases(jobs.submit, schedule.start))
     with TERMINAL.bar(f"{jobs.name} forecasts", total, "forecasts") as progress:
         document = judging.judge(timeline, options["futures"] or FUTURES, options["seed"], progress)
-    show(document, [judged_table(document, jobs.name)], as_json)
+    lines = []
+    if (known := is_recorded(jobs)).any():
+        waits = (schedule.start - schedule.submit)[known] / SECOND
+        distance = wait_distance(waits, jobs.logged_wait[known] / SECOND)
+        document["fidelity"] = record_of(distance)
+        lines.append(describe(distance))
+    show(document, [judged_table(document, jobs.name), *lines], as_json)

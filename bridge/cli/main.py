@@ -48,6 +48,7 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 COMMANDS: dict[str, str] = {
     "replay": "Replay a log under one policy and judge the schedule.",
     "evaluate": "Judge policies on sampled sequences of a log, with intervals.",
+    "fidelity": "Compare the starts that a log records with those of a replay.",
     "bound": "Tell how much is left to win on a log, and for which unknown.",
     "train": "Train an agent on a log.",
     "policies": "List the policies that are installed, or describe one.",

@@ -56,9 +56,12 @@ def replay(
 ) -> None:
     """Replay LOG (a file, a bundled workload or a fetched log) under one policy.
 
+    The policy recorded plays the starts that the log records.
+
     \b
     Examples:
       bridge replay bundled-128 --policy sjf+easy
+      bridge replay SDSC-SP2.swf.gz --policy recorded --out runs/recorded
       bridge replay SDSC-SP2.swf.gz --order wfp3 --protocol cqsim --first 10000 --out runs/wfp3
     """
     if (log is None) == (from_audit is None):

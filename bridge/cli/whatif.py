@@ -48,6 +48,7 @@ def whatif(
       bridge whatif --slurm --partition batch --policy fcfs+easy --policy sjf+easy
     """
     from bridge.forecasting.whatif import change_state, whatif
+    from bridge.judge.fidelity import describe, folder_distance
     from bridge.report.tables import whatif_table
 
     words = {"at": at, "partition": partition, "history": history}
@@ -70,4 +71,8 @@ def whatif(
         "now": state.now / 1e6, "futures": futures, "seed": seed, "changed": change,
         "policies": [record_of(one) for one in outcomes],
     }  # fmt: skip
-    show(document, [whatif_table(outcomes, change, futures)], as_json)
+    lines = []
+    if source is not None and (distance := folder_distance(source)):
+        document["fidelity"] = record_of(distance)
+        lines.append(describe(distance))
+    show(document, [whatif_table(outcomes, change, futures), *lines], as_json)

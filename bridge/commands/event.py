@@ -56,6 +56,8 @@ class Contestant:
         if self.agent is not None:
             return self.agent.name
         setup = self.setup
+        if setup.recorded:
+            return setup.order
         backfill = f"+{setup.backfill}" if setup.backfill != "none" else ""
         return setup.order + backfill + (f" by {setup.candidate_order}" if setup.candidate_order else "")
 
@@ -98,8 +100,8 @@ class EventBackend:
         several = ("order", "backfill", "estimator")  # of which a contestant each is made
         own = {name: value for name, value in request.typed.items() if name not in several}
         setup = replace(request, typed=own).settings(SchedulerConfig, first.recipe.setup if first else None)
-        _refuse_protocols(request, agents, setup.protocol)
-        contestants = _contestants(request, setup, agents, named)
+        refuse_protocols(request, agents, setup.protocol)
+        contestants = contestants_of(request, setup, agents, named)
         name = first.origin.workload if first else request.log
         workload = read_log(name, request.typed.get("malformed", "refuse"))
         dependencies = bool(request.typed.get("dependencies"))
@@ -118,10 +120,11 @@ class EventBackend:
         seed = sampler.seed if sampling.seed is None else sampling.seed
         starts = before + sample(sampler, len(jobs) - before, count, length, seed)
         warnings = list(_warnings(agents, learnt, starts, length))
-        watch.warn(warnings)
         watch.compiling()
         results: list[Result] = []
         prepared = [one.prepare(jobs) for one in contestants]
+        warnings += _refuse_gaps(prepared, jobs)
+        watch.warn(warnings)
         try:
             with watch.bar("sequences", len(starts) * len(contestants), "sequences") as advance:
                 for one, ready in zip(contestants, prepared, strict=True):
@@ -151,7 +154,7 @@ class EventBackend:
         typed, name = request.typed, request.policies[0]
         agent = next(iter(agents_of(request.agents)), None)
         if agent is not None:
-            _refuse_protocols(request, [agent], "standard")
+            refuse_protocols(request, [agent], "standard")
             policy = agent.recipe.policy()
         else:
             policy_fields(name)  # refuses those of the pool
@@ -180,14 +183,14 @@ def _rules_of(agent: "LogAgent", setup: SchedulerConfig) -> SchedulerConfig:
     return replace(setup.with_policy_of(own), estimator=own.estimator)
 
 
-def _refuse_protocols(request: CommandRequest, agents: "Iterable[LogAgent]", protocol: str) -> None:
+def refuse_protocols(request: CommandRequest, agents: "Iterable[LogAgent]", protocol: str) -> None:
     for agent in agents:
         from bridge.learn.agent import require_protocol
 
         require_protocol(agent, protocol, bool(request.typed.get("cross_protocol")))
 
 
-def _contestants(
+def contestants_of(
     request: CommandRequest, setup: SchedulerConfig, agents: "Sequence[LogAgent]", named: bool
 ) -> list[Contestant]:
     """Return who is judged, the base first; `named`: an agent's folder stands for the log."""
@@ -205,7 +208,7 @@ def _contestants(
     ruled = []
     for policy in rules:
         own: dict[str, Any] = {"backfill": SchedulerConfig.backfill, **policy_fields(policy)}
-        for believed in dict.fromkeys(typed.get("estimator", ("",))):
+        for believed in dict.fromkeys(("",) if policy.is_recorded else typed.get("estimator", ("",))):
             ruled.append(Contestant(replace(setup, **own, estimator=believed)))
     learnt = {str(agent.folder): Contestant(_rules_of(agent, setup), agent) for agent in agents}
     if agents and (named or not chosen):  # the base is the first agent's own order
@@ -237,6 +240,17 @@ def _warnings(
     for agent, jobs in zip(agents, learnt, strict=True):
         if n := sum(bool(jobs[first : first + length].any()) for first in starts.tolist()):
             yield trained_on_them(agent.name, n, len(starts), "sequences")
+
+
+def _refuse_gaps(prepared: Sequence[Scenario], jobs: Jobs) -> list[str]:
+    """Return what a record is not good for, if one is judged; BridgeError: it lacks some of the jobs."""
+    records = [one for one in prepared if one.recorded]
+    if missing := max((len(jobs) - len(one.jobs) for one in records), default=0):
+        what = f"{missing:,} of {len(jobs):,} jobs have no recorded start, so that sequences would differ"
+        remedy = "Leave the policy recorded out, or see `bridge fidelity`."
+        raise BridgeError(what, where=f"{jobs.name}, policy 'recorded'", remedy=remedy)
+    said = "recorded: its jobs met the whole machine's queue, those of rules begin on an idle machine"
+    return [said] if records else []
 
 
 def _judged(

@@ -157,7 +157,8 @@ def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
     if experiment.agent:
         agent, setup = _with_agent(experiment, setup)
         policy = agent.recipe.policy()
-    jobs = setup.select(records, dependencies=experiment.dependencies)
+    follow = experiment.dependencies or (setup.recorded and setup.protocol == "standard")
+    jobs = setup.select(records, dependencies=follow)
     kept = records if simulated else None
     n = 0 if agent is None else _count_trained_on(agent, experiment.workload, logged, jobs)
     del records, logged

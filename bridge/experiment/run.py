@@ -67,6 +67,8 @@ def run_fast(
 
     def rows(start: int, stop: int) -> pd.DataFrame:
         table = with_energy(played.rows(start, stop))
+        if prepared.recorded:  # it may use more nodes than there are
+            return table
         return table.assign(allocated_resources=hosts().texts(start, stop))
 
     measured = with_energy(played.metric_columns())
@@ -82,7 +84,8 @@ def _run(task: PreparedExperiment, table: pd.DataFrame, record_fields: dict[str,
     capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
     threshold = task.experiment.threshold
     metrics = compute_metrics(table, capacity, bsld_threshold=threshold, idle_power=jobs.idle_power)
-    who = task.agent.name if task.agent else f"{setup.order}+{setup.backfill}"
+    rule = setup.order if setup.recorded else f"{setup.order}+{setup.backfill}"
+    who = task.agent.name if task.agent else rule
     return Run(
         record(task) | record_fields, capacity, table, metrics, task.prepared.oracle, f"{jobs.name} {who}{at}"
     )

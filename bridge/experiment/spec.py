@@ -182,6 +182,8 @@ class Experiment:
              "only, under rules that have not learnt", "--dependencies", "Leave it out."),
             (simulated and not standard, "the detailed world has the standard protocol only: one pass per "
              "instant", protocol, "Use --on fast for the other protocols."),
+            (simulated and self.setup.recorded, "a platform decides when jobs run, and the record says it",
+             f"--on {self.on}, policy 'recorded'", "Use --on fast, or name a rule such as sjf+easy."),
             (simulated and detailed.image and (self.on == "simgrid" or detailed.program),
              "an image is one way to start Batsim, a program another", image,
              "Give --image with --on batsim and without --program."),

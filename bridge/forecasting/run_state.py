@@ -22,6 +22,7 @@ from bridge.forecasting.timeline import Timeline, list_cases, simulate
 from bridge.judge.jobs import demand_column, drop_killed_attempts, require_columns
 from bridge.prediction.quantiles import LEVELS, Quantiles, median
 from bridge.prediction.submissions import of_jobs
+from bridge.scheduler.names import RECORDED
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import NEVER, SECOND
 from bridge.workload.ids import of_texts, ranks
@@ -114,6 +115,9 @@ def _policy(run: "Run", policy: str) -> Policy:
     if (config.get("experiment") or {}).get("agent"):
         what = "an agent decided this run, and futures are played by rules"
         raise BridgeError(what, where=run.name, remedy="Name the rule that comes nearest: --policy sjf+easy.")
+    if config.get("order") == RECORDED:
+        what = "no rule decided this run, and futures are played by rules"
+        raise BridgeError(what, where=run.name, remedy="Name a rule: --policy fcfs+easy.")
     return policy_of(f"{config.get('order')}+{config.get('backfill')}")
 
 

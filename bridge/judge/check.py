@@ -1,7 +1,7 @@
 """Verifies any schedule: capacity at every instant, times that add up, walltimes, hosts held by one job."""
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,10 @@ from bridge.workload.table import Workload
 #: Every kind of violation; ``capacity`` and ``larger-than-machine`` are followed by ``:resource``.
 KINDS: tuple[str, ...] = (
     "duplicate-job", "unknown-state", "rejected-but-started", "missing-value", "no-demand", "negative",
-    "start-before-submit", "finish-before-start", "execution-time", "waiting-time", "turnaround-time",
-    "walltime", "larger-than-machine", "capacity", "allocation-unreadable", "allocation-size", "host-range",
-    "host-overlap", "power-budget", "not-in-workload", "workload-demand", "workload-submit", "workload-run",
+    "start-before-submit", "start-before-eligible", "finish-before-start", "execution-time", "waiting-time",
+    "turnaround-time", "walltime", "larger-than-machine", "capacity", "allocation-unreadable",
+    "allocation-size", "host-range", "host-overlap", "power-budget", "not-in-workload", "workload-demand",
+    "workload-submit", "workload-run",
 )  # fmt: skip
 UNITS = {"nodes": "nodes", "burst_buffer": "bytes", "power": "W"}
 #: How many running jobs a violation of the capacity names.
@@ -52,6 +53,7 @@ class CheckReport:
         jobs, started, rejected: how many jobs, those with a start and an end, those in state REJECTED.
         kinds: violations by kind, in the order of the rules; empty if the schedule is valid.
         first: the violation earliest in time, None if there is none.
+        first_of_kind: the earliest of each kind.
         peak: the most in use at once, per resource.
         attempts: rows of attempts that were killed so that the job could run again; they are no jobs.
     """
@@ -65,6 +67,7 @@ class CheckReport:
     capacity: dict[str, int]
     notes: tuple[str, ...] = ()
     attempts: int = 0
+    first_of_kind: Mapping[str, Violation] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -109,6 +112,7 @@ def check_schedule(
         capacity=dict(capacity),
         notes=notes,
         attempts=int(killed.sum()),
+        first_of_kind=schedule.first_of_kind,
     )
 
 
@@ -118,6 +122,7 @@ class _Schedule:
     def __init__(self, jobs: pd.DataFrame, tolerance: float, ignore: Collection[str]) -> None:
         self.frame, self.tolerance, self.ignore = jobs, tolerance, ignore
         self.kinds: dict[str, int] = {}
+        self.first_of_kind: dict[str, Violation] = {}
         self.first: Violation | None = None
         self.ids = jobs["job_id"].astype(str).to_numpy(object)
         self.states = jobs["final_state"].astype(str).to_numpy(object)
@@ -143,9 +148,11 @@ class _Schedule:
             return
         self.kinds[kind] = self.kinds.get(kind, 0) + len(when)
         k = int(np.argmin(when))
-        if self.first is None or when[k] < self.first.time:
+        if kind not in self.first_of_kind or when[k] < self.first_of_kind[kind].time:
             jobs, text = describe(k)
-            self.first = Violation(kind, float(when[k]), tuple(jobs), text)
+            self.first_of_kind[kind] = violation = Violation(kind, float(when[k]), tuple(jobs), text)
+            if self.first is None or violation.time < self.first.time:
+                self.first = violation
 
     def rule(self, kind: str, broken: Flags, text: str, **columns: Any) -> None:
         """Count every row where ``broken`` [rows]; ``text`` completes the sentence "job X …".
@@ -211,6 +218,11 @@ def _check_rows(schedule: _Schedule) -> None:
     rule("negative", run < -tolerance, "has the execution_time {run:.6f}", run=run)
     early, backwards = start < submit - tolerance - inexact, end < start - tolerance - inexact
     rule("start-before-submit", early, "starts at {start:.6f}, before its submit at {submit:.6f}")
+    if "eligible_time" in schedule.frame:
+        eligible = schedule.column("eligible_time")
+        undue = ~early & (start < eligible - tolerance - inexact)
+        rule_text = "starts at {start:.6f}, but it could not before {eligible:.6f}"
+        rule("start-before-eligible", undue, rule_text, eligible=eligible)
     rule("finish-before-start", backwards, "finishes at {end:.6f}, before its start at {start:.6f}")
     for kind, expected, formula in (
         ("execution-time", end - start, "finish − start"),

@@ -205,13 +205,21 @@ def parse(texts: "pd.Series[Any]") -> tuple[HostAllocation, Flags]:
 def hosts_of(jobs: pd.DataFrame, nodes: int, where: str) -> tuple[HostAllocation, bool]:
     """Return every started job's hosts, and whether the table tells them; else each is placed first-fit."""
     have_hosts = bool((jobs["allocated_resources"].fillna("") != "").all())
-    if not have_hosts:
-        return place_first_fit(jobs, nodes), False
+    if not have_hosts:  # what happened may use more than there are
+        return place_first_fit(jobs, max(nodes, _most_used(jobs))), False
     allocation, unreadable = parse(jobs["allocated_resources"])
     if unreadable.any():
         what = f"the host ids of job {jobs['job_id'].iloc[int(unreadable.argmax())]} cannot be read"
         raise BridgeError(what, where=where, remedy="`bridge check` names all.")
     return allocation, True
+
+
+def _most_used(jobs: pd.DataFrame) -> int:
+    """Return the most nodes in use at once, releases before starts."""
+    starts, ends = (jobs[name].to_numpy(np.float64) for name in ("starting_time", "finish_time"))
+    demand = jobs["requested_number_of_resources"].to_numpy(np.int64)
+    order = np.lexsort((np.repeat([1, 0], len(jobs)), np.concatenate((starts, ends))))
+    return int(np.cumsum(np.concatenate((demand, -demand))[order]).max(initial=0))
 
 
 def overlaps(

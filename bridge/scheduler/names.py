@@ -9,6 +9,8 @@ A new order is one line here. A new backfilling rule is one line here and its pa
 from collections.abc import Mapping
 from typing import Literal
 
+from bridge.base.errors import BridgeError
+
 #: Named orders as expressions (see `bridge.scheduler.order`); the highest score stands first. Sources:
 #: SchedInspector (2022) Table 3 for lcfs, sjf, saf, srf; Tang et al. 2009 for wfp3, unicep;
 #: Carastan-Santos & de Camargo 2017 for f1…f4; SchedInspector §4.5 (Slurm's multifactor plug-in, all
@@ -28,6 +30,17 @@ ORDERS: Mapping[str, str] = {
     "f4": "-(t*sqrt(n) + 530000*log10(max(s, 0.1)))",
     "slurm": "1000*min(w/604800, 1) + 1000*fairshare + 1000*t/t_max + 1000*partition",
 }
+
+#: In place of an order: the log's own starts, which no rule decides.
+RECORDED = "recorded"
+
+
+def refuse_recorded() -> BridgeError:
+    """Return the error of whoever needs a rule where the record was named."""
+    what = "is what happened, and decides nothing here"
+    remedy = "Name a rule, such as sjf+easy; replay, evaluate and fidelity know the record."
+    return BridgeError(what, where=f"policy {RECORDED!r}", remedy=remedy)
+
 
 #: Codes of the backfilling rules, as the kernels read them.
 NO_BACKFILL, EASY, CONSERVATIVE = 0, 1, 2

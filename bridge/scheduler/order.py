@@ -20,7 +20,7 @@ from bridge.base import plugins
 from bridge.base.arrays import Array
 from bridge.base.errors import BridgeError
 from bridge.scheduler.lookahead import Lookahead, split
-from bridge.scheduler.names import ORDERS
+from bridge.scheduler.names import ORDERS, RECORDED, refuse_recorded
 from bridge.scheduler.python_rules import Scorer
 from bridge.scheduler.score import FIRST_VIEW, LAST_VARIABLE, Op
 from bridge.scheduler.state import INSTRUCTION, STACK, VIEWS
@@ -259,6 +259,8 @@ def order(name_or_expression: str, overrides: Mapping[str, str] | None = None) -
         uses = frozenset().union(*(base.uses for base in bases))
         others = tuple(base.program for base in bases[1:])
         return replace(bases[0], name=name, dynamic=True, uses=uses, lookahead=lookahead[1], others=others)
+    if name.lower() == RECORDED:
+        raise refuse_recorded()
     expressions = {**ORDERS, **(overrides or {})}
     if name.lower() in expressions:
         return compile_expression(expressions[name.lower()], name.lower())

@@ -34,6 +34,8 @@ MICRO = 1_000_000
 END = 4.6e18
 #: Run time given to a cancelled job that is kept (the SchedGym family's repair), seconds.
 CANCELLED_RUN = 10
+#: What is noted of a job that is killed at its request.
+CUT = "ran past its request: killed there"
 _CANCELLED = "cancelled before it started"
 #: The fields of `Jobs` that are arrays of one value, or one row, per job.
 _PER_JOB = ("id", "submit", "run", "request", "logged_run", "logged_wait", "demand", "user", "queue")
@@ -302,7 +304,7 @@ def select(
     request = _requests(rule, _micro(table["req_time"]), run, sieve)
     procs = _processors(workload, rule, sieve)
     if rule.kill:
-        sieve.note(run > request, "ran past its request: killed there", "noted")
+        sieve.note(run > request, CUT, "noted")
         run = np.minimum(run, request)
     demand = _demands(workload, procs, capacity, sieve)
     del procs

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.base.arrays import Flags, Floats
+from bridge.judge.fidelity import describe, run_distance
 from bridge.judge.jobs import Started, started
 from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown, step_function
 from bridge.judge.run import Run
@@ -79,7 +80,10 @@ def metrics(runs: Sequence[tuple[str, Run]], sheet: Sheet) -> list[Block]:
     )
     if any(run.oracle for _, run in runs):
         lead += f" * {ORACLE_NOTE}."
-    return [charts_of_metrics, lead, _table(runs, names, {"wait.mean": waits, "bsld.mean": slowdowns})]
+    near = [(name, run_distance(run.jobs)) for name, run in runs]
+    lines = [f"{name}: {describe(distance)}." for name, distance in near if distance]
+    table = _table(runs, names, {"wait.mean": waits, "bsld.mean": slowdowns})
+    return [charts_of_metrics, lead, table, *lines]
 
 
 def _means(run: Run) -> tuple[ConfidenceInterval | None, ConfidenceInterval | None]:

@@ -26,6 +26,7 @@ class Scenario:
         partition: [n] share of the job's queue in the workload's node-seconds.
         tie: [n] what breaks equal scores before the submission order does.
         true_requests: the loading rule put true run times in the requests' place.
+        recorded: the log's own starts are played, see `bridge.worlds.fast.recorded`.
     """
 
     jobs: Jobs
@@ -36,6 +37,7 @@ class Scenario:
     partition: Floats
     tie: Ints
     true_requests: bool = False
+    recorded: bool = False
 
     @property
     def oracle(self) -> bool:

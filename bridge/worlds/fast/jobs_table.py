@@ -11,6 +11,7 @@ from bridge.base.arrays import Flags, Floats, Ints, text_column
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
 from bridge.workload.select import Ids
 from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.recorded import ELIGIBLE
 from bridge.worlds.fast.replay import Schedule
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Final states: not killed, killed at the request.
 _STATES = ("COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED")
+#: The column of the waits that the log records.
+RECORDED_WAIT = "recorded_wait"
 #: What metrics and breakdowns read, beside the final state and demands for further resources.
 _MEASURED = (
     *("submission_time", "requested_number_of_resources", "starting_time", "execution_time", "finish_time"),
@@ -30,8 +33,9 @@ class JobsTableBuilder:
 
     Beyond Batsim's columns: ``user``, ``queue`` (as logged), ``start_kind`` (head | backfilled), ``overtook``
     (id of the blocked job it was started behind, or empty), ``reserved_time`` (the first start it was
-    promised as blocked head, s, NaN if never), one column per further resource. `killed_at_request`: a job
-    whose run time reaches its request counts as killed there.
+    promised as blocked head, s, NaN if never), one column per further resource. Of a log that records waits
+    ``recorded_wait`` (s, NaN where it is not known); of a record that says so ``eligible_time``, from when
+    the job could start. `killed_at_request`: a job whose run time reaches its request counts as killed there.
     """
 
     def __init__(self, prepared: Scenario, schedule: Schedule, *, killed_at_request: bool = True) -> None:
@@ -89,6 +93,7 @@ class JobsTableBuilder:
         def reserved() -> Any:
             return np.where(schedule.reserved[which] >= 0, seconds(schedule.reserved), np.nan)
 
+        otherwise = "" if self._prepared.recorded else "head"
         columns: dict[str, Callable[[], Any]] = {
             "job_id": lambda: text_column(text(jobs.id[which])),
             "workload_name": lambda: jobs.name,
@@ -110,11 +115,17 @@ class JobsTableBuilder:
             "user": lambda: jobs.user[which],
             "queue": lambda: jobs.queue[which],
             "start_kind": lambda: text_column(
-                pc.if_else(schedule.how[which] == HOW_BACKFILLED, "backfilled", "head")
+                pc.if_else(schedule.how[which] == HOW_BACKFILLED, "backfilled", otherwise)
             ),
             "overtook": overtook,
             "reserved_time": reserved,
         }
+        if not self._prepared.recorded and (jobs.logged_wait >= 0).any():
+            columns[RECORDED_WAIT] = lambda: np.where(
+                jobs.logged_wait[which] >= 0, seconds(jobs.logged_wait), np.nan
+            )
+        if self._prepared.recorded and ELIGIBLE in jobs.extra:
+            columns["eligible_time"] = lambda: jobs.extra[ELIGIBLE][which]
         for r, name in enumerate(jobs.resources[1:], 1):
             columns[name] = partial(jobs.demand.__getitem__, (which, r))
         return columns

@@ -178,7 +178,7 @@ WORK = 100_000_000
 _FIRST_SLICE = 2_000
 
 
-def _play(
+def play(
     state: State, memory: world.WorldState, prepared: Scenario, glance: Callable[[], None] | None = None
 ) -> int:
     """Run episode 0 until it is over, or more jobs must come; come up for air now and then."""
@@ -203,6 +203,8 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
 
     `progress` is called now and then with how many have ended.
     """
+    if prepared.recorded:
+        return _recorded(prepared, 0, len(prepared.jobs))
     if prepared.jobs.follows is not None:
         return _replay_arrivals(prepared, 0, len(prepared.jobs), progress)
     window = LogWindow(prepared)
@@ -211,10 +213,20 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
         if progress:
             progress(window.ended)
 
-    while _play(window.state, window.memory, prepared, glance) == world.MORE:
+    while play(window.state, window.memory, prepared, glance) == world.MORE:
         window.slide()
     window.record_outcomes()
     return Schedule(**window.outcomes, submit=prepared.jobs.submit)
+
+
+def _recorded(prepared: Scenario, first: int, last: int) -> Schedule:
+    """Return what happened to the jobs ``first:last``; how the log's scheduler came to it is not known."""
+    jobs, part = prepared.jobs, slice(first, last)
+    start = jobs.submit[part] + jobs.logged_wait[part]
+    serial = np.empty(last - first, np.int64)
+    serial[np.argsort(start, kind="stable")] = np.arange(last - first)
+    nothing = np.full(last - first, -1, np.int64)
+    return Schedule(start, start + jobs.run[part], nothing, nothing, nothing, serial, jobs.submit[part])
 
 
 def _replay_arrivals(
@@ -266,6 +278,8 @@ def replay_sequences(
             f"a sequence of {length} jobs does not fit",
             where=f"{prepared.jobs.name}: {len(prepared.jobs)} jobs",
         )
+    if prepared.recorded:
+        return [_recorded(prepared, int(first), int(first) + length) for first in starts]
     state, memory = allocate(prepared, length)
     schedules = []
     for k, first in enumerate(starts):
@@ -273,7 +287,7 @@ def replay_sequences(
             schedules.append(_replay_arrivals(prepared, int(first), int(first) + length))
         else:
             episode.load_episode(state, memory, 0, prepared, int(first), int(first) + length)
-            _play(state, memory, prepared)
+            play(state, memory, prepared)
             schedules.append(read_schedule(state, 0, length))
         if progress:
             progress(k + 1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from bridge.base.errors import BridgeError
 from bridge.config import Constraint, Count
 from bridge.config.fields import record_of
-from bridge.scheduler.names import BACKFILLS, ESTIMATORS, ORDERS
+from bridge.scheduler.names import BACKFILLS, ESTIMATORS, ORDERS, RECORDED
 from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol, protocol
 from bridge.workload.rules import DEFAULT_RULE, LOAD_RULES, PRESETS, LoadRule
 
@@ -68,6 +68,21 @@ class SchedulerConfig:
         return base, LOAD_RULES[name]
 
     @property
+    def recorded(self) -> bool:
+        """Whether the log's own starts are played; BridgeError: with a part of a rule beside them."""
+        if self.order != RECORDED:
+            return False
+        for part in ("candidate_order", "estimator", "blocked"):
+            if value := getattr(self, part):
+                what = f"has no {part.replace('_', ' ')}: nobody decides"
+                raise BridgeError(what, where=f"policy {RECORDED!r}, {value!r}", remedy="Leave it out.")
+        if self.backfill != "none":
+            what = "has no backfilling: nobody decides"
+            remedy = f"Write --policy {RECORDED}."
+            raise BridgeError(what, where=f"policy {RECORDED!r}, {self.backfill!r}", remedy=remedy)
+        return True
+
+    @property
     def selection(self) -> tuple[object, ...]:
         """What decides which of a log's jobs it schedules."""
         return (self.rules()[1], self.cancelled, self.nodes, self.first, self.rebase)
@@ -119,6 +134,10 @@ class SchedulerConfig:
         from bridge.worlds.fast.episode import prepare
 
         rules, load = self.rules()
+        if policy is None and self.recorded:
+            from bridge.worlds.fast.recorded import recorded_scenario
+
+            return recorded_scenario(jobs, rules)
         return prepare(jobs, rules, policy or self.policy(), self.estimator or rules.estimator, load)
 
     def with_policy_of(self, other: "SchedulerConfig") -> "SchedulerConfig":

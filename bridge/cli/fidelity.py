@@ -1,0 +1,73 @@
+"""`bridge fidelity`: how near replays of a log come to what its record says happened."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bridge.cli import options as shared
+from bridge.cli.terminal import TERMINAL, show
+from bridge.commands.request import CommandRequest
+from bridge.config.options import Command, given_on_command_line, group, options
+from bridge.policy_name import parse_policy, refuse_twice
+
+
+def _config(name: str) -> Any:
+    from bridge.commands.fidelity import FidelityConfig
+
+    return options(FidelityConfig, heading=name)
+
+
+@click.command(cls=Command)
+@click.argument("log")
+@shared.policies_option
+@shared.estimator_option
+@_config("Jobs that are compared")
+@shared.rule_options
+@shared.malformed_option
+@group(
+    "Output",
+    shared.json_option,
+    shared.file_option("--plot", "Draw waits, recorded and replayed, and their reasons (.svg or .png)."),
+    shared.flag("--force", "Replace FILE if it exists."),
+)
+@click.pass_context
+def fidelity(
+    ctx: click.Context,
+    /,
+    log: str,
+    policies: tuple[str, ...],
+    plot: Path | None,
+    force: bool,
+    as_json: bool,
+    **_: Any,
+) -> None:
+    """Compare the starts that LOG records with those of a replay, job by job.
+
+    Beside each policy (fcfs+easy if none is named) stand the null, which takes the waits of the part before
+    as a forecast, and the textbook rule that was nearest to the record there: before --from, or in the first
+    half. The verdict is by the paired log error; means and Wasserstein's distance hang on a few long waits.
+    It tells, too, how much of the recorded waiting lack of room, a full partition or one reservation
+    explains.
+
+    \b
+    Examples:
+      bridge fidelity SDSC-SP2.swf.gz
+      bridge fidelity SDSC-SP2.swf.gz --policy fcfs+easy --policy sjf+easy --from 0.5 --window 1500
+      bridge fidelity site.parquet --json --plot fidelity.svg
+    """
+    from bridge.commands.fidelity import fidelity as compare
+
+    if plot is not None:
+        shared.check_output(plot, force)
+    request = CommandRequest(
+        tuple(map(parse_policy, refuse_twice(policies))), log, given_on_command_line(ctx)
+    )
+    output = compare(request, TERMINAL)
+    show(output.document, output.output, as_json)
+    if plot is not None:
+        from bridge.report.fidelity_picture import fidelity_picture
+        from bridge.report.plots import save
+
+        save(fidelity_picture(output.document), plot)
+        click.echo(f"drew {plot}", err=True)

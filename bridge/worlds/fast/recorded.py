@@ -1,0 +1,81 @@
+"""The log's own starts in place of a rule's: what really happened, as a schedule like any other.
+
+Starts and ends are those of the log, to the last job; where they use more nodes than there are, or start
+before they could, they do so, and `bridge check` tells.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from bridge.base.arrays import Flags, Floats
+from bridge.base.errors import BridgeError
+from bridge.scheduler.compiled import compile_policy
+from bridge.scheduler.estimators import estimate
+from bridge.scheduler.names import RECORDED
+from bridge.scheduler.protocol import Policy, Protocol
+from bridge.workload.select import CUT, MICRO, Jobs
+from bridge.workload.table import TallyEntry, tally
+from bridge.worlds.fast.episode import Scenario
+
+#: The column of a jobs table, and of a log, from when a job could start, s.
+ELIGIBLE = "eligible"
+_WHY = "start not recorded"
+
+
+def is_recorded(jobs: Jobs) -> Flags:
+    """Tell which jobs [n] have a recorded start and run time."""
+    known: Flags = (jobs.logged_wait >= 0) & (jobs.logged_run >= 0)
+    return known
+
+
+def with_record(jobs: Jobs) -> Jobs:
+    """Return the jobs whose start and run time are recorded, with the run times as logged.
+
+    BridgeError: there are none, since then nobody knows what happened.
+    """
+    known = is_recorded(jobs)
+    if not known.any():
+        what = "the log does not say when its jobs started (no record has a wait and a run time)"
+        remedy = "Name a rule, such as --policy fcfs+easy, or a log with the column wait (SWF's third field)."
+        raise BridgeError(what, where=f"{jobs.name}, policy {RECORDED!r}", remedy=remedy)
+    counted: dict[str, TallyEntry] = {**jobs.tally, **tally("dropped", _WHY, jobs.id[~known])}
+    counted.pop(CUT, None)  # they ran on
+    eligible = _eligible(jobs)
+    extra = {**jobs.extra} if eligible is None else {**jobs.extra, ELIGIBLE: eligible}
+    jobs = replace(jobs, run=np.maximum(jobs.logged_run, 0), extra=extra, follows=None, think=None)
+    return replace(jobs if known.all() else jobs.take(known), tally=counted)
+
+
+def _eligible(jobs: Jobs) -> Floats | None:
+    """Return from when each job could start [n], s on the jobs' clock; None if the log does not say.
+
+    That is its column ``eligible``, and the recorded end of the job that it follows.
+    """
+    stated = jobs.extra.get(ELIGIBLE)
+    if stated is None and jobs.follows is None:
+        return None
+    since = jobs.submit / MICRO
+    if stated is not None:
+        since = np.fmax(since, np.where(stated >= 0, stated - jobs.origin / MICRO, np.nan))
+    if jobs.follows is not None:
+        end = (jobs.submit + jobs.logged_wait + jobs.logged_run) / MICRO
+        known = (jobs.follows >= 0) & is_recorded(jobs)[jobs.follows]
+        since = np.where(known, np.maximum(since, end[jobs.follows]), since)
+    return since
+
+
+def recorded_scenario(jobs: Jobs, protocol: Protocol) -> Scenario:
+    """Return the scenario of what happened; see `with_record`. Nothing is believed, and nobody decides."""
+    jobs = with_record(jobs)
+    nobody = np.zeros(len(jobs), np.int64)
+    return Scenario(
+        jobs=jobs,
+        estimate=estimate("requested", jobs.run, jobs.request),
+        compiled=compile_policy(Policy("fcfs", "none"), protocol),
+        users=nobody,
+        share=np.ones(1),
+        partition=nobody / 1.0,
+        tie=nobody,
+        recorded=True,
+    )

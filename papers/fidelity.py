@@ -1,0 +1,180 @@
+"""How near textbook rules come to what each log records: `bridge fidelity` on whole logs, kept and drawn.
+
+python -m papers.fidelity [LOG …]    # measures anew; of all logs without names
+"""
+
+import json
+import sys
+from functools import cache
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from bridge.base.progress import SILENT
+from bridge.commands.fidelity import TEXTBOOK, fidelity
+from bridge.commands.request import CommandRequest
+from bridge.judge.fidelity import MEASURES
+from bridge.policy_name import parse_policy
+from bridge.report.fidelity_tables import measures
+from bridge.report.plots import COLOURS, new_figure, plain, save
+from bridge.report.table import Table
+from bridge.report.tables import duration
+from papers import logs, store
+
+#: Logs of real machines with recorded starts; LLNL-Atlas and the Lublin logs record none.
+LOGS = ("SDSC-SP2", "CTC-SP2", "HPC2N", "DataStar", "Curie", "Theta")
+_PATH = store.path_of("fidelity", ".json")
+_REASONS = {
+    "no_room": ("no room", COLOURS[0]),
+    "partition_full": ("full partition", COLOURS[4]),
+    "reserved": ("one reservation", COLOURS[2]),
+    "unexplained": ("unexplained", COLOURS[5]),
+}
+
+#: The page.
+_TEXT = """\
+# Does the replay say what happened?
+
+Each log's own starts beside those of textbook rules, job by job ([Fidelity](../fidelity.md) has the
+definitions). No rule of a textbook says what happened on any of these machines: their schedulers had
+priorities, partitions, limits, reservations and holds that the logs do not tell.
+
+![Why jobs waited, and how far each rule is from the record](fidelity.svg)
+
+## What the record explains of the waiting
+
+Shares of all waiting job-seconds, at 3,000 random instants. *Above*: time in which more is in use than
+the machine has, and the most. *Unexplained* is an upper bound, *all fit* (all waiting jobs fit at once)
+a lower one. *Its user idle*, *heaviest user*: of the unexplained.
+
+{shares}
+
+## The whole log
+
+One replay of all jobs, as `bridge replay` plays it. The mean and W1 are not robust: they hang on the few
+jobs that wait longest.
+
+{near}
+
+## The second half, beside forecasts from the first
+
+The *null* takes the waits of the first half as a forecast, without any simulation: its distribution for
+bias and W1, its median for every job in the paired measures. *Textbook*: the rule with the lowest log-MAE
+on the first half. Verdicts are on the paired difference of log errors, 95 % intervals over 20 blocks of
+neighbouring jobs.
+
+{second}
+
+Not here: LLNL-Atlas and the Lublin logs, which record no waits; Slurm's `multifactor` order, and sites with
+their cluster. `python -m papers.fidelity`
+"""
+
+
+def measured(name: str) -> dict[str, Any]:
+    """Return how near the textbook rules come to a log's record."""
+    policies = tuple(map(parse_policy, TEXTBOOK))
+    document = fidelity(CommandRequest(policies, str(logs.trace_file(name))), SILENT).document
+    keys = ("jobs", "recorded_mean", *MEASURES)
+
+    def kept(one: dict[str, Any]) -> dict[str, Any]:
+        return {key: one[key] for key in keys}
+
+    return {
+        "policies": {
+            one["name"]: {
+                "whole": kept(one),
+                "behind": kept(one["behind"]["policy"]),
+                "verdict": one["behind"]["verdict"],
+            }
+            for one in document["policies"]
+        },
+        "null": kept(document["null"]),
+        "textbook": document["textbook"]["policy"],
+        "waiting": document["waiting"],
+    }
+
+
+@cache
+def read_fidelity() -> dict[str, Any]:
+    """Return what was measured: log -> fidelity."""
+    return dict(json.loads(_PATH.read_text(encoding="utf-8"))) if _PATH.exists() else {}
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.0f} %"
+
+
+def _above(share: float) -> str:
+    return "< 0.01 %" if share < 1e-4 else f"{100 * share:.1f} %"
+
+
+def page() -> str:
+    """Return the page as Markdown."""
+    heads = ("log", "jobs", "mean wait", "above", "no room", "full partition", "one reservation")
+    heads += ("unexplained", "all fit", "its user idle", "heaviest user")
+    shares = Table(heads)
+    columns = ("log", "policy", "log-MAE", "rank", "≤ 1 min", "≤ 10", "≤ 60", "bias", "W1", "W1/mean")
+    near = Table(columns, words=(1,))
+    second = Table((*columns, "than the null", "than the textbook rule"), words=(1, 10, 11))
+    for name, document in read_fidelity().items():
+        waiting, policies = document["waiting"], document["policies"]
+        first = next(iter(policies.values()))["whole"]
+        above = f"{_above(waiting['above'])} ({waiting['peak']:,})" if waiting["above"] else "0"
+        users = (_percent(waiting[key]) for key in ("all_fit", "idle_user", "top_user"))
+        reasons = (_percent(waiting[key]) for key in _REASONS)
+        shares.add(name, f"{first['jobs']:,}", duration(first["recorded_mean"]), above, *reasons, *users)
+        for policy, one in policies.items():
+            near.add(name, policy, *measures(one["whole"]))
+            chosen = " (textbook)" if policy == document["textbook"] else ""
+            verdicts = (one["verdict"][key]["verdict"] for key in ("null", "textbook"))
+            second.add(name, policy + chosen, *measures(one["behind"]), *verdicts)
+        second.add(name, "null", *measures(document["null"]))
+    return _TEXT.format(
+        shares=shares.markdown().rstrip(),
+        near=near.markdown().rstrip(),
+        second=second.markdown().rstrip(),
+    )
+
+
+def picture() -> Figure:
+    """Draw why jobs waited, and each rule's distance, log by log."""
+    documents = read_fidelity()
+    figure = new_figure(10, 1.6 + 0.5 * len(documents))
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
+    names = [name for name in LOGS if name in documents]
+    for y, name in enumerate(names):
+        at = 0.0
+        for key, (_, colour) in _REASONS.items():
+            share = 100 * (documents[name]["waiting"][key] or 0.0)
+            left.barh(y, share, left=at, color=colour, height=0.7)
+            at += share
+        for k, (policy, one) in enumerate(documents[name]["policies"].items()):
+            right.plot(one["whole"]["log_mae"], y, "o", color=COLOURS[k], label=policy if y == 0 else None)
+        null = documents[name]["null"]["log_mae"]
+        right.plot(null, y, "x", color="black", label="null (second half)" if y == 0 else None)
+    left.set_yticks(range(len(names)), names)
+    left.invert_yaxis()
+    left.set(xlim=(0, 100), xlabel="recorded waiting (%)")
+    right.set(xlim=(0, None), xlabel="log-MAE (0 = as recorded)")
+    for label, colour in _REASONS.values():
+        left.plot([], [], "s", color=colour, label=label)
+    for axes in (left, right):
+        plain(axes, grid="x")
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=8)
+    return figure
+
+
+def main(names: list[str]) -> None:
+    """Measure logs, and write data, page and picture."""
+    for name in names or LOGS:
+        documents = {**read_fidelity(), name: measured(name)}
+        kept = {one: documents[one] for one in LOGS if one in documents}
+        _PATH.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        read_fidelity.cache_clear()
+        print(f"{name}: {documents[name]['waiting']}", flush=True)
+    save(picture(), store.RESULTS / "fidelity.svg")
+    print(store.written("fidelity", page()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
