@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def from_tables(kind: type[T], document: object, where: str, base: T | None = None) -> T:
-    """Return a dataclass from nested tables, as TOML, JSON and YAML have them; its fields bound them (`Of`).
+    """Return a dataclass from nested tables, as TOML, JSON and YAML have them, within its fields' bounds.
 
     Instances of dataclasses may stand for their tables; `base` has what is not in the document, else the
     fields' defaults. Raises BridgeError at `where`: an unknown or missing field, or a value of another type
