@@ -102,11 +102,10 @@ class Ppo(LogLearner):
             reward_mean=float(rewards.sum() / len(base)),
             decisions=len(rollout),
             losses=losses,
+            more={"rejected": float(rollout.actions.mean())} if self.recipe.decision == "inspect" else {},
         )
 
-    def _collect(
-        self, source: EpisodeSource, epoch: int, rng: np.random.Generator
-    ) -> tuple[Rollout, Floats]:
+    def _collect(self, source: EpisodeSource, epoch: int, rng: np.random.Generator) -> tuple[Rollout, Floats]:
         """Play an epoch's episodes of a log; returns them and what each costs under the base policy.
 
         Those of too many decisions are left out, and others drawn, until there are as many as there shall be.
