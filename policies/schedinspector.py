@@ -29,6 +29,15 @@ BACKFILLABLE = {"backfilling contributions": "min(backfillable/128, 0.99999)"}
 FOR_WAIT = {**MANUAL, "queue delay": "min(waiting/128, 0.99999)"}
 #: Figure 5: job and machine as they are, without the two derived features.
 NATIVE = {name: MANUAL[name] for name in ("wait", "run", "nodes", "free nodes")}
+#: Figure 5: job and machine beside every waiting and running job, as they are.
+_STATE = Encoder(
+    "inspect",
+    NATIVE,
+    running={"left": "min(left/max_run, 1)", "nodes": "n/n_max"},
+    running_rows=(64,),
+    queued={"wait": NATIVE["wait"], "run": NATIVE["run"], "nodes": NATIVE["nodes"]},
+    queued_rows=128,
+)
 #: Figure 5: the native ones with what tells whether the job can run.
 COMPACTED = {name: MANUAL[name] for name in ("wait", "run", "nodes", "free nodes", "runnable")}
 
@@ -119,6 +128,13 @@ SETTINGS = settings(
         reward={"metric": "wait"},
     ),
     PAPER.variant("native", "Figure 5: native features.", encoder=Encoder("inspect", NATIVE)),
+    CODE.variant(
+        "code-state",
+        "Figure 5: the whole state, waiting and running jobs, in the code's environment.",
+        encoder=_STATE,
+        actor=NetworkConfig("places", (32, 16, 8)),
+        critic=NetworkConfig("flat", (32, 16, 8)),
+    ),
     PAPER.variant("compacted", "Figure 5: compacted features.", encoder=Encoder("inspect", COMPACTED)),
     PAPER.variant("winloss", "Figure 6: win or loss as the reward.", reward={"form": "winloss"}),
     PAPER.variant("nativereward", "Figure 6: the difference as the reward.", reward={"form": "native"}),

@@ -12,7 +12,7 @@ BACKFILLS = Policy("fcfs", "easy", agent=frozenset({"backfill"}), guard=False, b
 INSPECTS = Policy("sjf", "none", agent=frozenset({"inspect"}))
 
 
-def first(state: State, kind: int) -> int:
+def first(*_: object) -> int:
     return 0
 
 
@@ -36,7 +36,7 @@ def test_the_reservation_is_made_anew_after_each_pick() -> None:
     rows = [(0, 10, 10, 2), (0, 5, 5, 4), (0, 30, 30, 1), (0, 15, 15, 1)]
     shadows: list[float] = []
 
-    def agent(state: State, kind: int) -> int:
+    def agent(state: State, _: int) -> int:
         shadows.append(state.scalars.shadow[0] / SECOND)
         return 0
 
