@@ -66,9 +66,9 @@ PAPER = Recipe(
     deploy="validated",
 )
 
-#: As the authors' code trains and tests. Its README has 400 episodes an epoch and 300 epochs; the last weights
-#: decide, by sampling. It learns on the whole log behind FCFS heads, whatever the order, and its rewards
-#: compare with FCFS and shortest-first backfilling.
+#: As the authors' code trains and tests. Its README has 400 episodes an epoch and 300 epochs; the last
+#: weights decide, by sampling. It learns on the whole log behind FCFS heads, whatever the order, and its
+#: rewards compare with FCFS and shortest-first backfilling.
 CODE = PAPER.variant(
     "code",
     "Chooses the next job to backfill; environment, features and training as in the public code.",

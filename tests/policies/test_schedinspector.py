@@ -65,7 +65,7 @@ def test_the_codes_training() -> None:
     assert not training.validates  # the last weights decide
     assert code.deploy == "sample"
     assert (wait.reward.metric, wait.training) == ("wait", training)
-    # the queue delay follows the metric: for bsld 600/100 of slowdown, for the wait 600 s, of 128 jobs at most
+    # the queue delay follows the metric: for bsld 600/100 of slowdown, for the wait 600 s, of 128 jobs
     assert first_rows(code)[0][6] == pytest.approx(6 / (60 * 128))
     assert first_rows(wait)[0][6] == pytest.approx(1 / 128)
 
@@ -76,8 +76,9 @@ def test_the_papers_training() -> None:
     assert training.part[1] <= 0.2 <= PAPER.test_from
 
 
-# The worked examples of Figure 1 and Table 1, times in minutes on 5 nodes. J_p runs when they begin. The paper
-# rounds each slowdown before it adds them; it prints 1 for the wait of J_2 in (a), which its picture has at 0.
+# The worked examples of Figure 1 and Table 1, times in minutes on 5 nodes. J_p runs when they begin. The
+# paper rounds each slowdown before it adds them; it prints 1 for the wait of J_2 in (a), which its picture
+# has at 0.
 MINUTE = 60
 
 
