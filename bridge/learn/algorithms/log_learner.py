@@ -89,10 +89,10 @@ class EpisodeSource:
         kind = self._kinds[min(epoch, len(self._kinds) - 1)] if self._kinds else "real"
         if kind != "real":
             jobs = sample_similar(self.prepared.jobs.take(slice(low, high)), kind, n, length, rng)
-            setup, base = self.recipe.setup, self.recipe.base().build_scenario(jobs)
-            starts = np.arange(n) * length
-            batch = Batch(setup.build_scenario(jobs, self.recipe.policy()), self.encoder, n, length)
-            return EpisodeBatch(batch, starts, base_costs(base, starts, length, self.recipe.reward))
+            recipe, starts = self.recipe, np.arange(n) * length
+            played = recipe.setup.build_scenario(jobs, recipe.policy())
+            costs = base_costs(recipe.base().build_scenario(jobs), starts, length, recipe.reward)
+            return EpisodeBatch(Batch(played, self.encoder, n, length), starts, costs)
         if training.min_base_metric <= 0:
             starts = rng.integers(low, high - length + 1, n)
             return EpisodeBatch(self.batch, starts, self.values(starts))
