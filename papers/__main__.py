@@ -16,6 +16,7 @@ from bridge.workload.mrsch import SETTINGS
 from papers import store
 from papers.logs import trace_file
 from papers.mrsch.optimise import Optimise
+from papers.rlbackfilling.rules import RULES
 from papers.rlschert.command import rlschert
 from papers.studies import PAPERS
 
@@ -34,6 +35,8 @@ cli.add_command(rlschert)
 
 cli.add_command(study)
 plugins.register("rule", "optimise", Optimise)
+for name, rule in RULES.items():
+    plugins.register("rule", name, rule)
 
 
 @cli.command()

@@ -36,7 +36,7 @@ PAPER, TABLE, TEST = "rlbackfilling", "rlbackfilling-ablation-fcfs", "paper"
 TITLE = "Learnt on the paper's ten windows alone"
 #: Rows, and the logs of each: those whose published number is out of reach, beside two where it is not.
 ROWS = {
-    "as the public code": ("SDSC-SP2", "Lublin-2", "HPC2N", "Lublin-1"),
+    "four of the code's differences": ("SDSC-SP2", "Lublin-2", "HPC2N", "Lublin-1"),
     "as the paper": ("SDSC-SP2", "Lublin-2"),
 }
 SEEDS, EPOCHS, EPISODES = 3, 40, 50

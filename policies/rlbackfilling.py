@@ -20,6 +20,16 @@ _PAPER = {
     "constant": "1",
 }
 
+#: The same in the public code: other caps, one second more in the gap, and no constant.
+_CODE = {
+    "wait": "min(w/43200, 0.99999)",
+    "request": "min(t/max_run, 0.99999)",
+    "nodes": "min(n/n_max, 0.99999)",
+    "gap": "min(t/(gap + 2), 0.99999)",
+    "free": "min(n/max(free, 1), 0.99999)",
+    "constant": "0",
+}
+
 #: The same, told apart better: logarithms of times, what EASY would say, and how crowded the queue is.
 _OURS = {
     "wait": "log10(1 + w)/5",
@@ -56,6 +66,38 @@ PAPER = Recipe(
     deploy="validated",
 )
 
+#: As the authors' code trains and tests. Its README has 400 episodes an epoch and 300 epochs; the last
+#: weights decide, by sampling. It learns on the whole log behind FCFS heads, whatever the order, and its
+#: rewards compare with FCFS and shortest-first backfilling.
+CODE = PAPER.variant(
+    "code",
+    "Chooses the next job to backfill; environment, features and training as in the public code.",
+    setup=SchedulerConfig(
+        order="fcfs", backfill="easy", protocol="schedgym-code", preset="rlbackfilling", blocked="again"
+    ),
+    encoder=Encoder("backfill", _CODE, window=128, padding=(0.0, 1.0, 1.0, 1.0, 1.0, 0.0)),
+    reward=Reward("bsld", "percentage", "end", base_order="fcfs", base_candidate_order="sjf"),
+    training=TrainingConfig(
+        epochs=300,
+        trajectories=400,
+        learning_rate=3e-4,
+        part=(0.0, 1.0),
+        validation=(0.0, 0.0),
+        order="fcfs",
+    ),
+    deploy="sample",
+    test_from=1.0,
+)
+
+#: Where the paper's words differ: its features, learning rate and best answers, and heads in the row's order.
+WORDS = CODE.variant(
+    "words",
+    "As code, but where the paper's words differ: features, learning rate, arg max, heads in training.",
+    encoder=Encoder("backfill", _PAPER, window=128),
+    training={"learning_rate": 1e-3, "order": "", "trajectories": 100},
+    deploy="greedy",
+)
+
 RECOMMENDED = PAPER.variant(
     "recommended",
     "Chooses the next job to backfill, or to stop; rewarded as bounded slowdowns accrue.",
@@ -77,4 +119,4 @@ RECOMMENDED = PAPER.variant(
     ),
 )
 
-SETTINGS = settings(RECOMMENDED, PAPER)
+SETTINGS = settings(RECOMMENDED, PAPER, CODE, WORDS)

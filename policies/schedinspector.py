@@ -25,8 +25,19 @@ MANUAL = {
 }
 #: The eighth of the paper: 0 without backfilling.
 BACKFILLABLE = {"backfilling contributions": "min(backfillable/128, 0.99999)"}
+#: As `MANUAL`, where the metric is the wait: the public code's queue delay is then the sum of the delays.
+FOR_WAIT = {**MANUAL, "queue delay": "min(waiting/128, 0.99999)"}
 #: Figure 5: job and machine as they are, without the two derived features.
 NATIVE = {name: MANUAL[name] for name in ("wait", "run", "nodes", "free nodes")}
+#: Figure 5: job and machine beside every waiting and running job, as they are.
+_STATE = Encoder(
+    "inspect",
+    NATIVE,
+    running={"left": "min(left/max_run, 1)", "nodes": "n/n_max"},
+    running_rows=(64,),
+    queued={"wait": NATIVE["wait"], "run": NATIVE["run"], "nodes": NATIVE["nodes"]},
+    queued_rows=128,
+)
 #: Figure 5: the native ones with what tells whether the job can run.
 COMPACTED = {name: MANUAL[name] for name in ("wait", "run", "nodes", "free nodes", "runnable")}
 
@@ -60,6 +71,26 @@ PAPER = Recipe(
     test_from=0.2,
 )
 
+#: As the authors' code trains: seven features, its own reward, no cap on rejections, the free tail, episodes
+#: of more than 1,280 decisions discarded, the first 10,000 jobs, 4,000 epochs, the last weights.
+CODE = PAPER.variant(
+    "code",
+    "Rejects picks of SJF; environment, features, reward and training as in the public code.",
+    setup={"protocol": "schedgym-code"},
+    encoder=Encoder("inspect", MANUAL),
+    reward=Reward("bsld", "relative", "end"),
+    training=TrainingConfig(
+        epochs=4000,
+        length=128,
+        learning_rate=3e-4,
+        part=(0.0, 1.0),
+        first_jobs=10_000,
+        max_decisions=1280,
+        validation=(0.0, 0.0),
+    ),
+    test_from=1.0,
+)
+
 RECOMMENDED = PAPER.variant(
     "recommended",
     "Rejects picks of SJF; rewarded as bounded slowdowns accrue.",
@@ -89,13 +120,21 @@ SETTINGS = settings(
         # who begins by holding most jobs back pays so much for it that the rest is not learnt (HPC2N)
         training={"rejecting": 0.1},
     ),
-    PAPER.variant(
-        "code",
-        "The public code: seven features, its own reward.",
-        encoder=Encoder("inspect", MANUAL),
-        reward=Reward("bsld", "relative", "end"),
+    CODE,
+    CODE.variant(
+        "code-wait",
+        "As code, for the mean wait: the queue delay follows the metric.",
+        encoder=Encoder("inspect", FOR_WAIT),
+        reward={"metric": "wait"},
     ),
     PAPER.variant("native", "Figure 5: native features.", encoder=Encoder("inspect", NATIVE)),
+    CODE.variant(
+        "code-state",
+        "Figure 5: the whole state, waiting and running jobs, in the code's environment.",
+        encoder=_STATE,
+        actor=NetworkConfig("places", (32, 16, 8)),
+        critic=NetworkConfig("flat", (32, 16, 8)),
+    ),
     PAPER.variant("compacted", "Figure 5: compacted features.", encoder=Encoder("inspect", COMPACTED)),
     PAPER.variant("winloss", "Figure 6: win or loss as the reward.", reward={"form": "winloss"}),
     PAPER.variant("nativereward", "Figure 6: the difference as the reward.", reward={"form": "native"}),

@@ -43,7 +43,7 @@ def recipe_for(policy: str, options: Mapping[str, Any], before: AnyRecipe | None
     if "algorithm" in options:
         changes["algorithm"] = options["algorithm"]
     if isinstance(recipe, Recipe) and changes[part].get("protocol", recipe.protocol) != recipe.protocol:
-        fits = changes[part]["protocol"] == "schedgym" and recipe.name in PRESETS
+        fits = changes[part]["protocol"] in ("schedgym", "schedgym-code") and recipe.name in PRESETS
         changes = merged({part: {"preset": recipe.name if fits else ""}}, changes)
     return from_dict(changes, "the options", recipe)
 

@@ -41,10 +41,12 @@ class EncoderPrograms(NamedTuple):
 
     rows: FeatureProgram
     running: FeatureProgram
+    queued: FeatureProgram
     machine: FeatureProgram
     empty_row: Array  # f4 [F'] a running row of nobody
     running_rows: Array  # i8 [1], or by unit [R]
     by_unit: Array  # i8 [1] 0 or 1
+    queued_rows: Array  # i8 [1]
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class Encoder:
     """What a network sees of a decision.
 
     That is one row per answer (INSPECT: one row, the inspected job's), and the context, which has a fixed
-    size: rows of running jobs, then numbers of the machine. Without `running` and `machine` there is none.
+    size: rows of running jobs, rows of waiting jobs, then numbers of the machine. Without `running`, `queued`
+    and `machine` there is none.
 
     Attributes:
         decision: what is decided; ``pick+backfill``: one network for both.
@@ -68,6 +71,9 @@ class Encoder:
             rounded up, in the order of believed ends.
         row_unit: ``job`` or ``unit`` (a row per node, as DRAS has it).
         empty_row: the row of a running job that is not there, or of a free unit; zeros if empty.
+        queued: name -> expression of a waiting job, beside those that can be chosen.
+        queued_rows: rows of waiting jobs: so many that stand first in the queue, but for the head that the
+            decision is about; zeros where there are fewer.
         machine: name -> expression that says nothing about a particular job: measurements, goals.
         resources: R, what ``[r]`` stands for; 0 = not known yet, see `for_resources`.
     """
@@ -81,6 +87,8 @@ class Encoder:
     running_rows: Annotated[tuple[int, ...], Constraint(key="places")] = ()
     row_unit: Annotated[By, Constraint(key="by")] = "job"
     empty_row: Annotated[tuple[float, ...], Constraint(key="absent")] = ()
+    queued: Mapping[str, str] = field(default_factory=dict)
+    queued_rows: int = 0
     machine: Mapping[str, str] = field(default_factory=dict)
     resources: int = 1
 
@@ -97,7 +105,10 @@ class Encoder:
         yield unknown, "unknown decision", repr(self.decision), f"Choose {', '.join(DECISIONS)}."
         yield not self.features, "an encoder needs features", "", ""
         yield self.window < 1, "the window holds at least one candidate", window, ""
-        most = max(self.window, *self.running_rows, 0)
+        alone = bool(self.queued) != (self.queued_rows > 0) or self.queued_rows < 0
+        queued = f"queued_rows {self.queued_rows}"
+        yield alone, "rows of waiting jobs need features and at least one row", queued, ""
+        most = max(self.window, *self.running_rows, self.queued_rows, 0)
         yield (
             most > MOST_ROWS,
             f"a window of more than {MOST_ROWS:,} rows",
@@ -147,6 +158,11 @@ class Encoder:
         return _each(self.running, self.resources)
 
     @property
+    def queued_columns(self) -> dict[str, str]:
+        """Name -> expression of each column of a waiting job's row in the context."""
+        return _each(self.queued, self.resources)
+
+    @property
     def machine_columns(self) -> dict[str, str]:
         """Name -> expression of each number of the machine."""
         return _each(self.machine, self.resources)
@@ -154,7 +170,7 @@ class Encoder:
     @property
     def names(self) -> list[str]:
         """All columns' names, for errors."""
-        return [*self.columns, *self.running_columns, *self.machine_columns]
+        return [*self.columns, *self.running_columns, *self.queued_columns, *self.machine_columns]
 
     @property
     def width(self) -> int:
@@ -164,12 +180,13 @@ class Encoder:
     @property
     def context(self) -> int:
         """C, numbers of the context."""
-        return sum(self.running_rows) * len(self.running_columns) + len(self.machine_columns)
+        running = sum(self.running_rows) * len(self.running_columns)
+        return running + self.queued_rows * len(self.queued_columns) + len(self.machine_columns)
 
     @property
     def size(self) -> int:
-        """Numbers of a whole state: W rows and those of running jobs (not the machine's)."""
-        return self.rows * self.width + sum(self.running_rows) * len(self.running_columns)
+        """Numbers of a whole state: W rows, those of running and of waiting jobs (not the machine's)."""
+        return self.rows * self.width + self.context - len(self.machine_columns)
 
     @property
     def rows(self) -> int:
@@ -205,10 +222,12 @@ class Encoder:
             EncoderPrograms(
                 _program(self.columns, job),
                 _program(running, job),
+                _program(self.queued_columns, job),
                 _program(self.machine_columns, machine),
                 np.array(self.empty_row or (0.0,) * len(running), np.float32),
                 np.array(self.running_rows, np.int64),
                 np.array([self.row_unit == "unit"], np.int64),
+                np.array([self.queued_rows], np.int64),
             ),
         )
 

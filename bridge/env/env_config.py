@@ -77,6 +77,7 @@ class DecisionConfig:
 
     setup: SchedulerConfig
     encoder: Encoder
+    reward: Reward
     guard: Guard
     max_rejects: int
     retry_after: float
@@ -86,6 +87,13 @@ class DecisionConfig:
         guard, decision = self.guard == "mask", self.encoder.decision
         rejects, after = self.max_rejects, self.retry_after
         return self.setup.policy(decision, guard=guard, max_rejects=rejects, retry_after=after)
+
+    def base(self) -> SchedulerConfig:
+        """Return what rewards compare with: the setup without the agent, or a base of the reward's own."""
+        order, candidates = self.reward.base_order, self.reward.base_candidate_order
+        if not order:
+            return self.setup
+        return replace(self.setup, order=order, candidate_order=candidates, blocked="")
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class LogEpisodes(ObservationBuffer):
         self.batch = Batch(
             task.setup.build_scenario(jobs, task.policy()), task.encoder.compile(constants), size, task.length
         )
-        self._base_policy = task.setup.build_scenario(jobs)
+        self._base_policy = task.base().build_scenario(jobs)
         self.first = np.full(size, -1, np.int64)
         self.base = np.full(size, np.nan)
         self._base_values: dict[int, float] = {}  # base values by first job

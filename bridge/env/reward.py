@@ -82,6 +82,8 @@ class Reward:
         idle: what node time costs that is idle while a waiting job fits, in the metric's unit for as much of
             it as the episode's jobs take (`Episode.idle`). Where it is not 0, x and base are the metric and
             this cost.
+        base_order, base_candidate_order: order of the queue, and among EASY's candidates, of the base; empty
+            = the agent's own setup.
     """
 
     metric: Metric = "bsld"
@@ -89,6 +91,8 @@ class Reward:
     spread: Literal["end", "time"] = "end"
     penalty: float = 0.0
     idle: Unsigned = 0.0
+    base_order: str = ""
+    base_candidate_order: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a value that is none of those above."""
@@ -105,6 +109,9 @@ class Reward:
 
     def check(self) -> None:
         """Refuse what contradicts itself."""
+        if self.base_candidate_order and not self.base_order:
+            remedy = "Name reward.base_order, too, such as fcfs."
+            raise BridgeError("reward.base_candidate_order belongs to a base of its own", remedy=remedy)
         if self.spread == "end":
             return
         for name, value, choices in (

@@ -164,6 +164,26 @@ def _by_unit(state: State, b: int, programs: EncoderPrograms, context: Array) ->
     return at
 
 
+@inner
+def _write_queued(state: State, b: int, programs: EncoderPrograms, context: Array) -> int:
+    """Write the rows of the first waiting jobs but the head, and return how many numbers that is."""
+    which = state.scratch[_JOBS]
+    width = programs.queued.ends.shape[0]
+    size = programs.queued_rows[0] * width
+    n = 0
+    for i in range(state.scalars[b].n_blocks):
+        block = state.blocks[b, i]
+        for k in range(state.size[b, block]):
+            j = state.items[b, block, k]
+            if n < programs.queued_rows[0] and j != state.scalars[b].head:
+                which[n] = j
+                n += 1
+    _write_rarely(state, b, programs.queued, n, context[:size].reshape((-1, width)))
+    for k in range(n * width, size):
+        context[k] = 0.0
+    return int(size)
+
+
 @kernel
 def write_context(state: State, b: int, programs: EncoderPrograms, context: Array) -> None:
     """Write the context of the waiting decision, float32 [C]; overwrites what `list_rows` has listed."""
@@ -181,6 +201,8 @@ def write_context(state: State, b: int, programs: EncoderPrograms, context: Arra
             for k in range(n, programs.running_rows[0]):
                 for f in range(width):
                     rows[k, f] = programs.empty_row[f]
+    if programs.queued_rows[0] > 0:
+        at += _write_queued(state, b, programs, context[at:])
     if programs.machine.ends.shape[0] > 0:
         which[0] = 0  # whoever that is: the programs read the machine only
         rows = context[at:].reshape((1, programs.machine.ends.shape[0]))

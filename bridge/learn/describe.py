@@ -44,6 +44,8 @@ def _of_event(recipe: Recipe) -> dict[str, Any]:
         "features": encoder.width,
         "running_rows": sum(encoder.running_rows),
         "running_features": len(encoder.running_columns),
+        "queued_rows": encoder.queued_rows,
+        "queued_features": len(encoder.queued_columns),
         "machine_numbers": len(encoder.machine_columns),
         "state_size": encoder.size,
         "actions": encoder.actions,
@@ -59,6 +61,8 @@ def _event_lines(recipe: Recipe, facts: dict[str, Any]) -> Iterator[tuple[str, s
     state = [f"{facts['rows']} × {facts['features']}"]
     if encoder.running_rows:
         state.append(f"{facts['running_rows']:,} × {facts['running_features']}")
+    if encoder.queued_rows:
+        state.append(f"{facts['queued_rows']:,} × {facts['queued_features']}")
     more = f", and {facts['machine_numbers']} of the machine" if encoder.machine else ""
     yield "state", f"{' + '.join(state)} = {facts['state_size']:,} numbers{more}"
     if recipe.algorithm != "ppo":
@@ -77,7 +81,9 @@ def _event_lines(recipe: Recipe, facts: dict[str, Any]) -> Iterator[tuple[str, s
     if "backfill" in recipe.decision:
         yield "guard", recipe.guard
     if recipe.decision == "inspect":
-        yield "rejections", f"at most {recipe.max_rejects} a job, {recipe.retry_after:g} s apart"
+        uncapped = setup.rules()[0].uncapped
+        most = "as many as it likes" if uncapped else f"at most {recipe.max_rejects} a job"
+        yield "rejections", f"{most}, {recipe.retry_after:g} s apart"
     yield "reward", _pairs(recipe.reward)
     yield "training", _pairs(recipe.training)
     if recipe.algorithm != "ppo":

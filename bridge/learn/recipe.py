@@ -230,6 +230,10 @@ class TrainingConfig(TrainingBase):
             as four times as many draws give them: an idle machine teaches nothing (RLScheduler §3.4's
             trajectory filter).
         part: fractions of the workload, in submission order, from which training episodes are drawn.
+        first_jobs: episodes are drawn from so many first jobs of the workload at most; 0 = all of its part.
+        order: of the queue while it learns, if not the setup's own.
+        max_decisions: an episode with more decisions is discarded, and another one drawn in its place; 0 = as
+            many as there are.
         validation: fractions from which the validation sequences are taken, evenly spaced; none if both are
             equal. They may be the training part's own: what is validated is the policy as it is deployed.
         horizon: seconds; if above 0, lam falls with the time between two decisions in place of their number,
@@ -250,6 +254,9 @@ class TrainingConfig(TrainingBase):
     length: Count = 256
     min_base_metric: Annotated[Unsigned, Constraint(key="busy")] = 0.0
     part: tuple[Share, Share] = (0.0, 0.6)
+    first_jobs: Natural = 0
+    order: str = ""
+    max_decisions: Natural = 0
     validation: tuple[Share, Share] = (0.0, 0.6)
     horizon: Unsigned = 0.0
     critic_iterations: Natural = 80
@@ -321,8 +328,9 @@ class EvolutionConfig:
 
 #: Values of a training that algorithms do not read.
 _NOT_OF = dict.fromkeys(
-    ("gradient", "prediction"), ("anneal", "teacher", "rejecting", "warmup", "busy", "logs")
-) | {"evolution": ("teacher", "rejecting", "warmup")}
+    ("gradient", "prediction"),
+    ("anneal", "teacher", "rejecting", "warmup", "busy", "logs", "order", "max_decisions"),
+) | {"evolution": ("teacher", "rejecting", "warmup", "max_decisions")}
 
 
 @dataclass(frozen=True)
@@ -338,7 +346,7 @@ class Recipe(RecipeBase, DecisionConfig):
         options: what such an algorithm wants to know.
         guard, max_rejects, retry_after: see `bridge.env.env_config.Task`.
         deploy: see `Deploy`.
-        test_from: fraction of the workload from which on held-out sequences are drawn.
+        test_from: fraction of the workload from which on held-out sequences are drawn; 1 = none is held out.
     """
 
     setup: SchedulerConfig
@@ -351,7 +359,7 @@ class Recipe(RecipeBase, DecisionConfig):
     max_rejects: Natural = 72
     retry_after: Positive = 600.0
     deploy: Deploy = "greedy"
-    test_from: Below1 = 0.6
+    test_from: Share = 0.6
     algorithm: str = "ppo"
     gradient: PolicyGradientConfig = field(default_factory=PolicyGradientConfig)
     prediction: FuturePredictionConfig = field(default_factory=FuturePredictionConfig)

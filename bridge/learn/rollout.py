@@ -14,6 +14,7 @@ from bridge.base.arrays import Flags, Floats, Floats32, Ints
 from bridge.env.batch import Batch, PackedObservations
 from bridge.env.reward import EpisodeOutcome, episode_of
 from bridge.learn.learner import Mode, tensors
+from bridge.worlds.fast.world import DONE
 
 #: Answers the decisions of a step, none of which is empty: actions [D].
 ActionFunction = Callable[[PackedObservations], Ints]
@@ -96,17 +97,23 @@ def select_waiting(view: PackedObservations) -> tuple[Ints, PackedObservations]:
     return live, PackedObservations(view.rows, offsets, view.keys, view.context[live])
 
 
-def collect(batch: Batch, actor: nn.Module, starts: Ints, rng: np.random.Generator) -> Rollout:
+def collect(
+    batch: Batch, actor: nn.Module, starts: Ints, rng: np.random.Generator, limit: int = 0
+) -> Rollout:
     """Play an episode from each start, drawing from the actor's probabilities; see `collect_by`."""
-    return collect_by(batch, lambda view: sample_actions(*scores_of(actor, view), rng), starts)
+    return collect_by(batch, lambda view: sample_actions(*scores_of(actor, view), rng), starts, limit)
 
 
 def collect_by(
-    batch: Batch, choose: Callable[[PackedObservations], tuple[Ints, Floats]], starts: Ints
+    batch: Batch,
+    choose: Callable[[PackedObservations], tuple[Ints, Floats]],
+    starts: Ints,
+    limit: int = 0,
 ) -> Rollout:
     """Play an episode from each start (as many as places, at most), and return all decisions.
 
-    `choose` returns the answers of a step, and their log probabilities.
+    `choose` returns the answers of a step, and their log probabilities. Episodes that want more decisions
+    than a `limit` above 0 break off there; some of their jobs have not started, see `unfinished`.
     """
     view, shape = batch.reset(starts), batch.encoder.encoder
     none = np.zeros(0, np.int64)
@@ -115,6 +122,9 @@ def collect_by(
     actions = np.zeros(len(batch.decision_kinds), np.int64)
     while len(view.rows):
         live, waiting_view = select_waiting(view)
+        if limit and len(kept) > limit:  # each of them has decided in every step
+            batch.decision_kinds[live] = DONE
+            break
         answers, log_prob = choose(waiting_view)
         actions[live] = answers
         rows, times = waiting_view.rows.copy(), batch.now[live].copy()
@@ -145,6 +155,28 @@ def concatenate_rollouts(parts: Sequence[Rollout]) -> Rollout:
         episode=np.concatenate(owners),
         episodes=[episode for part in parts for episode in part.episodes],
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names},
+    )
+
+
+def is_unfinished(rollout: Rollout) -> Flags:
+    """Tell of each episode whether it broke off, see `collect_by`."""
+    return np.array([bool((episode.start < 0).any()) for episode in rollout.episodes], np.bool_)
+
+
+def keep_episodes(rollout: Rollout, kept: Flags) -> Rollout:
+    """Return the rollout without the other episodes' decisions; `kept`: bool [E]."""
+    decisions = np.flatnonzero(kept[rollout.episode])
+    rows, offsets = pick_rows(rollout.offsets, decisions)
+    numbers = np.cumsum(kept) - 1
+    return Rollout(
+        rollout.rows[rows],
+        offsets,
+        episode=numbers[rollout.episode[decisions]],
+        episodes=[episode for episode, keeps in zip(rollout.episodes, kept, strict=True) if keeps],
+        **{
+            name: getattr(rollout, name)[decisions]
+            for name in ("context", "actions", "log_prob", "times", "late")
+        },
     )
 
 

@@ -195,6 +195,15 @@ def _backfill_candidate(state: State, b: int, choice: int) -> None:
 
 
 @inner
+def _backfill_lone(state: State, b: int) -> None:
+    """Let EASY's rule decide about the only candidate, in the agent's place."""
+    j = state.candidates[b, 0]
+    if may_backfill(state, b, j):
+        _backfill_one(state, b, j)
+    state.scalars[b].n_candidates = 0
+
+
+@inner
 def _list_bookable(state: State, b: int) -> None:
     """Begin conservative backfilling: list the waiting jobs in queue order, and build the profile."""
     env = state.scalars[b]

@@ -11,7 +11,7 @@ from bridge.scheduler import core
 from bridge.scheduler.growing_scores import is_non_decreasing
 from bridge.scheduler.names import BACKFILLS, CONSERVATIVE, EASY
 from bridge.scheduler.order import Order, order
-from bridge.scheduler.protocol import BLOCKED, Policy, Protocol
+from bridge.scheduler.protocol import BLOCKED, UNCAPPED, Policy, Protocol
 from bridge.scheduler.python_rules import Chooser, decide
 from bridge.scheduler.state import SECOND, SWITCHES, State
 
@@ -82,6 +82,12 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> CompiledPolicy:
             where=repr(policy.blocked),
             remedy="Choose held, first or again, or leave it out.",
         )
+    if rules_of.uncapped and policy.max_rejects != Policy.max_rejects:
+        raise BridgeError(
+            f"the protocol {rules_of.name} has no cap on rejections",
+            where=f"max_rejects {policy.max_rejects}",
+            remedy="Leave it out, or use the protocol schedgym.",
+        )
     unknown = policy.agent - {"pick", "inspect", "backfill"}
     if unknown:
         raise BridgeError("unknown agent decision", where=", ".join(sorted(unknown)))
@@ -112,7 +118,7 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> CompiledPolicy:
     if policy.blocked in ("held", "again"):
         one.head_locked = int(policy.blocked == "held")
     one.head_first = int(policy.blocked == "first")
-    one.max_rejects = policy.max_rejects
+    one.max_rejects = UNCAPPED if rules_of.uncapped else policy.max_rejects
     one.retry_after = round(policy.retry_after * SECOND)
     one.keep_above = KEEP_ABOVE
     needs_order = policy.agent or policy.blocked or one.backfill == CONSERVATIVE or one.agent_backfill

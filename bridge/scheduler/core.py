@@ -12,6 +12,7 @@ from bridge.scheduler.amounts import give, take
 from bridge.scheduler.backfill import (
     _any_waiting_fits,
     _backfill_candidate,
+    _backfill_lone,
     _book_in_order,
     _easy,
     _easy_by_score_bounds,
@@ -125,6 +126,14 @@ def _resort_running(state: State, b: int) -> None:
     env.renumbered = 1
 
 
+@inner
+def _reserve_again(state: State, b: int) -> None:
+    """Reserve the blocked head anew, for a job has started behind it."""
+    reserve_head(state, b, state.scalars[b].head)
+    if state.switches[0].resort_running:
+        _resort_running(state, b)
+
+
 @inline
 def _end_pass(state: State, b: int) -> None:
     """Close the pass; without a head lock the next one picks afresh."""
@@ -220,6 +229,8 @@ def advance(state: State, b: int) -> int:
                 if rules.agent_backfill:
                     if env.n_candidates < 0:
                         _list_backfillable(state, b)
+                    if env.n_candidates == 1 and rules.lone_by_easy:
+                        _backfill_lone(state, b)
                     if env.n_candidates > 0:
                         return BACKFILL
                 elif rules.own_candidate_order or rules.skip_next:
@@ -289,3 +300,5 @@ def apply_choice(state: State, b: int, choice: int) -> None:
             _end_pass(state, b)
         else:
             _backfill_candidate(state, b, choice)
+            if state.switches[0].reserve_each_pick:
+                _reserve_again(state, b)

@@ -18,17 +18,28 @@
 | estimates by default | requested | cqsim | requested |
 | killed at the request | yes | yes | no |
 
+`schedgym-code` is `schedgym`, with what concerns an agent as the authors' environments have it:
+
+| switch | elsewhere | schedgym-code |
+|---|---|---|
+| a lone candidate of an agent's backfilling | the agent's answer, if there is one | EASY's |
+| reservation after each of its picks | kept | refreshed |
+| rejections of one job | 72 at most | as many as it likes |
+| a rejection once all have arrived | lasts 600 s at most | until the next completion; free if none runs |
+
 Sources: `standard` is textbook EASY (Mu'alem & Feitelson 2001) and conservative backfilling, one pass
 per instant; `cqsim` is CQSim (SPEAR group, IIT) as measured; `schedgym` is the simulator shared by
 RLScheduler (SC 2020), SchedInspector (HPDC 2022) and RLBackfilling (2023), as their public code behaves.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bridge.base.errors import BridgeError
 from bridge.scheduler.names import BACKFILLS
 
+#: Rejections of one job where there is no cap: a policy that rejects for ever on an idle machine ends here.
+UNCAPPED = 10_000
 #: What becomes of a blocked pick, see `Policy`.
 BLOCKED = ("", "held", "first", "again")
 
@@ -48,6 +59,10 @@ class Protocol:
     strict: bool = False
     candidate_order: str = ""
     skip_next: bool = False
+    lone_by_easy: bool = False
+    reserve_each_pick: bool = False
+    uncapped: bool = False
+    free_tail: bool = False
     clamp_overrun: bool = True
     resort_running: bool = False
     estimator: str = "requested"
@@ -62,6 +77,21 @@ _FROZEN_WAIT = {
     "f1": "-(log10(max(t, 0.1))*n + 870*log10(max(s, 0.1)))",
 }
 
+_SCHEDGYM = Protocol(
+    "schedgym",
+    per_event=True,
+    arrivals_first=True,
+    head_locked=True,
+    reserve_once=True,
+    extra_nodes=False,
+    strict=True,
+    candidate_order="fcfs",
+    clamp_overrun=False,
+    resort_running=True,
+    backfills=tuple(name for name in BACKFILLS if name != "conservative"),
+    orders=_FROZEN_WAIT,
+)
+
 PROTOCOLS: Mapping[str, Protocol] = {
     "standard": Protocol("standard"),
     "cqsim": Protocol(
@@ -73,19 +103,14 @@ PROTOCOLS: Mapping[str, Protocol] = {
         estimator="cqsim",
         orders={"fcfs": "w"},
     ),
-    "schedgym": Protocol(
-        "schedgym",
-        per_event=True,
-        arrivals_first=True,
-        head_locked=True,
-        reserve_once=True,
-        extra_nodes=False,
-        strict=True,
-        candidate_order="fcfs",
-        clamp_overrun=False,
-        resort_running=True,
-        backfills=tuple(name for name in BACKFILLS if name != "conservative"),
-        orders=_FROZEN_WAIT,
+    "schedgym": _SCHEDGYM,
+    "schedgym-code": replace(
+        _SCHEDGYM,
+        name="schedgym-code",
+        lone_by_easy=True,
+        reserve_each_pick=True,
+        uncapped=True,
+        free_tail=True,
     ),
 }
 
@@ -110,7 +135,7 @@ class Policy:
         candidate_order: order among EASY's candidates (static); empty = the protocol's.
         agent: decisions bound to an agent, any of ``pick``, ``inspect``, ``backfill``.
         guard: an agent's backfills must obey EASY's rule.
-        max_rejects: most rejections of one job (SchedInspector §4.1: 72).
+        max_rejects: most rejections of one job (SchedInspector §4.1: 72); `schedgym-code` has no cap.
         retry_after: seconds until a rejected job is considered again (SchedInspector §4.1: 600).
         blocked: what becomes of a pick that does not fit: ``held`` (it stays the head until it starts),
             ``first`` (the queue's first job takes its place: it starts, or is reserved), ``again`` (each pass

@@ -57,5 +57,6 @@ def _player(cell: "Cell", agent: LogAgent | None, jobs: Jobs) -> tuple[Scenario,
         return cell.setup.build_scenario(jobs), replay_sequences
     rule: FixedRule = RejectRule(cell.reject) if cell.reject else cell.maker(len(jobs.resources))
     encoder = rule.encoder()
-    ready = cell.setup.build_scenario(jobs, cell.setup.policy(encoder.decision))
+    policy = cell.setup.policy(encoder.decision, guard=getattr(rule, "guard", True))
+    ready = cell.setup.build_scenario(jobs, policy)
     return ready, functools.partial(schedules_by, encoder.compile({}), rule)

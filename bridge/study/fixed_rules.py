@@ -8,6 +8,7 @@ import numpy as np
 from bridge.base.arrays import Ints
 from bridge.env.batch import PackedObservations
 from bridge.env.encoder import Encoder
+from bridge.learn.rollout import argmax_actions
 
 
 class FixedRule(Protocol):
@@ -32,3 +33,23 @@ class RejectRule:
     def __call__(self, view: PackedObservations) -> Ints:
         """Return 1 (reject) or 0 (accept) for each inspected job."""
         return np.asarray((view.rows > 0).any(1), np.int64)
+
+
+@dataclass(frozen=True)
+class BackfillRule:
+    """A rule for BACKFILL: of all that fit, the candidate with the largest value of an expression, the first.
+
+    Attributes:
+        expression: of features.
+        guard: whether only what EASY allows is a candidate.
+    """
+
+    expression: str
+    guard: bool = False
+
+    def encoder(self) -> Encoder:
+        return Encoder("backfill", {"value": self.expression})
+
+    def __call__(self, view: PackedObservations) -> Ints:
+        """Return the chosen candidate of each decision."""
+        return argmax_actions(view.rows[:, 0].astype(np.float64), np.diff(view.offsets))

@@ -57,7 +57,12 @@ LOAD_RULES: Mapping[str, LoadRule] = {
     **PRESETS,
 }
 #: The loading rule of each protocol.
-DEFAULT_RULE: Mapping[str, str] = {"standard": "standard", "cqsim": "cqsim", "schedgym": "rlbackfilling"}
+DEFAULT_RULE: Mapping[str, str] = {
+    "standard": "standard",
+    "cqsim": "cqsim",
+    "schedgym": "rlbackfilling",
+    "schedgym-code": "rlbackfilling",
+}
 
 
 @dataclass(frozen=True)

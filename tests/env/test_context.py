@@ -292,3 +292,32 @@ def test_a_resource_of_which_there_is_none_is_never_in_use() -> None:
     rows, context = seen(at_pick(10, (4, 0), [(0, 100, 3, 0)], [(5, 50, 2, 0), (6, 60, 2, 0)]), shape)
     assert rows[:, 1].tolist() == [0, 0]
     assert context.tolist() == [0.75, 0, 1, 0]
+
+
+# Waiting jobs beside those that can be chosen.
+
+QUEUED = Encoder("pick", {"t": "t"}, window=8, queued={"length": "t", "nodes": "n"}, queued_rows=4)
+
+
+def test_the_first_waiting_jobs_have_rows_of_their_own() -> None:
+    session = at_pick(10, [20], [(0, 100, 3)], [(7, 5, 1), (8, 6, 2), (9, 7, 3)])
+    _, context = seen(session, QUEUED)
+    assert list(in_rows(context, 2)) == [[7, 3], [6, 2], [5, 1], [0, 0]]  # the latest is the first
+    _, context = seen(session, replace(QUEUED, queued_rows=2))
+    assert list(in_rows(context, 2)) == [[7, 3], [6, 2]]
+
+
+def test_they_stand_between_running_jobs_and_the_machine_and_without_the_head() -> None:
+    encoder = replace(QUEUED, running=SHOWN, running_rows=(1,), queued_rows=2, machine={"free": "free"})
+    session = at_pick(10, [20], [(0, 100, 3)], [(7, 5, 1), (8, 6, 2)])
+    session.state.scalars.head[0] = session.state.candidates[0, 0]  # the job of length 6
+    _, context = seen(session, encoder)
+    assert context.tolist() == [3, 90, 5, 1, 0, 0, 17]
+    assert encoder.context == 7
+    assert encoder.size == 8 * 1 + 1 * 2 + 2 * 2
+
+
+@pytest.mark.parametrize(("queued", "rows"), [({"t": "t"}, 0), ({}, 3), ({"t": "t"}, -1)])
+def test_rows_of_waiting_jobs_need_features_and_rows(queued: dict[str, str], rows: int) -> None:
+    with pytest.raises(BridgeError, match="rows of waiting jobs need features and at least one row"):
+        replace(QUEUED, queued=queued, queued_rows=rows)

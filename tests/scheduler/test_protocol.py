@@ -41,6 +41,20 @@ def test_the_switches_of_each_protocol() -> None:
             "backfill",
             "guard",
         },
+        "schedgym-code": {
+            "per_event",
+            "arrivals_first",
+            "head_locked",
+            "reserve_once",
+            "strict",
+            "lone_by_easy",
+            "reserve_each_pick",
+            "free_tail",
+            "own_candidate_order",
+            "resort_running",
+            "backfill",
+            "guard",
+        },
     }
 
 
@@ -65,6 +79,7 @@ def test_a_policy_fills_in_the_rest() -> None:
         (Policy(backfill="none", candidate_order="sjf"), "standard", "only EASY's candidates have an order"),
         (Policy("f1", "conservative", "sjf"), "standard", "only EASY's candidates have an order"),
         (Policy(candidate_order="fastest"), "standard", "unknown order"),
+        (Policy(max_rejects=5), "schedgym-code", "schedgym-code has no cap on rejections"),
     ],
 )
 def test_what_a_protocol_does_not_have_is_refused(policy: Policy, rules: str, says: str) -> None:
@@ -73,5 +88,7 @@ def test_what_a_protocol_does_not_have_is_refused(policy: Policy, rules: str, sa
 
 
 def test_an_unknown_protocol_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(BridgeError, match=r"'alea': unknown protocol\n  Choose standard, cqsim, schedgym\."):
+    with pytest.raises(
+        BridgeError, match=r"'alea': unknown protocol\n  Choose standard, cqsim, schedgym, schedgym-code\."
+    ):
         protocol("alea")

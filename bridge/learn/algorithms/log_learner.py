@@ -5,6 +5,7 @@ those of `bridge.workload.derive`.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -56,18 +57,24 @@ class EpisodeSource:
         training = recipe.training
         self.share = share or training.trajectories
         self.prepared = recipe.setup.build_scenario(jobs, recipe.policy())
-        self.base = recipe.setup.build_scenario(jobs)
+        self.base = recipe.base().build_scenario(jobs)
         self.part, self.valid = (
             part_bounds(len(jobs), training.part),
             part_bounds(len(jobs), training.validation),
         )
+        if training.first_jobs:
+            self.part = self.part[0], min(self.part[1], training.first_jobs)
         for name, (low, high) in (("part", self.part), ("validation", self.valid)):
             if high - low < training.length and not (name == "validation" and low == high):
                 what = f"the {name} of {high - low:,} jobs holds no episode of {training.length}"
                 remedy = "Use a longer log or a smaller training.length."
                 raise BridgeError(what, where=jobs.name, remedy=remedy)
         self.encoder = (collecting or recipe.encoder).compile(constants)
-        self.batch = Batch(self.prepared, self.encoder, together, training.length)
+        played = self.prepared
+        if training.order:
+            policy = replace(recipe.policy(), order=training.order)
+            played = recipe.setup.build_scenario(jobs, policy)
+        self.batch = Batch(played, self.encoder, together, training.length)
         phases = (phase.split(":") for phase in training.curriculum)
         self._kinds = [kind for kind, epochs in phases for _ in range(int(epochs))]
 
@@ -82,10 +89,10 @@ class EpisodeSource:
         kind = self._kinds[min(epoch, len(self._kinds) - 1)] if self._kinds else "real"
         if kind != "real":
             jobs = sample_similar(self.prepared.jobs.take(slice(low, high)), kind, n, length, rng)
-            setup, reward = self.recipe.setup, self.recipe.reward
-            starts = np.arange(n) * length
-            batch = Batch(setup.build_scenario(jobs, self.recipe.policy()), self.encoder, n, length)
-            return EpisodeBatch(batch, starts, base_costs(setup.build_scenario(jobs), starts, length, reward))
+            recipe, starts = self.recipe, np.arange(n) * length
+            played = recipe.setup.build_scenario(jobs, recipe.policy())
+            costs = base_costs(recipe.base().build_scenario(jobs), starts, length, recipe.reward)
+            return EpisodeBatch(Batch(played, self.encoder, n, length), starts, costs)
         if training.min_base_metric <= 0:
             starts = rng.integers(low, high - length + 1, n)
             return EpisodeBatch(self.batch, starts, self.values(starts))
@@ -136,7 +143,7 @@ class LogLearner(Learner):
             together = share if collecting else max(share, judged)
             source = EpisodeSource(context.recipe, jobs, constants, together, collecting, share)
             batch = source.batch
-            if collecting:  # validation does not see the rest
+            if collecting or training.order:  # validation neither sees the rest nor has another order
                 compiled_encoder = context.recipe.encoder.compile(constants)
                 batch = Batch(source.prepared, compiled_encoder, judged, training.length)
             low, high = source.valid

@@ -13,12 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from bridge.base.arrays import Floats, Ints
+from bridge.base.errors import BridgeError
 from bridge.env.batch import Batch, PackedObservations
 from bridge.env.encoder import Encoder
 from bridge.env.reward import compute_rewards
 from bridge.learn import checkpoint
 from bridge.learn.advantages import compute_gae
-from bridge.learn.algorithms.log_learner import LogLearner
+from bridge.learn.algorithms.log_learner import EpisodeSource, LogLearner
 from bridge.learn.checkpoint_files import Provenance
 from bridge.learn.learner import EpochResult, Losses, TrainingContext, optimizer_step, tensors
 from bridge.learn.network import (
@@ -35,6 +36,8 @@ from bridge.learn.rollout import (
     argmax_actions,
     collect,
     concatenate_rollouts,
+    is_unfinished,
+    keep_episodes,
     pick_rows,
     play,
 )
@@ -43,6 +46,8 @@ from bridge.worlds.fast.episode import Scenario
 
 #: Second word of the seed of imitation, which no epoch has.
 _LESSON = 2**31
+#: How often an epoch's episodes are drawn for those that had too many decisions.
+_ROUNDS = 100
 #: Episodes whose base values tell how large a typical one is.
 _TYPICAL = 100
 
@@ -82,13 +87,11 @@ class Ppo(LogLearner):
         training = self.recipe.training
         for which, rate in (("actor", training.learning_rate), ("critic", training.critic_rate)):
             self.adams[which].param_groups[0]["lr"] = rate * training.rate_fraction(epoch)
-        batches = [source.draw(epoch, rng) for source in self.sources]
-        rollout = concatenate_rollouts(
-            [collect(some.batch, self.actor, some.starts, rng) for some in batches]
-        )
+        parts = [self._collect(source, epoch, rng) for source in self.sources]
+        rollout = concatenate_rollouts([part for part, _ in parts])
         if len(rollout) == 0:
             raise self.nothing_to_decide()
-        base = np.concatenate([some.base for some in batches])
+        base = np.concatenate([values for _, values in parts])
         rewards = self._rewards(rollout, base)
         learns = replace(training, iterations=0) if epoch < training.warmup else training
         update = PpoUpdate(rollout, rewards, self.actor, self.critic, learns)
@@ -99,6 +102,31 @@ class Ppo(LogLearner):
             reward_mean=float(rewards.sum() / len(base)),
             decisions=len(rollout),
             losses=losses,
+            more={"rejected": float(rollout.actions.mean())} if self.recipe.decision == "inspect" else {},
+        )
+
+    def _collect(self, source: EpisodeSource, epoch: int, rng: np.random.Generator) -> tuple[Rollout, Floats]:
+        """Play an epoch's episodes of a log; returns them and what each costs under the base policy.
+
+        Those of too many decisions are left out, and others drawn, until there are as many as there shall be.
+        """
+        limit, parts, bases, missing = self.recipe.training.max_decisions, [], [], source.share
+        for _ in range(_ROUNDS if limit else 1):
+            drawn = source.draw(epoch, rng)
+            starts, base = drawn.starts[:missing], drawn.base[:missing]
+            rollout = collect(drawn.batch, self.actor, starts, rng, limit)
+            if limit:
+                kept = ~is_unfinished(rollout)
+                rollout, base = keep_episodes(rollout, kept), base[kept]
+            parts.append(rollout)
+            bases.append(base)
+            missing -= len(base)
+            if missing <= 0:
+                return concatenate_rollouts(parts), np.concatenate(bases)
+        raise BridgeError(
+            f"{missing} of {source.share} episodes have more than {limit} decisions, again and again",
+            where=source.prepared.jobs.name,
+            remedy="The policy only rejects: train with another seed, or raise training.max_decisions.",
         )
 
     def _rewards(self, rollout: Rollout, base: Floats) -> Floats:

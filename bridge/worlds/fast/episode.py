@@ -141,7 +141,8 @@ def load_episode(state: State, world: WorldState, b: int, prepared: Scenario, fi
     """Make episode `b` the jobs ``first:last``, submitted to an idle machine."""
     reset(state, b)
     write(state, b, 0, prepared, first, last)
-    world.clock[b] = (0, last - first, 0, 0, NEVER)
+    behind = int(prepared.jobs.submit[last]) if last < len(prepared.jobs) else -1
+    world.clock[b] = (0, last - first, 0, 0, NEVER, behind)
 
 
 def write(state: State, b: int, place: int, prepared: Scenario, first: int, last: int) -> None:

@@ -87,7 +87,7 @@ class LogWindow:
         episode.write(self.state, 0, here, self._prepared, first, self._next)
         self._which[here:last] = np.arange(first, self._next)
         until = jobs.submit[self._next] if self._next < len(jobs) else NEVER
-        self.memory.clock[0] = (len(active), last, clock.pending, 0, until)
+        self.memory.clock[0] = (len(active), last, clock.pending, 0, until, -1)
 
     def _move(self, kept: Ints) -> None:
         """Move these records to the front, and let everything follow that knows a job by its record."""

@@ -61,7 +61,7 @@ class SchedulerConfig:
         name = self.preset or DEFAULT_RULE[self.protocol]
         if name not in LOAD_RULES:
             raise BridgeError("unknown preset", where=repr(name), remedy=f"Choose {', '.join(PRESETS)}.")
-        if base.name == "schedgym":
+        if base.name in ("schedgym", "schedgym-code"):
             from bridge.worlds.fast.episode import with_preset
 
             return with_preset(base, name)

@@ -19,14 +19,14 @@ DONE, STUCK, MORE = -1, -3, -4
 
 #: One completion to come. Equal ends are served in the order of the starts.
 COMPLETION = np.dtype([("end", "i8"), ("serial", "i8"), ("job", "i8")], align=True)
-CLOCK = np.dtype([(name, "i8") for name in ("arrived", "last", "pending", "open", "until")])
+CLOCK = np.dtype([(name, "i8") for name in ("arrived", "last", "pending", "open", "until", "behind")])
 
 
 class WorldState(NamedTuple):
     """The world's own memory, beside the scheduler's state."""
 
-    #: CLOCK [B]: jobs arrived so far, jobs here, completions to come, a pass is open, and the submission of
-    #: the first job that is not here yet, or NEVER.
+    #: CLOCK [B]: jobs arrived so far, jobs here, completions to come, a pass is open, the submission of the
+    #: first job that is not here yet, or NEVER, and that of the log's next job behind the episode, or -1.
     clock: Records
     heap: Records  # COMPLETION [B, L]
 
@@ -34,7 +34,7 @@ class WorldState(NamedTuple):
 def allocate(batch: int, length: int) -> WorldState:
     """Return the memory for `batch` worlds of up to `length` jobs."""
     clock = np.zeros(batch, CLOCK).view(np.recarray)
-    clock.until = NEVER
+    clock.until, clock.behind = NEVER, -1
     return WorldState(clock, heap=np.zeros((batch, max(length, 1)), COMPLETION).view(np.recarray))
 
 
@@ -130,6 +130,18 @@ def _submit_next(state: State, world: WorldState, b: int) -> None:
     clock.arrived += 1
 
 
+@inline
+def _wake_in_tail(now: int, wake: int, behind: int, pending: int) -> int:
+    """Return when a rejected pick is looked at again once all jobs have arrived (SchedInspector's code).
+
+    At once if nothing runs: such a rejection is free. Else in time only where that is before the submission
+    `behind` of the log's next job, which is no part of the episode; else at the next completion.
+    """
+    if pending == 0:
+        return now
+    return wake if wake < behind else NEVER
+
+
 @hot
 def run_until_decision(state: State, world: WorldState, b: int, events: int) -> int:
     """Run world `b` until an agent must answer, the episode is over, or `events` passes were made.
@@ -141,6 +153,7 @@ def run_until_decision(state: State, world: WorldState, b: int, events: int) -> 
     clock = world.clock[b]
     per_event = state.switches[0].per_event
     arrivals_first = state.switches[0].arrivals_first
+    free_tail = state.switches[0].free_tail
     while True:
         if clock.open:
             kind = advance(state, b)
@@ -153,7 +166,10 @@ def run_until_decision(state: State, world: WorldState, b: int, events: int) -> 
                 return PAUSE
         arrival = state.jobs[b, clock.arrived].submit if clock.arrived < clock.last else NEVER
         end = world.heap[b, 0].end if clock.pending > 0 else NEVER
-        now = min(arrival, end, env.wake_at)
+        wake = env.wake_at
+        if free_tail and wake < NEVER and clock.arrived >= clock.last:
+            wake = _wake_in_tail(env.now, wake, clock.behind, clock.pending)
+        now = min(arrival, end, wake)
         if now >= clock.until and clock.until < NEVER:
             return MORE
         if now == NEVER:
