@@ -161,9 +161,9 @@ def _judge(log: str, as_json: bool, options: dict[str, Any]) -> None:
     with TERMINAL.bar(f"{jobs.name} forecasts", total, "forecasts") as progress:
         document = judging.judge(timeline, options["futures"] or FUTURES, options["seed"], progress)
     lines = []
-    if (known := is_recorded(jobs)).any():
-        waits = (schedule.start - schedule.submit)[known] / SECOND
-        distance = wait_distance(waits, jobs.logged_wait[known] / SECOND)
+    if (has_record := is_recorded(jobs)).any():
+        waits = (schedule.start - schedule.submit)[has_record] / SECOND
+        distance = wait_distance(waits, jobs.logged_wait[has_record] / SECOND)
         document["fidelity"] = record_of(distance)
         lines.append(describe(distance))
     show(document, [judged_table(document, jobs.name), *lines], as_json)

@@ -247,10 +247,10 @@ def _refuse_gaps(prepared: Sequence[Scenario], jobs: Jobs) -> list[str]:
     records = [one for one in prepared if one.recorded]
     if missing := max((len(jobs) - len(one.jobs) for one in records), default=0):
         what = f"{missing:,} of {len(jobs):,} jobs have no recorded start, so that sequences would differ"
-        remedy = "Leave the policy recorded out, or see `bridge fidelity`."
+        remedy = "Leave the policy recorded out, or compare whole replays: bridge fidelity LOG."
         raise BridgeError(what, where=f"{jobs.name}, policy 'recorded'", remedy=remedy)
-    said = "recorded: its jobs met the whole machine's queue, those of rules begin on an idle machine"
-    return [said] if records else []
+    warning = "recorded: its jobs met the whole machine's queue, those of rules begin on an idle machine"
+    return [warning] if records else []
 
 
 def _judged(

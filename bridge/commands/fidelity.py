@@ -82,7 +82,7 @@ class _Log:
 
     Attributes:
         jobs: n jobs, those until the end of the part that is compared.
-        known: [n] whose start is recorded; `wait`: [n] recorded, s.
+        has_record: [n] whose start is recorded; `wait`: [n] recorded, s.
         first, split: where the compared part begins, and the one that a forecast is made for.
         firsts: of windows.
     """
@@ -98,9 +98,9 @@ class _Log:
         self.record = recorded_scenario(jobs, setup.rules()[0])  # of the whole log
         self.workload, self.setup, self.config = workload, setup, config
         jobs = jobs if stop == len(jobs) else jobs.take(slice(0, stop))
-        self.known: Flags = is_recorded(jobs)
+        self.has_record: Flags = is_recorded(jobs)
         if config.runs == "recorded":
-            jobs = replace(jobs, run=np.where(self.known, jobs.logged_run, jobs.run))
+            jobs = replace(jobs, run=np.where(self.has_record, jobs.logged_run, jobs.run))
         self.jobs: Jobs = jobs
         self.wait: Floats = jobs.logged_wait / SECOND
         self.split = self.first or stop // 2
@@ -130,7 +130,7 @@ class _Log:
 
     def part(self, low: int, high: int | None = None) -> Ints:
         """Return the jobs ``low:high`` that are played and recorded."""
-        which = self.known & self.played
+        which = self.has_record & self.played
         which[:low] = False
         which[high or len(which) :] = False
         return np.flatnonzero(which)
@@ -239,8 +239,8 @@ def _textbook(name: str, setup: SchedulerConfig, believed: str) -> Contestant:
 
 def _play(log: _Log, who: Contestant, progress: Any) -> _Played:
     if who.setup.recorded:
-        start = np.where(log.known, log.jobs.submit + log.jobs.logged_wait, -1)
-        ran = np.where(log.known, log.jobs.logged_run, log.jobs.run)
+        start = np.where(log.has_record, log.jobs.submit + log.jobs.logged_wait, -1)
+        ran = np.where(log.has_record, log.jobs.logged_run, log.jobs.run)
         return _Played(replace(log.record, jobs=replace(log.jobs, run=ran)), start, None)
     scenario = who.prepare(log.jobs)
     if log.config.window is None:
@@ -252,9 +252,9 @@ def _play(log: _Log, who: Contestant, progress: Any) -> _Played:
             schedule = replay_agent(who.agent, scenario, progress)
         return _Played(scenario, schedule.start, schedule)
     recorded = log.jobs.submit + log.jobs.logged_wait
-    begun = continue_from_record(scenario, log.known, recorded, log.firsts, log.config.window, progress)
+    starts = continue_from_record(scenario, log.has_record, recorded, log.firsts, log.config.window, progress)
     start = np.full(len(log.jobs), -1, np.int64)
-    start[(log.firsts[:, None] + np.arange(log.config.window)).ravel()] = begun.ravel()
+    start[(log.firsts[:, None] + np.arange(log.config.window)).ravel()] = starts.ravel()
     return _Played(scenario, start, None)
 
 
@@ -333,7 +333,7 @@ def _disagreements(log: _Log, run: RecordedRun, one: _Played) -> list[dict[str, 
     which = log.part(log.first)
     off = np.abs(one.wait[which] - log.wait[which])
     most = which[np.argsort(-off, kind="stable")[:LARGEST]]
-    place = np.cumsum(log.known) - 1  # of a job in the record
+    place = np.cumsum(log.has_record) - 1  # of a job in the record
     rows = []
     for job in most.tolist():
         if one.wait[job] == log.wait[job]:

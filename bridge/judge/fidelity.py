@@ -121,8 +121,8 @@ def run_distance(jobs: "pd.DataFrame") -> WaitDistance | None:
     if "recorded_wait" not in jobs:
         return None
     replayed, recorded = (jobs[name].to_numpy(np.float64) for name in ("waiting_time", "recorded_wait"))
-    known = ~(np.isnan(replayed) | np.isnan(recorded))
-    return wait_distance(replayed[known], recorded[known]) if known.any() else None
+    has_record = ~(np.isnan(replayed) | np.isnan(recorded))
+    return wait_distance(replayed[has_record], recorded[has_record]) if has_record.any() else None
 
 
 def folder_distance(folder: Path) -> WaitDistance | None:

@@ -115,24 +115,24 @@ class RecordedRun:
 
     def reasons(self, time: float, running: Ints, waiting: Ints) -> tuple[Ints, float]:
         """Return why each waiting job waits [m], as a place in `REASONS`, and the nodes that are free."""
-        asked = self.nodes[waiting]
+        demand = self.nodes[waiting]
         free = self.room(time) - float(self.nodes[running].sum())
-        fits = asked <= free
+        fits = demand <= free
         why = np.where(fits, UNEXPLAINED, NO_ROOM)
         full = np.zeros(len(waiting), np.bool_)
         for code, size in self.partitions.items():
             mine = self.partition[waiting] == code
             if mine.any():
                 used = float(self.nodes[running[self.partition[running] == code]].sum())
-                full |= mine & (asked > size - used)
+                full |= mine & (demand > size - used)
         why[fits & full] = PARTITION
         if fits.any() and not fits.all():
-            delaying = fits & ~full & self._delays(time, running, waiting, asked, fits, free)
+            delaying = fits & ~full & self._delays(time, running, waiting, demand, fits, free)
             why[delaying] = RESERVED
         return why, free
 
     def _delays(
-        self, time: float, running: Ints, waiting: Ints, asked: Floats, fits: Flags, free: float
+        self, time: float, running: Ints, waiting: Ints, demand: Floats, fits: Flags, free: float
     ) -> Flags:
         """Tell which waiting jobs [m], started now, would delay some blocked one as EASY's head."""
         ends = np.maximum(self.start[running] + self.request[running], time + 1.0)
@@ -140,19 +140,19 @@ class RecordedRun:
         ends, available = ends[order], free + np.cumsum(self.nodes[running][order])
         until = time + self.request[waiting]
         delays = np.zeros(len(waiting), np.bool_)
-        for head in np.unique(asked[~fits]):
+        for head in np.unique(demand[~fits]):
             k = int(np.searchsorted(available, head))
             if k < len(ends):  # else it never fits: nobody delays it
                 shadow = ends[k]
                 extra = available[int(np.searchsorted(ends, shadow, side="right")) - 1] - head
-                delays |= (until > shadow) & (asked > extra)
+                delays |= (until > shadow) & (demand > extra)
         return delays
 
     def shares(self, instants: int = INSTANTS, seed: int = SEED) -> WaitingShares:
         """Return what the record explains of all waiting, by so many random instants."""
         times = np.random.default_rng(seed).uniform(self.submit.min(), self.submit.max(), instants)
         counts, idle_user, total, all_fit = np.zeros(len(REASONS), np.int64), 0, 0, 0
-        known = bool((self.user >= 0).any()) and len(np.unique(self.user)) > 1
+        has_users = bool((self.user >= 0).any()) and len(np.unique(self.user)) > 1
         heaviest = Counter[int]()
         for time in np.sort(times).tolist():
             waiting = self.waiting(time)
@@ -164,7 +164,7 @@ class RecordedRun:
             total += len(waiting)
             if self.nodes[waiting].sum() <= self.capacity - self.nodes[running].sum():
                 all_fit += len(waiting)
-            if known:
+            if has_users:
                 users = self.user[waiting[why == UNEXPLAINED]]
                 idle_user += int((~np.isin(users, self.user[running])).sum())
                 for user, count in zip(
@@ -175,7 +175,7 @@ class RecordedRun:
         unexplained = int(counts[UNEXPLAINED])
         by_user = (
             (idle_user / unexplained, max(heaviest.values()) / unexplained)
-            if known and unexplained
+            if has_users and unexplained
             else (None, None)
         )
         times_used, levels = self._in_use

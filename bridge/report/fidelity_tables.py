@@ -75,8 +75,8 @@ def _verdict(verdicts: Mapping[str, Mapping[str, Any]]) -> str:
     words = {"better": "nearer to the record than", "worse": "farther from the record than"}
     parts = []
     for beside, one in verdicts.items():
-        said = words.get(one["verdict"], f"{one['verdict']} from")
-        parts.append(f"{said} {names[beside]} ({one['difference']['mean']:+.2f} log-MAE)")
+        verb = words.get(one["verdict"], f"{one['verdict']} from")
+        parts.append(f"{verb} {names[beside]} ({one['difference']['mean']:+.2f} log-MAE)")
     return ", ".join(parts)
 
 

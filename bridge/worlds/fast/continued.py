@@ -35,26 +35,26 @@ def _load(state: State, memory: WorldState, n_running: int, n_here: int, now: in
 
 
 def continue_from_record(
-    prepared: Scenario, known: Flags, start: Ints, firsts: Ints, length: int,
+    prepared: Scenario, has_record: Flags, start: Ints, firsts: Ints, length: int,
     progress: ProgressCallback = ignore_progress,
 ) -> Ints:  # fmt: skip
     """Return the starts [W, length], µs, of windows of jobs, each played from what the record says of before.
 
     A window is the `length` jobs from `firsts` [W] on; the others of the log after it never come. Of the jobs
     before it those run that the record has running when it begins, since their recorded `start` [n] (µs) and
-    for as long as the scenario says; those wait that the record has waiting. Jobs whose start is not `known`
-    [n] are in windows only. `progress` is called with the number of finished windows.
+    for as long as the scenario says; those wait that the record has waiting. Jobs whose start is not recorded
+    (`has_record` [n]) are in windows only. `progress` is called with the number of finished windows.
     """
     jobs = prepared.jobs
-    begun = np.empty((len(firsts), length), np.int64)
+    starts = np.empty((len(firsts), length), np.int64)
     end = start + jobs.run
     memory: tuple[State, WorldState] | None = None
     for w, first in enumerate(firsts.tolist()):
         now = int(jobs.submit[first])
         before = slice(0, first)
-        running = np.flatnonzero(known[before] & (start[before] <= now) & (end[before] > now))
+        running = np.flatnonzero(has_record[before] & (start[before] <= now) & (end[before] > now))
         running = running[np.argsort(start[running], kind="stable")]
-        waiting = np.flatnonzero(known[before] & (start[before] > now))
+        waiting = np.flatnonzero(has_record[before] & (start[before] > now))
         here, n = len(running) + len(waiting), len(running) + len(waiting) + length
         if memory is None or n > memory[0].jobs.shape[1]:
             memory = allocate(prepared, n + n // 4)
@@ -67,6 +67,6 @@ def continue_from_record(
         clock.clock[0] = (here, n, 0, 0, NEVER)
         _load(state, clock, len(running), here, now)
         play(state, clock, prepared)
-        begun[w] = state.jobs[0]["start"][here:n]
+        starts[w] = state.jobs[0]["start"][here:n]
         progress(w + 1)
-    return begun
+    return starts

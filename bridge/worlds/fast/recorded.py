@@ -25,8 +25,8 @@ _WHY = "start not recorded"
 
 def is_recorded(jobs: Jobs) -> Flags:
     """Tell which jobs [n] have a recorded start and run time."""
-    known: Flags = (jobs.logged_wait >= 0) & (jobs.logged_run >= 0)
-    return known
+    has_record: Flags = (jobs.logged_wait >= 0) & (jobs.logged_run >= 0)
+    return has_record
 
 
 def with_record(jobs: Jobs) -> Jobs:
@@ -34,17 +34,17 @@ def with_record(jobs: Jobs) -> Jobs:
 
     BridgeError: there are none, since then nobody knows what happened.
     """
-    known = is_recorded(jobs)
-    if not known.any():
+    has_record = is_recorded(jobs)
+    if not has_record.any():
         what = "the log does not say when its jobs started (no record has a wait and a run time)"
         remedy = "Name a rule, such as --policy fcfs+easy, or a log with the column wait (SWF's third field)."
         raise BridgeError(what, where=f"{jobs.name}, policy {RECORDED!r}", remedy=remedy)
-    counted: dict[str, TallyEntry] = {**jobs.tally, **tally("dropped", _WHY, jobs.id[~known])}
+    counted: dict[str, TallyEntry] = {**jobs.tally, **tally("dropped", _WHY, jobs.id[~has_record])}
     counted.pop(CUT, None)  # they ran on
     eligible = _eligible(jobs)
     extra = {**jobs.extra} if eligible is None else {**jobs.extra, ELIGIBLE: eligible}
     jobs = replace(jobs, run=np.maximum(jobs.logged_run, 0), extra=extra, follows=None, think=None)
-    return replace(jobs if known.all() else jobs.take(known), tally=counted)
+    return replace(jobs if has_record.all() else jobs.take(has_record), tally=counted)
 
 
 def _eligible(jobs: Jobs) -> Floats | None:
@@ -60,8 +60,8 @@ def _eligible(jobs: Jobs) -> Floats | None:
         since = np.fmax(since, np.where(stated >= 0, stated - jobs.origin / MICRO, np.nan))
     if jobs.follows is not None:
         end = (jobs.submit + jobs.logged_wait + jobs.logged_run) / MICRO
-        known = (jobs.follows >= 0) & is_recorded(jobs)[jobs.follows]
-        since = np.where(known, np.maximum(since, end[jobs.follows]), since)
+        has_record = (jobs.follows >= 0) & is_recorded(jobs)[jobs.follows]
+        since = np.where(has_record, np.maximum(since, end[jobs.follows]), since)
     return since
 
 
