@@ -32,7 +32,8 @@ class ClusterFinding:
     """One thing that is wrong.
 
     Attributes:
-        severity: error (no scheduler can use it), unknown (a name that nothing has), unused (changes nothing).
+        severity: error (no scheduler can use it), unknown (a name that nothing has), unused (it changes
+            nothing).
         path: the field, as in ``partitions[2].max_time``.
     """
 
@@ -210,7 +211,9 @@ class _Checker:
                 what = f"there is no resource {name!r} (nodes, cores, memory, gpus, gpus_TYPE, license_NAME)"
                 yield ClusterFinding("error", f"{path}.{name}", what)
             elif match["gpu"] and match["gpu"] not in self.gpus:
-                yield ClusterFinding("unknown", f"{path}.{name}", f"no node has GPUs of type {match['gpu']!r}")
+                yield ClusterFinding(
+                    "unknown", f"{path}.{name}", f"no node has GPUs of type {match['gpu']!r}"
+                )
             elif match["license"] and match["license"] not in self.licenses:
                 yield ClusterFinding("unknown", f"{path}.{name}", f"there is no licence {match['license']!r}")
 
@@ -260,7 +263,9 @@ class _Checker:
 
     def _preemption(self) -> Iterator[ClusterFinding]:
         scheduler, cluster = self.cluster.scheduler, self.cluster
-        owners: list[tuple[str, Any]] = [(f"partitions[{n}]", one) for n, one in enumerate(cluster.partitions)]
+        owners: list[tuple[str, Any]] = [
+            (f"partitions[{n}]", one) for n, one in enumerate(cluster.partitions)
+        ]
         owners += [(f"qos[{n}]", one) for n, one in enumerate(cluster.qos)]
         stated = [(path, one) for path, one in owners if one.preempt_mode not in (None, "off")]
         if scheduler.preempt == "none":
@@ -269,12 +274,16 @@ class _Checker:
                 yield ClusterFinding("unused", f"{path}.preempt_mode", what)
             for path, one in owners:
                 if isinstance(one, Qos) and one.preempt:
-                    yield ClusterFinding("unused", f"{path}.preempt", "says nothing: scheduler.preempt is none")
+                    yield ClusterFinding(
+                        "unused", f"{path}.preempt", "says nothing: scheduler.preempt is none"
+                    )
             if scheduler.preempt_mode != "off":
                 what = "says nothing: scheduler.preempt is none"
                 yield ClusterFinding("unused", "scheduler.preempt_mode", what)
         elif scheduler.preempt_mode == "off" and not stated:
-            what = f"preempt is {scheduler.preempt!r}, and every preempt_mode is off: no job is ever preempted"
+            what = (
+                f"preempt is {scheduler.preempt!r}, and every preempt_mode is off: no job is ever preempted"
+            )
             yield ClusterFinding("unused", "scheduler.preempt", what)
         if scheduler.preempt == "partition" and len({one.tier for one in cluster.partitions}) < 2:
             what = "all partitions have one tier: no job is ever preempted"
@@ -343,7 +352,9 @@ class _Checker:
         names = [f.name for f in fields(owner)] if owner else list(_OF_PARTITIONS)
         limits = [name for name in names if name.startswith(("grp_", "max_", "min_"))]
         if limit not in limits or ("_tres" in limit) != bool(resource):
-            what = f"there is no limit {one.limit!r} of a {kind} ({', '.join(limits)}; of _tres with .cores …)"
+            what = (
+                f"there is no limit {one.limit!r} of a {kind} ({', '.join(limits)}; of _tres with .cores …)"
+            )
             yield ClusterFinding("error", f"{path}.limit", what)
         elif resource:
             yield from self._resources(f"{path}.limit", [resource])

@@ -283,7 +283,7 @@ def policy_fields(policy: PolicyName) -> dict[str, str]:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """Return a TOML file's experiment; its workload, agent, cluster, platform are found from its folder, too."""
+    """Return a TOML file's experiment; the files that it names are found from the file's own folder."""
     document = read_toml(path)
     named = (
         *((document, "workload"), (document, "agent")),

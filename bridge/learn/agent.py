@@ -6,8 +6,8 @@ import numpy as np
 
 from bridge.base.arrays import Flags, Ints, behind
 from bridge.base.errors import BridgeError
-from bridge.cluster.source import digest_of_cluster
 from bridge.base.progress import ProgressCallback, ignore_progress
+from bridge.cluster.source import digest_of_cluster
 from bridge.env.batch import Batch, PackedObservations
 from bridge.env.encoder import CompiledEncoder
 from bridge.env.rows import choice_from_action, encode, key_rows, list_rows, write_context

@@ -47,8 +47,8 @@ def read_studies(
     """Return the studies of a file: one, or its ``[[tables]]``, for which it says what they have in common.
 
     A table whose ``rows`` is the name of one above has that one's rows, without what is published of them.
-    `seeds`, `epochs`, `sequences`: in place of the file's, for a trial; `cluster`: of all rows. BridgeError: no study can be carried
-    out.
+    `seeds`, `epochs`, `sequences`: in place of the file's, for a trial; `cluster`: the site of all rows.
+    BridgeError: no study can be carried out.
     """
     common = dict(read_toml(path))
     tables = common.pop("tables", None) or [{}]

@@ -1,4 +1,4 @@
-"""What jobs ask of a cluster, beyond a number of nodes: further columns of a log, as arrays of one value a job.
+"""What jobs ask of a cluster: further columns of a log, as arrays with one value a job.
 
 A log without these columns is what it was: none is added, and no digest changes. The columns:
 
