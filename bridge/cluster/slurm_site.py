@@ -73,7 +73,7 @@ def import_slurm(path: Path, accounting: Sequence[Path] = ()) -> ImportedCluster
     cluster = _cluster(nodes, partitions, whole, notes)
     for file in accounting:
         cluster = read_sacctmgr(file, cluster, notes)
-    note_others(whole.settings, whole.places, notes)
+    note_others(whole.settings, whole.places, notes, has_limits=bool(accounting))
     return ImportedCluster(cluster, notes.unhonoured, tuple(notes.notes))
 
 

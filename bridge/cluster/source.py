@@ -42,6 +42,6 @@ def _read(path: Path, _changed: int, _size: int) -> Cluster:
     else:
         from bridge.cluster.slurm_site import import_slurm
 
-        cluster = import_slurm([path]).cluster
+        cluster = import_slurm(path).cluster
     require_consistent(cluster, str(path))
     return cluster
