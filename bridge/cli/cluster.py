@@ -188,4 +188,4 @@ def _with_places(file: Path) -> Any:
     imported = import_slurm(file)
     for what, count in imported.unhonoured.items():
         TERMINAL.say(f"not honoured: {count:,} {what}")
-    return imported.cluster, lambda path: f"{file}, {path}"
+    return imported.cluster, imported.place

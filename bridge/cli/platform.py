@@ -35,7 +35,7 @@ def _print_findings(findings: list[Any], more: list[str], as_json: bool) -> None
 @click.option(
     "--cluster",
     metavar="FILE",
-    help="The hosts are the nodes of this cluster, by name and cores; SPEC has the rest, and may be left out.",
+    help="The hosts are the nodes of this cluster, by name and cores; SPEC has the rest, or is left out.",
 )
 @shared.flag("--force", "Overwrite the file.")
 def new(spec: Path | None, out: Path, cluster: str | None, force: bool) -> None:

@@ -1,5 +1,6 @@
 """A cluster that was read from another form, with what of that form has no place in it."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,11 +17,20 @@ class ImportedCluster:
         cluster: what was read.
         unhonoured: what the files say and no scheduler here honours -> how often, or for how many nodes.
         notes: what was decided in reading.
+        places: field, as in ``partitions[2]`` -> where it stands, ``file:line``.
     """
 
     cluster: Cluster
     unhonoured: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    places: dict[str, str] = field(default_factory=dict)
+
+    def place(self, path: str) -> str:
+        """Return where a field stands, or the nearest one around it; the field itself if that is not known."""
+        around = path
+        while around and around not in self.places:
+            around = re.sub(r"(?:\.[^.\[\]]*|\[\d+\]|^[^.\[\]]*)$", "", around)
+        return f"{self.places[around]}, {path}" if around else path
 
 
 @dataclass

@@ -26,7 +26,10 @@ Record = tuple[str, str, Mapping[str, str]]
 
 
 def import_pbsnodes(path: Path) -> ImportedCluster:
-    """Return the cluster of a list of nodes; a queue that nodes name is a partition. BridgeError: the line."""
+    """Return the cluster of a list of nodes; a queue that nodes name is a partition.
+
+    BridgeError names the line that is none of it.
+    """
     text = files.read_text(path)
     notes = ImportNotes()
     nodes: dict[str, dict[str, Any]] = {}

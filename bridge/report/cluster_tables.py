@@ -48,24 +48,30 @@ def gpus_text(group: NodeGroup) -> str:
 
 
 def _partitions(cluster: Cluster, partitions: Iterable[Partition], table: NodeTable) -> Table:
-    usual = default_partition(cluster)
-    heads = ("partition", "nodes", "cores", "GPUs", "use", "max time", "max nodes", "tier", "QOS", "state")
-    out = Table(heads, title="partitions", words=(0, 4, 8, 9))
+    usual, rows = default_partition(cluster), []
     for p, one in enumerate(partitions):
         members, _ = table.indices(one.nodes)
         groups = [cluster.nodes[g] for g in table.group[members].tolist()]
-        out.add(
-            f"{one.name}*" if p == usual else one.name,
-            f"{len(members):,}",
-            f"{sum(group.cores for group in groups):,}",
-            f"{sum(sum(group.gpus.values()) for group in groups):,}",
-            "whole nodes" if one.exclusive else "shared",
-            "–" if one.max_time is None else duration_text(one.max_time),
-            "–" if one.max_nodes is None else one.max_nodes,
-            one.tier,
-            one.qos or ", ".join(one.allow_qos),
-            one.state,
+        rows.append(
+            {
+                "partition": f"{one.name}*" if p == usual else one.name,
+                "nodes": f"{len(members):,}",
+                "cores": f"{sum(group.cores for group in groups):,}",
+                "GPUs": f"{sum(sum(group.gpus.values()) for group in groups):,}",
+                "use": "whole" if one.exclusive else "shared",
+                "limit": "" if one.max_time is None else duration_text(one.max_time),
+                "max nodes": "" if one.max_nodes is None else one.max_nodes,
+                "tier": one.tier,
+                "QOS": one.qos or ", ".join(one.allow_qos),
+                "state": one.state,
+            }
         )
+    silent = {"GPUs": "0", "limit": "", "max nodes": "", "tier": 1, "QOS": "", "state": "up"}
+    heads = [name for name in rows[0] if any(row[name] != silent.get(name) for row in rows)]
+    words = [n for n, name in enumerate(heads) if name in ("partition", "use", "QOS", "state")]
+    out = Table(heads, title="partitions (* is the default one)", words=words)
+    for row in rows:
+        out.add(*(row[name] for name in heads))
     return out
 
 

@@ -132,6 +132,7 @@ def _life(job: Mapping[str, Any]) -> JobLife:
     words |= {word: job.get(word) for word in ("partition", "qos", "name", "cluster")}
     words |= {"exit_code": _exit_code(job.get("exit_code")), "reason": job["state"].get("reason")}
     words |= {"directory": job.get("working_directory"), "licenses": job.get("licenses")}
+    words |= {"node_list": job.get("nodes"), "command": job.get("submit_line")}
     words |= {
         "constraints": job.get("constraints"),
         "reservation": (job.get("reservation") or {}).get("name"),
