@@ -163,7 +163,8 @@ class AdvanceReservation:
 
     Attributes:
         name: by which jobs name it.
-        start, end: s on the log's clock.
+        start: s on the log's clock.
+        end: s on the log's clock.
         nodes: lists of nodes, names of groups, or ALL.
         users: whose jobs may name it.  [default: all, if accounts names none]
         accounts: whose jobs may name it.
@@ -191,7 +192,9 @@ class CalendarEvent:
         partition: of partition_state, or whose limit changes.
         state: of partition_state.
         license: of licenses.
-        qos, account, user: whose limit changes; a user's account and partition as stated there.
+        qos: whose limit changes.
+        account: whose limit changes; of a user, which one.
+        user: whose limit changes.
         limit: name of the limit, as in its table: max_wall, grp_tres.cores.
         value: the new number of licences, or limit; -1: no limit.
     """

@@ -26,7 +26,7 @@ class ImportedCluster:
     places: dict[str, str] = field(default_factory=dict)
 
     def place(self, path: str) -> str:
-        """Return where a field stands, or the nearest one around it; the field itself if that is not known."""
+        """Return where a field, or the nearest one around it, stands; the field if that is not known."""
         around = path
         while around and around not in self.places:
             around = re.sub(r"(?:\.[^.\[\]]*|\[\d+\]|^[^.\[\]]*)$", "", around)

@@ -45,7 +45,7 @@ def import_pbsnodes(path: Path) -> ImportedCluster:
     if not nodes:
         raise BridgeError("lists no node", where=str(path), remedy=_REMEDY)
     if queues and (free := [name for name in nodes if not any(name in of for of in queues.values())]):
-        what = f"{len(free)} nodes belong to no queue: they are the partition 'free', too"
+        what = f"{len(free)} nodes belong to no queue: they are the partition 'free'"
         notes.note(what)
         queues["free"] = free
     partitions = tuple(

@@ -52,7 +52,7 @@ class SiteRequests:
         self._arrays = {array for life in kept if (array := array_of(life)) >= 0}
 
     def columns(self, origin: float, submit: Sequence[float]) -> dict[str, Any]:
-        """Return the columns by name; instants count from `origin`. `submit`: of the jobs, s since 1970 [n]."""
+        """Return the columns by name; instants count from `origin`. `submit`: [n], s since 1970."""
         self._note_unknown()
         shared = shared_nodes(self.kept, self.table)
         self._note_shared(shared)
@@ -138,7 +138,7 @@ class SiteRequests:
         return begin
 
     def _dependency(self, n: int) -> str:
-        """Return a dependency on ids of this log; what refers to none of its jobs is left out, and counted."""
+        """Return a dependency on ids of this log; conditions on no job of it are left out, and counted."""
         text = self.lines[n].dependency
         if not text:
             return ""
