@@ -8,7 +8,7 @@ import click
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL
 from bridge.cli.terminal import show as printed
-from bridge.cluster.source import cluster_file
+from bridge.cluster.source import cluster_file, open_cluster
 from bridge.report.table import Table
 
 if TYPE_CHECKING:
@@ -164,9 +164,11 @@ def check(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
     lines: list[str] = []
     document: list[dict[str, Any]] = []
     for file in files:
-        site, place = _with_places(file)
-        for one in check_cluster(site):
-            where = place(one.path)
+        opened = open_cluster(file)
+        for what, number in opened.unhonoured.items():
+            TERMINAL.say(f"not honoured: {number:,} {what}")
+        for one in check_cluster(opened.cluster):
+            where = opened.place(one.path)
             lines.append(f"{where}: {click.style(one.severity, fg=colours[one.severity])}: {one.what}")
             document.append({"where": where, "severity": one.severity, "field": one.path, "what": one.what})
     count = {kind: sum(one["severity"] == kind for one in document) for kind in colours}
@@ -174,18 +176,3 @@ def check(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
     printed(document, lines, as_json)
     if count["error"]:
         ctx.exit(1)
-
-
-def _with_places(file: Path) -> Any:
-    """Return a cluster, and what tells where its fields stand."""
-    if file.suffix == ".toml":
-        from bridge.cluster.clusterfile import read_with_lines
-
-        site, lines = read_with_lines(file)
-        return site, lines.place
-    from bridge.cluster.slurm_site import import_slurm
-
-    imported = import_slurm(file)
-    for what, count in imported.unhonoured.items():
-        TERMINAL.say(f"not honoured: {count:,} {what}")
-    return imported.cluster, imported.place

@@ -1,12 +1,12 @@
 """A cluster that was read from another form, with what of that form has no place in it."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster
+from bridge.config.toml_lines import around
 
 
 @dataclass(frozen=True)
@@ -18,19 +18,20 @@ class ImportedCluster:
         unhonoured: what the files say and no scheduler here honours -> how often, or for how many nodes.
         notes: what was decided in reading.
         places: field, as in ``partitions[2]`` -> where it stands, ``file:line``.
+        where: the file.
     """
 
     cluster: Cluster
     unhonoured: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     places: dict[str, str] = field(default_factory=dict)
+    where: str = ""
 
     def place(self, path: str) -> str:
-        """Return where a field, or the nearest one around it, stands; the field if that is not known."""
-        around = path
-        while around and around not in self.places:
-            around = re.sub(r"(?:\.[^.\[\]]*|\[\d+\]|^[^.\[\]]*)$", "", around)
-        return f"{self.places[around]}, {path}" if around else path
+        """Return where a field stands, or the nearest one around it that is known: ``file:line``."""
+        while path and path not in self.places:
+            path = around(path)
+        return self.places[path] if path else self.where
 
 
 @dataclass

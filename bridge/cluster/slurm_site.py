@@ -75,9 +75,8 @@ def import_slurm(path: Path, accounting: Sequence[Path] = ()) -> ImportedCluster
     for file in accounting:
         cluster = read_sacctmgr(file, cluster, notes)
     note_others(whole.settings, whole.places, notes, has_limits=bool(accounting))
-    return ImportedCluster(
-        cluster, notes.unhonoured, tuple(notes.notes), _places(cluster, nodes, partitions, whole)
-    )
+    places = _places(cluster, nodes, partitions, whole)
+    return ImportedCluster(cluster, notes.unhonoured, tuple(notes.notes), places, str(path))
 
 
 def _places(

@@ -7,8 +7,9 @@ from bridge.base import files
 from bridge.base.cache import bundled_files
 from bridge.base.errors import BridgeError
 from bridge.cluster.check import require_consistent
-from bridge.cluster.clusterfile import cluster_digest, read_cluster_toml
+from bridge.cluster.clusterfile import cluster_digest, read_with_lines
 from bridge.cluster.description import Cluster
+from bridge.cluster.imported import ImportedCluster
 
 
 def cluster_file(name: str) -> Path:
@@ -37,11 +38,17 @@ def digest_of_cluster(name: str) -> str:
 
 @lru_cache(maxsize=64)
 def _read(path: Path, _changed: int, _size: int) -> Cluster:
-    if path.suffix == ".toml":
-        cluster = read_cluster_toml(path)
-    else:
-        from bridge.cluster.slurm_site import import_slurm
+    imported = open_cluster(path)
+    require_consistent(imported.cluster, imported.place)
+    return imported.cluster
 
-        cluster = import_slurm(path).cluster
-    require_consistent(cluster, str(path))
-    return cluster
+
+def open_cluster(path: Path) -> ImportedCluster:
+    """Return the cluster of a TOML file or a slurm.conf, whatever is wrong with it, and where fields stand."""
+    if path.suffix == ".toml":
+        cluster, lines = read_with_lines(path)
+        places = {field: f"{lines.where}:{line}" for field, line in lines.lines.items()}
+        return ImportedCluster(cluster, places=places, where=lines.where)
+    from bridge.cluster.slurm_site import import_slurm
+
+    return import_slurm(path)

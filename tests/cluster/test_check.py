@@ -186,7 +186,7 @@ def test_errors_come_first_and_the_first_one_is_raised(tmp_path: Path) -> None:
     cluster, lines = read_with_lines(path)
     assert [one.severity for one in check_cluster(cluster)] == ["error", "unused", "unused"]
     with pytest.raises(BridgeError, match=r"c\.toml:8: there is no node 'z'"):
-        require_consistent(cluster, str(path), lines.place)
+        require_consistent(cluster, lines.place)
 
 
 def test_without_nodes_nothing_else_is_said(tmp_path: Path) -> None:

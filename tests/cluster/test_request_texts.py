@@ -91,5 +91,5 @@ def test_dependencies(text: str, conditions: list[Dependency], any_one: bool) ->
     "text", ["aftercorr:1", "afterok", "afterok:", "afterok:1,afterany:2?after:3", "afterok:1+5", "x"]
 )
 def test_no_dependencies(text: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - what is wrong differs
+    with pytest.raises(ValueError):
         parse_dependency(text)

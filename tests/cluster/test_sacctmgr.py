@@ -10,11 +10,44 @@ from bridge.cluster.imported import ImportNotes
 from bridge.cluster.sacctmgr import read_sacctmgr
 
 SITE = Cluster(nodes=(NodeGroup(count=1),))
-QOS = (
-    "Name Priority GraceTime Preempt PreemptMode Flags UsageThres UsageFactor GrpTRES GrpJobs GrpSubmit GrpWall "
-    "MaxTRES MaxWall MaxTRESPU MaxJobsPU MaxSubmitPU MaxTRESPA MaxJobsPA MaxSubmitPA MinTRES"
-).split()
-ASSOC = "Cluster Account User Partition Share Priority GrpJobs GrpTRES MaxJobs MaxSubmit MaxWall QOS Def_QOS".split()
+QOS = [
+    "Name",
+    "Priority",
+    "GraceTime",
+    "Preempt",
+    "PreemptMode",
+    "Flags",
+    "UsageThres",
+    "UsageFactor",
+    "GrpTRES",
+    "GrpJobs",
+    "GrpSubmit",
+    "GrpWall",
+    "MaxTRES",
+    "MaxWall",
+    "MaxTRESPU",
+    "MaxJobsPU",
+    "MaxSubmitPU",
+    "MaxTRESPA",
+    "MaxJobsPA",
+    "MaxSubmitPA",
+    "MinTRES",
+]
+ASSOC = [
+    "Cluster",
+    "Account",
+    "User",
+    "Partition",
+    "Share",
+    "Priority",
+    "GrpJobs",
+    "GrpTRES",
+    "MaxJobs",
+    "MaxSubmit",
+    "MaxWall",
+    "QOS",
+    "Def_QOS",
+]
 
 
 def table(path: Path, heads: list[str], *rows: dict[str, str], end: str = "") -> Path:
@@ -32,11 +65,22 @@ def test_qos(tmp_path: Path, end: str) -> None:
         QOS,
         {"Name": "normal", "Priority": "0", "PreemptMode": "cluster", "UsageFactor": "1.000000"},
         {
-            **{"Name": "high", "Priority": "100", "GraceTime": "00:05:00", "Preempt": "normal"},
-            **{"PreemptMode": "requeue", "Flags": "DenyOnLimit,NoReserve,Relative", "UsageFactor": "2.0"},
-            **{"GrpTRES": "cpu=100,gres/gpu:a100=4,mem=100G,billing=5", "GrpJobs": "5", "MaxJobsPU": "3"},
-            **{"MaxWall": "1-00:00:00", "MaxTRESPU": "node=2", "MinTRES": "cpu=2", "MaxSubmitPA": "7"},
-            **{"GrpWall": "3-00:00:00", "UsageThres": "0.5"},
+            "Name": "high",
+            "Priority": "100",
+            "GraceTime": "00:05:00",
+            "Preempt": "normal",
+            "PreemptMode": "requeue",
+            "Flags": "DenyOnLimit,NoReserve,Relative",
+            "UsageFactor": "2.0",
+            "GrpTRES": "cpu=100,gres/gpu:a100=4,mem=100G,billing=5",
+            "GrpJobs": "5",
+            "MaxJobsPU": "3",
+            "MaxWall": "1-00:00:00",
+            "MaxTRESPU": "node=2",
+            "MinTRES": "cpu=2",
+            "MaxSubmitPA": "7",
+            "GrpWall": "3-00:00:00",
+            "UsageThres": "0.5",
         },
         end=end,
     )
@@ -78,8 +122,13 @@ def test_associations_of_a_tree(tmp_path: Path) -> None:
         {"Cluster": "mini", "Account": " physics", "Share": "60", "GrpJobs": "5", "GrpTRES": "cpu=64"},
         {"Cluster": "mini", "Account": "  theory", "Share": "10"},
         {
-            **{"Cluster": "mini", "Account": "  theory", "User": "alice", "Share": "parent", "MaxJobs": "2"},
-            **{"QOS": "high,normal", "Def_QOS": "high"},
+            "Cluster": "mini",
+            "Account": "  theory",
+            "User": "alice",
+            "Share": "parent",
+            "MaxJobs": "2",
+            "QOS": "high,normal",
+            "Def_QOS": "high",
         },
         {"Cluster": "mini", "Account": " biology", "Share": "40", "MaxWall": "01:00:00"},
         {"Cluster": "mini", "Account": " biology", "User": "bob", "Partition": "gpu", "MaxSubmit": "9"},

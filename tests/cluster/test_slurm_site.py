@@ -39,7 +39,8 @@ DownNodes=n1 State=DOWN
 NodeSet=bigs Feature=big
 PartitionName=DEFAULT MaxTime=2-00:00:00
 PartitionName=agent Nodes=n[0-2],gpu01 Default=YES DefaultTime=60 AllowQos=normal,high DefMemPerCPU=100
-PartitionName=gpu Nodes=bigs MaxTime=UNLIMITED OverSubscribe=EXCLUSIVE PriorityTier=10 QOS=gpuq AllowGroups=staff
+PartitionName=gpu Nodes=bigs MaxTime=UNLIMITED OverSubscribe=EXCLUSIVE PriorityTier=10 QOS=gpuq \\
+  AllowGroups=staff
 PartitionName=all Nodes=ALL,old[1-2] MaxNodes=4 State=DOWN PreemptMode=REQUEUE
 PartitionName=none Nodes=old[1-2]
 """
@@ -122,14 +123,14 @@ def test_what_is_not_honoured_is_listed_once(tmp_path: Path) -> None:
         "OverTimeLimit": 1,
     }
     assert result.notes == ()
-    assert result.place("partitions[1].qos") == f"{tmp_path / 'slurm.conf'}:28, partitions[1].qos"
-    assert result.place("nodes[4]") == f"{tmp_path / 'slurm.conf'}:23, nodes[4]"
-    assert result.place("qos[0]") == "qos[0]"
+    assert result.place("partitions[1].qos") == f"{tmp_path / 'slurm.conf'}:27"
+    assert result.place("nodes[4]") == f"{tmp_path / 'slurm.conf'}:22"
+    assert result.place("qos[0]") == str(tmp_path / "slurm.conf")
 
 
 def test_scontrol(tmp_path: Path) -> None:
     text = (
-        "NodeName=n0 CPUTot=8 RealMemory=1000 Gres=(null) AvailableFeatures=(null) State=IDLE Partitions=a,b\n"
+        "NodeName=n0 CPUTot=8 RealMemory=1000 Gres=(null) State=IDLE Partitions=a,b\n"
         "NodeName=n1 Arch=x86\n   CPUTot=8 RealMemory=1000 Gres=gpu:2 State=IDLE+DRAIN\n   Partitions=a\n\n"
         "PartitionName=a\n   AllowAccounts=ALL AllowQos=ALL Default=NO QoS=N/A\n   MaxNodes=UNLIMITED "
         "MaxTime=1-00:00:00 Nodes=n[0-1]\n   OverSubscribe=NO PreemptMode=OFF State=UP PriorityTier=1\n"
