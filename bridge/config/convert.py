@@ -26,7 +26,7 @@ def _at(where: Source, path: str) -> str:
 
 
 def from_tables(kind: type[T], document: object, where: Source, base: T | None = None) -> T:
-    """Return a dataclass from nested tables, as TOML, JSON and YAML have them; its fields bound them (`Of`).
+    """Return a dataclass from nested tables, as TOML, JSON and YAML have them, within its fields' bounds.
 
     Instances of dataclasses may stand for their tables; `base` has what is not in the document, else the
     fields' defaults. Raises BridgeError at `where`, in its line where that is known: an unknown or missing
