@@ -9,6 +9,7 @@ from cli_commands import TINY, fine, typed
 
 from bridge.cluster.clusterfile import read_cluster_toml
 from bridge.cluster.source import digest_of_cluster, read_cluster
+from bridge.workload.columns import read_csv
 
 CONF = """\
 ClusterName=mini
@@ -72,7 +73,6 @@ def test_show(tmp_path: Path) -> None:
     document = json.loads(fine("cluster", "show", "teaching-site", "--json"))
     assert document["sha256"] == digest_of_cluster("teaching-site")
     assert document["nodes"][0] == {
-        "name": "n",
         "count": 16,
         "cores": 32,
         "memory": 131_072,
@@ -124,19 +124,18 @@ def test_a_cluster_that_contradicts_itself_is_refused_before_anything(log: Path,
 
 
 def test_predict_takes_requested_times_from_partitions(tmp_path: Path) -> None:
-    lines = [line.replace(" 100 1 -1 1", " -1 1 -1 1", 1) for line in TINY.splitlines()]
-    (tmp_path / "log.swf").write_text("\n".join(lines) + "\n")
+    (tmp_path / "log.swf").write_text(TINY.replace("-1 4 60 -1", "-1 4 -1 -1"))
     (tmp_path / "c.toml").write_text('[[nodes]]\ncount = 4\n[[partitions]]\nname = "p"\nmax_time = 77\n')
     out = tmp_path / "p.csv"
     fine(
         *("predict", tmp_path / "log.swf", "--model", "history", "--out", out),
         *("--cluster", tmp_path / "c.toml"),
     )
-    assert "77" in out.read_text()
+    assert read_csv(out).jobs["req_time"].tolist() == [100, 77, 80, 20, 10]
 
 
 def test_a_run_without_a_cluster_says_nothing_of_one(log: Path, tmp_path: Path) -> None:
     fine("replay", log, "--out", tmp_path / "run")
     config = tomllib.loads((tmp_path / "run" / "run.toml").read_text())["config"]
     assert not {"cluster", "cluster_sha256"} & {*config}
-    assert "cluster" not in config["command"]
+    assert "--cluster" not in config["command"]

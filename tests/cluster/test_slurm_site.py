@@ -123,8 +123,8 @@ def test_what_is_not_honoured_is_listed_once(tmp_path: Path) -> None:
         "OverTimeLimit": 1,
     }
     assert result.notes == ()
-    assert result.place("partitions[1].qos") == f"{tmp_path / 'slurm.conf'}:27"
-    assert result.place("nodes[4]") == f"{tmp_path / 'slurm.conf'}:22"
+    assert result.place("partitions[1].qos") == f"{tmp_path / 'slurm.conf'}:28"
+    assert result.place("nodes[4]") == f"{tmp_path / 'slurm.conf'}:23"
     assert result.place("qos[0]") == str(tmp_path / "slurm.conf")
 
 
