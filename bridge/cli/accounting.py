@@ -88,7 +88,8 @@ def jobcomp(ctx: click.Context, /, source: str, **_: Any) -> None:
 @import_.command("command")
 @click.option("--from", "begin", default="2026-01-01", show_default=True, metavar="DATE", help="First day.")
 @click.option("--to", "end", default="now", show_default=True, metavar="DATE", help="Last day.")
-def print_command(begin: str, end: str) -> None:
+@shared.flag("--submit-line", "Have SubmitLine printed, too, for --cluster (Slurm 20.11 or later).")
+def print_command(begin: str, end: str, submit_line: bool) -> None:
     """Print the sacct line to run on the cluster.
 
     It lists each life of a job once, times without a zone, and names last. Jobs that were cancelled while
@@ -100,7 +101,7 @@ def print_command(begin: str, end: str) -> None:
         if not _is_date(word):
             what = f"{word!r} is no date such as 2026-01-31, 2026-01-31T12:00:00 or now-30days."
             raise click.UsageError(what)
-    click.echo(command(begin, end))
+    click.echo(command(begin, end, submit_line=submit_line))
 
 
 def _is_date(word: str) -> bool:

@@ -29,11 +29,15 @@ _NEEDED = (
 )
 
 
-def command(begin: str, end: str) -> str:
-    """Return the line to run on the cluster, for the jobs between two dates (``2026-01-01``)."""
+def command(begin: str, end: str, *, submit_line: bool = False) -> str:
+    """Return the line to run on the cluster, for the jobs between two dates (``2026-01-01``).
+
+    `submit_line`: have SubmitLine printed, too, which older versions of Slurm do not know.
+    """
+    columns = (*COLUMNS[:-1], "SubmitLine", COLUMNS[-1]) if submit_line else COLUMNS
     return (
         f"TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -D -X -P --noconvert --delimiter=$'\\x1f' -S {begin} -E {end} "
-        f"--format={','.join(COLUMNS)} > sacct.txt"
+        f"--format={','.join(columns)} > sacct.txt"
     )
 
 
