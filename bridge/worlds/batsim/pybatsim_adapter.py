@@ -29,7 +29,7 @@ try:
     from bridge.base.errors import BridgeError
     from bridge.scheduler.protocol import Policy
     from bridge.wire import batsim4, events, hosts, times
-    from bridge.wire.events import Message, Decision, Event
+    from bridge.wire.events import Decision, Event, Message
     from bridge.worlds.batsim import placement
     from bridge.worlds.batsim.dispatcher import DispatcherConfig
     from bridge.worlds.batsim.process import DecisionProcess
