@@ -36,7 +36,8 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the files outside docs/ that pages name."""
+    """Add the changelog, and the files outside docs/ that pages name."""
+    files.append(File.generated(config, "changelog.md", abs_src_path=str(ROOT / "CHANGELOG.md")))
     for page in [file for file in files if file.src_uri.endswith(".md")]:
         for path in outside_links(page.src_uri, Path(page.abs_src_path or "").read_text(encoding="utf-8")):
             uri = f"{COPIES}/{path}"
