@@ -97,7 +97,10 @@ def parse_policy(text: str) -> PolicyName:
         return PolicyName(text, order_name)
     word = re.fullmatch(r"[\w./-]{2,}", order_name) is not None and order_name not in _VARIABLES
     if not text.strip() or (plus and named) or (word and not plus and not named):
-        hint = "" if named else plugins.did_you_mean(order_name, (*ORDERS, *NAMES, RECORDED))
+        if named:
+            hint = plugins.did_you_mean(rule, (*BACKFILLS, *KILLS))
+        else:
+            hint = plugins.did_you_mean(order_name, (*ORDERS, *NAMES, *shipped_agents(), RECORDED))
         raise BridgeError(
             "is no policy and no folder of a trained agent",
             where=f"policy {shortened(text, 200)!r}",

@@ -14,7 +14,7 @@ from subprocess_python import fresh
 
 from bridge.base.plugins import GROUPS
 from bridge.cli import main as command_line
-from bridge.cli.main import COMMANDS, cli
+from bridge.cli.main import COMMANDS, HEADINGS, cli
 
 ROOT = Path(__file__).parents[1]
 #: Modules of `bridge.cli` that are no command.
@@ -38,8 +38,34 @@ def test_imports_run_one_way() -> None:
 
 def test_help_lists_exactly_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line.main(["--help"]) == 0
-    listed = capsys.readouterr().out.partition("Commands:\n")[2]
-    assert re.findall(r"^  (\S+)", listed, re.MULTILINE) == list(COMMANDS)
+    listed = capsys.readouterr().out.partition("Replay and judge:\n")[2]
+    names = re.findall(r"^  (\S+)", listed, re.MULTILINE)
+    assert len(names) == len(set(names))
+    assert set(names) == set(COMMANDS)
+
+
+def test_headings_of_the_help_name_commands_each_once() -> None:
+    names = [name for group in HEADINGS.values() for name in group]
+    assert len(names) == len(set(names))
+    assert set(names) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nearest"),
+    [(["repaly", "x"], "replay"), (["workload", "inof", "x"], "info"), (["workload", "ipmort"], "import")],
+)
+def test_a_misspelt_command_is_answered_with_the_nearest(
+    arguments: list[str], nearest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command_line.main(arguments) == 2
+    assert f"Did you mean {nearest}?" in capsys.readouterr().err
+
+
+def test_a_command_like_none_is_answered_without_a_guess(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["qqqq"]) == 2
+    error = capsys.readouterr().err
+    assert "No such command 'qqqq'" in error
+    assert "Did you mean" not in error
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -86,3 +86,17 @@ def test_names_of_several() -> None:
     assert refuse_twice(["a", "b"]) == ["a", "b"]
     with pytest.raises(BridgeError, match="named twice"):
         refuse_twice(["a", "b", "a"])
+
+
+@pytest.mark.parametrize(
+    ("text", "nearest"),
+    [
+        ("sfj", "sjf"),
+        ("sjf+esay", "easy"),
+        ("saf+rul", "rule"),
+        ("zoo/rlbackfiling-lublin-1", "zoo/rlbackfilling-lublin-1"),
+    ],
+)
+def test_a_misspelt_policy_is_answered_with_the_nearest(text: str, nearest: str) -> None:
+    with pytest.raises(BridgeError, match=rf"Did you mean {nearest}\?"):
+        parse_policy(text)

@@ -68,8 +68,12 @@ def load_reference(reference: str, option: str = "--policy") -> Any:
 
 
 def did_you_mean(word: str, valid_names: Iterable[str]) -> str:
-    """Return "Did you mean …? " if a word is nearly a known one, else nothing; to begin a remedy with."""
-    close = get_close_matches(word, [*valid_names], n=1)
+    """Return "Did you mean …? " if a word is nearly a known one, else nothing; to begin a remedy with.
+
+    A name of the same letters in another order comes first: `sfj` is nearer to `sjf` than to `srf`.
+    """
+    names = [*valid_names]
+    close = [name for name in names if sorted(name) == sorted(word)] or get_close_matches(word, names, n=1)
     return f"Did you mean {close[0]}? " if close else ""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from bridge.base.errors import BridgeError, bounded
+from bridge.base.plugins import did_you_mean
 from bridge.base.streams import print_utf8
 from bridge.base.version import __version__
 
@@ -17,11 +18,19 @@ class LazyGroup(click.Group):
     """A group of commands, some imported when they are called only: `--help` stays instant.
 
     `lazy`: name -> module in `bridge.cli` and attribute (``accounting:machine``), and the line of help.
+    `headings`: heading of the help -> names of the commands under it; all others come last.
     """
 
-    def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **more: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        lazy: Mapping[str, tuple[str, str]],
+        headings: Mapping[str, Sequence[str]] | None = None,
+        **more: Any,
+    ) -> None:
         super().__init__(*args, **more)
         self._lazy = lazy
+        self._headings = headings or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*super().list_commands(ctx), *self._lazy]
@@ -34,11 +43,25 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        here = {name: self.commands[name].get_short_help_str(80) for name in super().list_commands(ctx)}
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [*here.items(), *((name, help_text) for name, (_, help_text) in self._lazy.items())]
-            )
+        lines = {name: self.commands[name].get_short_help_str(80) for name in super().list_commands(ctx)}
+        lines |= {name: help_text for name, (_, help_text) in self._lazy.items()}
+        width = max(map(len, lines))
+        rest = [name for name in lines if not any(name in names for names in self._headings.values())]
+        for heading, names in (*self._headings.items(), ("More" if self._headings else "Commands", rest)):
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), lines[name]) for name in names if name in lines])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is called; of a misspelt one, the error names the nearest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            hint = did_you_mean(args[0], self.list_commands(ctx)).strip()
+            if not hint:
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}. {hint}", ctx) from error
 
 
 # Arrow reads this when it is imported: its own pools keep what is freed (90 MB on a log of 300,000 jobs).
@@ -75,6 +98,15 @@ COMMANDS: dict[str, str] = {
     "doctor": "Tell what this machine has, and how to get what it lacks.",
 }
 
+#: Headings of `bridge --help`, and the commands under them; a command without one comes last.
+HEADINGS: dict[str, tuple[str, ...]] = {
+    "Replay and judge": ("replay", "evaluate", "bound", "compare", "check", "why", "report"),
+    "Learn": ("train", "policies", "explain", "study"),
+    "Predict and forecast": ("predict", "state", "forecast", "whatif"),
+    "Worlds": ("run", "validate", "decide", "simgrid", "batsim"),
+    "Live": ("slurm", "serve"),
+    "Data": ("workload", "platform"),
+}
 
 #: What the extra ``learn`` brings.
 LEARNING = ("gymnasium", "safetensors", "torch")
@@ -83,6 +115,7 @@ LEARNING = ("gymnasium", "safetensors", "torch")
 @click.group(
     cls=LazyGroup,
     lazy={name: (f"{name}:{name}", help_text) for name, help_text in COMMANDS.items()},
+    headings=HEADINGS,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="bridge")

@@ -14,10 +14,17 @@ from bridge.config.options import Command, given_on_command_line, group
 from bridge.experiment.spec import DETAILED
 from bridge.policy_name import parse_policy
 
+#: What `--help` shows of the long headings.
+FOLDS = {
+    shared.RULES: ("workload", "protocol", "first"),
+    "Platform": ("on", "platform", "profile", "energy"),
+    "Platform program": (),
+    shared.POOL: (),
+}
 _WORLD = "The detailed world.  [default: simgrid]"
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, folds=FOLDS)
 @click.argument("names", metavar="POLICY…", type=shared.POLICY, nargs=-1)
 @shared.policies_option
 @shared.estimator_option

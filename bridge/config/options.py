@@ -7,7 +7,7 @@ dataclass's own default decides.
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -33,21 +33,49 @@ class RuleChoice(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
+#: In a context's `meta`: the help shows every option.
+_SHOW_ALL = "bridge.help_all"
+
+
 class Command(click.Command):
-    """A command whose help shows its options by heading, those without one last."""
+    """A command whose help shows its options by heading, those without one last.
+
+    `folds`: headings of which ``--help`` shows these parameters only, and ``--help-all`` all.
+    """
+
+    def __init__(self, *args: Any, folds: Mapping[str, Sequence[str]] | None = None, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.folds = folds or {}
+        if folds:
+            count = sum(map(self._is_folded, self.params))
+            help_text = f"Show all options, {count} more: {', '.join(folds)}."
+            flag = {"is_flag": True, "expose_value": False, "is_eager": True, "callback": _show_all_help}
+            self.params.append(click.Option(["--help-all"], help=help_text, **flag))
+
+    def _is_folded(self, param: click.Parameter) -> bool:
+        heading = getattr(param, "group", "")
+        return heading in self.folds and param.name not in self.folds[heading]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options; called by click."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
-            if record is not None:
+            if record is not None and (_SHOW_ALL in ctx.meta or not self._is_folded(param)):
                 groups.setdefault(getattr(param, "group", ""), []).append(record)
         rest = groups.pop("", [])
         for heading, records in [*groups.items(), ("Options", rest)]:
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records)
+
+
+def _show_all_help(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    """Print the help with all options, and end."""
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_SHOW_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
 
 
 def group(heading: str, *options: Callable[[F], F]) -> Callable[[F], F]:

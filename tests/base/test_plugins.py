@@ -71,3 +71,14 @@ def test_every_group_of_ours_is_documented() -> None:
     text = (Path(__file__).parents[2] / "docs" / "scheduling.md").read_text()
     for group in plugins.GROUPS.values():
         assert f"`{group}`" in text
+
+
+@pytest.mark.parametrize(
+    ("word", "nearest"), [("sfj", "sjf"), ("srff", "srf"), ("frs", "srf"), ("conservativ", "conservative")]
+)
+def test_letters_in_another_order_are_nearest(word: str, nearest: str) -> None:
+    assert plugins.did_you_mean(word, ("srf", "sjf", "conservative")) == f"Did you mean {nearest}? "
+
+
+def test_a_word_like_none_has_no_hint() -> None:
+    assert plugins.did_you_mean("xyz", ("srf", "sjf")) == ""

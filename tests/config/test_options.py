@@ -1,5 +1,6 @@
 """Options made of a settings dataclass: type, bounds, help, headings, and what was typed."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -92,3 +93,20 @@ def test_help_is_the_docstring_s_under_headings() -> None:
 
 def test_attributes_of_a_docstring() -> None:
     assert attributes(Rules)["nodes"] == "how much, and how many. They are numbers."
+
+
+def test_headings_fold_until_all_is_asked_for() -> None:
+    @click.command(cls=Command, folds={"Long": ("a",), "Gone": ()})
+    @group("Long", click.option("--a", help="Of one."), click.option("--b", help="Of two."))
+    @group("Gone", click.option("--c", help="Of three."))
+    @click.option("--d", help="Of four.")
+    def folded(**values: object) -> None:
+        click.echo(sorted(values))
+
+    def options_of(flag: str) -> list[str]:
+        return re.findall(r"--[\w-]+", CliRunner().invoke(folded, [flag]).output)
+
+    assert options_of("--help") == ["--a", "--d", "--help-all", "--help"]
+    assert options_of("--help-all") == ["--a", "--b", "--c", "--d", "--help-all", "--help"]
+    assert "Show all options, 2 more: Long, Gone." in CliRunner().invoke(folded, ["--help"]).output
+    assert CliRunner().invoke(folded, ["--b", "1"]).output == "['a', 'b', 'c', 'd']\n"
