@@ -1,6 +1,6 @@
 """What one time-stepped pool is like, and what is played on it. Plain data."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bridge.base import renamed
@@ -27,6 +27,8 @@ class PoolConfig:
         oracle_clamp: beliefs of running jobs may not pass their true length, as in the paper's numbers: at
             every booking each belief is replaced by the submit-time belief where that one is nearer to the
             TRUE length. Behaviour of the authors' code: an oracle.
+        oracle_picture: the picture shows the TRUE lengths of waiting jobs in place of what is believed of
+            them. Behaviour of the authors' code: an oracle.
         objective: what the reward measures.
     """
 
@@ -37,6 +39,7 @@ class PoolConfig:
     horizon: Annotated[Count, Constraint(le=10_000)] = 120
     last_step: Count = 3000
     oracle_clamp: Annotated[bool, Constraint(option="--oracle-clamp")] = False
+    oracle_picture: bool = False
     objective: Objective = "slowdown"
 
     def __post_init__(self) -> None:
@@ -46,6 +49,15 @@ class PoolConfig:
     def actions(self) -> int:
         """Number of answers: select a slot, none, kill a slot."""
         return self.slots + 1 + self.kill_slots
+
+    @property
+    def oracle(self) -> bool:
+        """Whether true lengths are read."""
+        return self.oracle_clamp or self.oracle_picture
+
+    def honest(self) -> "PoolConfig":
+        """Return the same pool where nobody knows true lengths."""
+        return replace(self, oracle_clamp=False, oracle_picture=False)
 
 
 @dataclass(frozen=True)
