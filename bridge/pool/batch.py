@@ -193,10 +193,9 @@ class LivePool(PoolBatchBase):
     """
 
     def __init__(self, settings: PoolConfig, kill: Kill) -> None:
-        for name in ("oracle_clamp", "oracle_picture"):
-            if getattr(settings, name):
-                what = "reads true lengths, which nobody knows of jobs that really run"
-                raise BridgeError(what, where=name, remedy="Leave it out.")
+        if settings.oracle:
+            what = "reads true lengths, which nobody knows of jobs that really run"
+            raise BridgeError(what, where=", ".join(settings.oracles), remedy="Leave it out.")
         super().__init__(settings, kill, 1)
         self._n = 0
         self._make_room(_ROOM)

@@ -110,7 +110,10 @@ class PoolBackend:
         for policy in policies:
             options = _played(base, request, policy.agent)
             if policy.agent is not None and options.settings.oracle:
-                watch.say(f"{policy.name} has learnt from true lengths (oracle), and is played without them")
+                oracles = options.settings.oracles
+                them = "them" if len(oracles) > 1 else "it"
+                told = " and ".join(f"the {name.replace('_', ' ')}" for name in oracles)
+                watch.say(f"{policy.name} has learnt with {told}, and is played without {them}")
                 options = _unclamped(options)
             sequences = prepare(jobs, options)
             tasks = [

@@ -11,6 +11,8 @@ from bridge.config.fields import record_of
 KNOB = 1e-6
 
 Objective = Literal["slowdown", "completion"]
+#: Fields of a pool that read true lengths.
+ORACLES = ("oracle_clamp", "oracle_picture")
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,14 @@ class PoolConfig:
         return self.slots + 1 + self.kill_slots
 
     @property
+    def oracles(self) -> tuple[str, ...]:
+        """Names of those switches that are on and read true lengths."""
+        return tuple(name for name in ORACLES if getattr(self, name))
+
+    @property
     def oracle(self) -> bool:
         """Whether true lengths are read."""
-        return self.oracle_clamp or self.oracle_picture
+        return bool(self.oracles)
 
     def honest(self) -> "PoolConfig":
         """Return the same pool where nobody knows true lengths."""
