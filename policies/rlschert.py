@@ -13,6 +13,9 @@ that the paper's network hardly learns from its picture (lengths are hundredths 
 The settings named `paper…` also learn as the paper says: the same 16 sequences again and again, its Table 4.
 Ours draw new sequences in every epoch, learn what SAF does first, and have a critic that knows the arrivals
 to come (`bridge.pool.world.outlook`), which takes away most of the noise.
+
+The settings named `code…` learn as public code does, and see what it shows: true lengths, in the picture of
+waiting jobs and by the oracle clamp. No real system can have these; their results are marked `oracle`.
 """
 
 from bridge.learn.recipe import AGENT_TEACHER, settings
@@ -63,8 +66,25 @@ RECOMMENDED = PAPER.variant(
 #: Table 3's convolutional network; the paper tells the number of kernels only.
 _CNN = PoolNetworkConfig("cnn", (64,), channels=(16, 16), kernels=(8, 4), strides=(4, 2))
 
+#: As a public copy of the authors' code trains. Rewards and advantages are not scaled there.
+CODE = PAPER.variant(
+    "code",
+    "As paper, but as public code has it: reads true lengths (oracle), 10 episodes of each sequence.",
+    pool={"oracle_clamp": True, "oracle_picture": True},
+    training={
+        "episodes": 10,
+        "decay": 0.95,
+        "value_loss": "smooth",
+        "normalised": False,
+        "scaled": False,
+        "gamma": 1.0,
+    },
+)
+
 _RULE = "As {}, while the paper's rule kills."
 _KILL = "As {}, but kills by itself; learns from an agent that does not, and from the rule."
+#: Section 3.6 and Equation 11: imitation fades in the first half.
+_PAPER_KILL = {"teacher": AGENT_TEACHER, "imitation": 0.5, "imitated": 0.5}
 _DEEPRM = "DeepRM: as {}, but knows the prediction at submission only."
 
 SETTINGS = settings(
@@ -95,12 +115,15 @@ SETTINGS = settings(
         _KILL.format("paper"),
         kill="learned",
         most_kills=0,
-        # Section 3.6 and Equation 11: imitation fades in the first half
-        training={"teacher": AGENT_TEACHER, "imitation": 0.5, "imitated": 0.5},
+        training=_PAPER_KILL,
     ),
     PAPER.variant("paper-deeprm", _DEEPRM.format("paper"), estimator="submit"),
     PAPER.variant("paper-cnn", "As paper, with convolutions (Table 3).", network=_CNN),
     PAPER.variant(
         "paper-pg", "As paper, by the plain policy gradient (Table 3).", training={"algorithm": "pg"}
     ),
+    CODE,
+    CODE.variant("code-rule-kill", _RULE.format("code"), kill="rule"),
+    CODE.variant("code-kill", _KILL.format("code"), kill="learned", most_kills=0, training=_PAPER_KILL),
+    CODE.variant("code-deeprm", _DEEPRM.format("code"), estimator="submit"),
 )

@@ -188,14 +188,14 @@ class LivePool(PoolBatchBase):
 
     The world tells it step by step what has happened (`step`), lets a policy answer (`decide`), and starts
     what is due (`due`). Agents and heuristics see the same here as in a fast pool. Jobs are numbered 0, 1, …
-    in the order in which they are told of. There is no oracle clamp (BridgeError), for nobody knows true
+    in the order in which they are told of. There are no oracles (BridgeError), for nobody knows true
     lengths.
     """
 
     def __init__(self, settings: PoolConfig, kill: Kill) -> None:
-        if settings.oracle_clamp:
+        if settings.oracle:
             what = "reads true lengths, which nobody knows of jobs that really run"
-            raise BridgeError(what, where="oracle_clamp", remedy="Leave it out.")
+            raise BridgeError(what, where=", ".join(settings.oracles), remedy="Leave it out.")
         super().__init__(settings, kill, 1)
         self._n = 0
         self._make_room(_ROOM)

@@ -109,8 +109,11 @@ class PoolBackend:
         everything: list[tuple[PoolPolicy, EvaluationOptions, list[PoolTask]]] = []
         for policy in policies:
             options = _played(base, request, policy.agent)
-            if policy.agent is not None and options.settings.oracle_clamp:
-                watch.say(f"{policy.name} has learnt with the oracle clamp, and is played without it")
+            if policy.agent is not None and options.settings.oracle:
+                oracles = options.settings.oracles
+                them = "them" if len(oracles) > 1 else "it"
+                told = " and ".join(f"the {name.replace('_', ' ')}" for name in oracles)
+                watch.say(f"{policy.name} has learnt with {told}, and is played without {them}")
                 options = _unclamped(options)
             sequences = prepare(jobs, options)
             tasks = [
@@ -225,8 +228,8 @@ def _jobs_and_options(
 
 
 def _unclamped(options: EvaluationOptions) -> EvaluationOptions:
-    """Return options without the oracle clamp, which no platform can have."""
-    return replace(options, settings=replace(options.settings, oracle_clamp=False))
+    """Return options without the oracles, which no platform can have."""
+    return replace(options, settings=options.settings.honest())
 
 
 def _written(policy: PoolPolicy, tasks: list[PoolTask], out: Path) -> str:

@@ -30,7 +30,7 @@ class PoolEvaluation:
 
     Attributes:
         synthetic: these jobs were made by a model.
-        oracle: a true length was read, by an estimator or by the oracle clamp.
+        oracle: a true length was read, by an estimator, by the oracle clamp or by the picture.
     """
 
     policy: str
@@ -140,7 +140,7 @@ def build_evaluation(
         kill=kill,
         jobs=sequences.jobs.name,
         synthetic=sequences.jobs.synthetic,
-        oracle=sequences.jobs.oracle or options.settings.oracle_clamp,
+        oracle=sequences.jobs.oracle or options.settings.oracle,
         options=options,
         schedules=tuple(schedules),
     )

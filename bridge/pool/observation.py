@@ -2,9 +2,9 @@
 
 The picture is RLSchert's (2021, Figure 3): H rows, one per step ahead. From left to right: R columns of the
 pool, a row's cells sorted, each with the colour of the job that has booked it, 0 free; 10 columns for every
-visible waiting job, as many ones in a row as it asks for units, in as many rows as it is believed to run; a
-column of the kill slots, H / K rows each, of which the first 6 are numbers about a running job; a column of
-the steps since the last arrival.
+visible waiting job, as many ones in a row as it asks for units, in as many rows as it is believed to run, or
+with `oracle_picture` as it will run; a column of the kill slots, H / K rows each, of which the first 6 are
+numbers about a running job; a column of the steps since the last arrival.
 
 All but the kill slots' column is made of rectangles. So instead of cells only their corners are listed:
 within a block of columns (the pool, a waiting job, the last column), a cell is the sum of all corners at or
@@ -165,7 +165,8 @@ def encode_corners(state: PoolState, b: int, scratch: Scratch, cells: Array, val
     for k in range(min(pool.slots, env.n_waiting)):
         job = state.jobs[b, state.waiting[b, k]]
         column = pool.units + MOST_UNITS * k + min(job.units, MOST_UNITS) - 1
-        cells[n] = (min(job.believed, height) - 1) * width + column
+        length = job.length if pool.oracle_picture else job.believed
+        cells[n] = (min(length, height) - 1) * width + column
         values[n] = 1.0
         n += 1
     for k in range(state.running.shape[1]):

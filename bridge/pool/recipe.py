@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from bridge.config import Count, Natural, Positive, Share, Unsigned
+from bridge.config import Constraint, Count, Natural, Positive, Share, Unsigned
 from bridge.learn.recipe import AGENT_TEACHER, Deploy, Layers, RecipeBase, Rule, TrainingBase, too_deep
 from bridge.pool.observation import shape
 from bridge.pool.settings import PoolConfig
@@ -33,7 +33,7 @@ class PoolTrainingConfig(TrainingBase):
     """How it is trained: imitation of a teacher, then parallel PPO.
 
     Attributes:
-        sequences: E, episodes an epoch, side by side.
+        sequences: of an epoch, played side by side.
         rate, steps: of the sequences, see `bridge.pool.world.draw`.
         draw_seed: of the training set.
         fresh: every epoch draws new sequences; else the training set is played again and again.
@@ -44,7 +44,12 @@ class PoolTrainingConfig(TrainingBase):
         critic: ``head``: the value comes from the network's second head, as in the paper; ``outlook``: from a
             small network of its own, which knows the whole pool and the arrivals to come
             (`bridge.pool.world.outlook`), and is not needed any more once the agent has learnt.
-        value: weight of the value's squared error.
+        value: weight of the value's error.
+        value_loss: ``squared``, or ``smooth``: half the square of errors up to 1, linear behind (smooth L1).
+        normalised: advantages have mean 0 and deviation 1 in every epoch.
+        scaled: rewards count in the size of a typical return under SAF; else as they are.
+        episodes: of each sequence an epoch.
+        decay: factor of the learning rates from one epoch to the next, beside `anneal`.
         teacher: a heuristic, ``agent`` (another agent, given to the training) or empty. Where the agent
             kills, the teacher does by the paper's rule first.
         inherit: the network begins with those weights of the agent that teaches; if that one does not kill,
@@ -74,11 +79,19 @@ class PoolTrainingConfig(TrainingBase):
     discount: Literal["decision", "step"] = "decision"
     critic: Literal["head", "outlook"] = "head"
     value: Unsigned = 0.25
+    value_loss: Literal["squared", "smooth"] = "squared"
+    normalised: bool = True
+    scaled: bool = True
+    episodes: Count = 1
+    decay: Annotated[float, Constraint(gt=0, le=1)] = 1.0
     teacher: str = ""
     inherit: bool = False
     lessons: Natural = 0
     imitation: Unsigned = 0.0
     imitated: Share = 0.5
+
+    def rate_fraction(self, epoch: int) -> float:
+        return super().rate_fraction(epoch) * self.decay**epoch
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What one time-stepped pool is like, and what is played on it. Plain data."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bridge.base import renamed
@@ -11,6 +11,8 @@ from bridge.config.fields import record_of
 KNOB = 1e-6
 
 Objective = Literal["slowdown", "completion"]
+#: Fields of a pool that read true lengths.
+ORACLES = ("oracle_clamp", "oracle_picture")
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class PoolConfig:
         oracle_clamp: beliefs of running jobs may not pass their true length, as in the paper's numbers: at
             every booking each belief is replaced by the submit-time belief where that one is nearer to the
             TRUE length. Behaviour of the authors' code: an oracle.
+        oracle_picture: the picture shows the TRUE lengths of waiting jobs in place of what is believed of
+            them. Behaviour of the authors' code: an oracle.
         objective: what the reward measures.
     """
 
@@ -37,6 +41,7 @@ class PoolConfig:
     horizon: Annotated[Count, Constraint(le=10_000)] = 120
     last_step: Count = 3000
     oracle_clamp: Annotated[bool, Constraint(option="--oracle-clamp")] = False
+    oracle_picture: bool = False
     objective: Objective = "slowdown"
 
     def __post_init__(self) -> None:
@@ -46,6 +51,20 @@ class PoolConfig:
     def actions(self) -> int:
         """Number of answers: select a slot, none, kill a slot."""
         return self.slots + 1 + self.kill_slots
+
+    @property
+    def oracles(self) -> tuple[str, ...]:
+        """Names of those switches that are on and read true lengths."""
+        return tuple(name for name in ORACLES if getattr(self, name))
+
+    @property
+    def oracle(self) -> bool:
+        """Whether true lengths are read."""
+        return bool(self.oracles)
+
+    def honest(self) -> "PoolConfig":
+        """Return the same pool where nobody knows true lengths."""
+        return replace(self, oracle_clamp=False, oracle_picture=False)
 
 
 @dataclass(frozen=True)

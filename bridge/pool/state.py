@@ -24,7 +24,7 @@ JOB = np.dtype(
         ("id", "i8"),
         ("submit", "i4"),
         ("units", "i4"),
-        ("length", "i4"),  # true length; the scheduler reads it only for the oracle clamp
+        ("length", "i4"),  # true length; the scheduler reads it only for what `PoolConfig` calls oracles
         ("believed", "i4"),  # length believed at submission; after a kill, the belief it was killed with
         ("start", "i4"),  # first booked step, or of the last booking while the job is ready, or -1
         ("until", "i4"),  # booked before this step
@@ -49,7 +49,16 @@ ENV = np.dtype([("reward", "f8"), *((name, "i4") for name in _SCALARS)], align=T
 KILL = np.dtype([(name, "i4") for name in ("job", "start", "end", "believed", "belief")], align=True)
 
 #: Settings as kernels read them, by their own names but the last: what the reward counts.
-_COPIED = ("units", "slots", "backlog", "kill_slots", "horizon", "last_step", "oracle_clamp")
+_COPIED = (
+    "units",
+    "slots",
+    "backlog",
+    "kill_slots",
+    "horizon",
+    "last_step",
+    "oracle_clamp",
+    "oracle_picture",
+)
 POOL = np.dtype([(name, "i8") for name in (*_COPIED, "completion")])
 
 

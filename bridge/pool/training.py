@@ -49,7 +49,7 @@ class PoolPpo(Learner):
         self.jobs = with_estimates(context.jobs, self.recipe.estimator)
         self.sequences = self._draw(training.draw_seed, training.sequences)
         self._valid = self._draw(training.valid_seed, training.valid_sequences)
-        size = max(training.sequences, training.valid_sequences)
+        size = max(training.sequences * training.episodes, training.valid_sequences)
         self.pools = PoolBatch(self.sequences, size, self.recipe.pool, self.recipe.kill, most=training.steps)
         self._answer = self._answers(self._teacher)
         torch.manual_seed(self.origin.seed)  # a teacher's network was made in between
@@ -60,7 +60,7 @@ class PoolPpo(Learner):
         self.adams = {"network": self.adam}
         self._rates = [group["lr"] for group in self.adam.param_groups]
         self.base = self._saf(self._valid)
-        self._unit = self._typical()
+        self._unit = self._typical() if training.scaled else 1.0
 
     def _optimiser(self) -> torch.optim.Adam:
         """Return Adam of the network, and with a rate of its own of its critic, if it has one."""
@@ -145,10 +145,12 @@ class PoolPpo(Learner):
             group["lr"] = rate * training.rate_fraction(epoch)
         lesson, imitation = epoch < training.lessons, self.imitation(epoch)
         teacher = self._answer if lesson or imitation else None
-        n, sequences = training.sequences, self.sequences
+        sequences = self.sequences
         if training.fresh:
-            sequences = self._draw(int(rng.integers(2**32)), n)
-        rollout = collect(self.pools, self.recipe, self.actor, sequences, rng, teacher, lesson=lesson)
+            sequences = self._draw(int(rng.integers(2**32)), training.sequences)
+        played = sequences.repeat(training.episodes)
+        n = len(played)
+        rollout = collect(self.pools, self.recipe, self.actor, played, rng, teacher, lesson=lesson)
         train_mean, kills = self._mean(n), int(self.pools.state.env.n_kills[:n].sum())
         counted = replace(rollout, rewards=rollout.rewards / self._unit)
         losses, taught = PoolPpoUpdate(counted, self.actor, training, imitation, lesson).run(self.adam, rng)
@@ -206,6 +208,13 @@ def advantages(rollout: PoolRollout, training: PoolTrainingConfig) -> tuple[Floa
     return advantage, advantage + rollout.values
 
 
+def value_error(values: Tensor, returns: Tensor, loss: str) -> Tensor:
+    """Return how far expected values are from returns: the mean of squares, or smooth L1 (Huber, δ = 1)."""
+    if loss == "smooth":
+        return nn.functional.smooth_l1_loss(values, returns)
+    return ((values - returns) ** 2).mean()
+
+
 class PoolPpoUpdate:
     """One epoch's decisions, from which the network learns.
 
@@ -224,7 +233,8 @@ class PoolPpoUpdate:
         self.rollout, self.network, self.training = rollout, network, training
         self.imitation, self.lesson = imitation, lesson
         advantage, returns = advantages(rollout, training)
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        if training.normalised:
+            advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
         columns = (column.astype(np.float32) for column in (advantage, returns, rollout.logp))
         self.advantage, self.returns, self.logp = tensors(network, *columns)
         self.actions, self.taught = tensors(network, rollout.actions, rollout.teacher_actions)
@@ -266,7 +276,7 @@ class PoolPpoUpdate:
         ratio, advantage = moved.exp(), self.advantage[part]
         gain, clipped = surrogate(ratio, advantage, training.clip)
         policy = -(logp * advantage).mean() if training.algorithm == "pg" else -gain
-        value = ((values - self.returns[part]) ** 2).mean()
+        value = value_error(values, self.returns[part], training.value_loss)
         entropy = -(every.exp() * every.clamp(min=torch.finfo(every.dtype).min)).sum(1).mean()
         total = training.value * value
         if not self.lesson:

@@ -1,6 +1,6 @@
 """The fast world of the time-stepped pool: drawn arrivals, time steps, true lengths, and what is to come."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -159,6 +159,10 @@ class Sequences:
         """Return (arrival steps, indices into `jobs`) of the jobs of sequence `s`, in order of arrival."""
         steps = np.flatnonzero(self.arrivals[s, 1:] >= 0) + 1
         return steps, self.arrivals[s, steps]
+
+    def repeat(self, times: int) -> "Sequences":
+        """Return every sequence so many times, one after the other."""
+        return replace(self, arrivals=np.repeat(self.arrivals, times, axis=0)) if times > 1 else self
 
     @property
     def most(self) -> int:

@@ -86,6 +86,21 @@ def test_an_agent_that_has_learnt_with_the_oracle_clamp_is_played_without() -> N
     assert (one["fast"]["oracle"], one["pool"]["oracle_clamp"], one["differing_starts"]) == (False, False, 0)
 
 
+def test_an_agent_that_has_learnt_from_true_lengths_is_played_without_them() -> None:
+    told_of = replace(RECIPE, pool=replace(RECIPE.pool, oracle_clamp=True, oracle_picture=True))
+    agent = write_checkpoint(Path("agents/told"), told_of, 2)
+    told = typed("validate", agent, "--platform", "exact-128", "--sequences", 1, "--json")
+    assert told.status == 0, told.err
+    said = "told has learnt with the oracle clamp and the oracle picture, and is played without them"
+    assert said in " ".join(told.err.split())
+    one = json.loads(told.out)["policies"][0]
+    assert (one["fast"]["oracle"], one["pool"]["oracle_picture"], one["differing_starts"]) == (
+        False,
+        False,
+        0,
+    )
+
+
 def test_an_agent_for_another_pool_is_refused_before_anything_is_played() -> None:
     write_checkpoint(Path("mine"), RECIPE, 2)
     write_checkpoint(Path("large"), replace(RECIPE, pool=replace(RECIPE.pool, units=17)), 2)

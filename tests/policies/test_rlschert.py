@@ -28,12 +28,30 @@ def test_table_4() -> None:
 
 
 def test_who_kills_and_who_knows() -> None:
-    for prefix, plain in (("", "recommended"), ("paper-", "paper")):
+    for prefix, plain in (("", "recommended"), ("paper-", "paper"), ("code-", "code")):
         assert (SETTINGS[plain].kill, SETTINGS[plain].estimator) == ("none", "running")
         assert SETTINGS[f"{prefix}rule-kill"].kill == "rule"
         assert SETTINGS[f"{prefix}kill"].kill == "learned"
         assert SETTINGS[f"{prefix}deeprm"].estimator == "submit"
-    assert not any(recipe.pool.oracle_clamp for recipe in SETTINGS.values())
+    honest = {name: recipe for name, recipe in SETTINGS.items() if not name.startswith("code")}
+    assert not any(recipe.pool.oracle_clamp for recipe in honest.values())
+    assert not any(recipe.pool.oracle for recipe in honest.values())
+
+
+def test_settings_of_public_code() -> None:
+    code = {name: recipe for name, recipe in SETTINGS.items() if name.startswith("code")}
+    assert list(code) == ["code", "code-rule-kill", "code-kill", "code-deeprm"]
+    for name, recipe in code.items():
+        assert (recipe.pool.oracle_clamp, recipe.pool.oracle_picture) == (True, True)
+        t = recipe.training
+        assert (t.episodes, t.sequences, t.decay, t.value_loss, t.gamma) == (10, 16, 0.95, "smooth", 1.0)
+        assert (t.normalised, t.scaled, t.learning_rate) == (False, False, 1e-4)
+        plain = SETTINGS[name.replace("code", "paper")]
+        assert (recipe.kill, recipe.estimator, t.teacher) == (
+            plain.kill,
+            plain.estimator,
+            plain.training.teacher,
+        )
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -186,6 +186,8 @@ def test_a_job_killed_after_the_horizon_can_be_booked_again() -> None:
 def test_what_a_live_pool_refuses() -> None:
     with pytest.raises(BridgeError, match="reads true lengths"):
         LivePool(PoolConfig(oracle_clamp=True), "none")
+    with pytest.raises(BridgeError, match="oracle_picture: reads true lengths"):
+        LivePool(PoolConfig(oracle_picture=True), "none")
     with pytest.raises(BridgeError, match="there is no action 14"):
         LivePool(PoolConfig(), "none").decide(lambda *_: np.array([14]))
     with pytest.raises(BridgeError, match="unknown policy 'random'"):

@@ -1,5 +1,7 @@
 """What an agent sees: cells by hand, the paper's example, and everything against the plain reference."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -93,6 +95,36 @@ def test_a_small_pool_by_hand() -> None:
     expected[0:2, 0:4] = [C2, C0, C0, C0]
     expected[2, 0:4] = [0, C2, C1, C1]
     assert np.array_equal(seen(state, SMALL), expected)
+
+
+def test_the_oracle_s_picture_shows_true_lengths_of_those_who_wait_and_nothing_else() -> None:
+    # believed to take 2 steps, takes 5; the other one is believed to take 6, takes 3
+    drawn = arriving([(3, 5, 2, [2]), (2, 3, 6, [6])], [-1, 0, 1])
+    settings = replace(SMALL, oracle_picture=True)
+    found = []
+    for which in (SMALL, settings):
+        state, world = machine(drawn, which)
+        for _ in range(2):
+            assert advance(state, world, 0) == TICK
+            apply_action(state, 0, NONE)
+        assert advance(state, world, 0) == TICK
+        found.append((seen(state, which), state, world))
+    expected = found[0][0].copy()
+    assert expected[:, 4:7].sum(0).tolist() == [2, 2, 2]
+    assert expected[:, 14:16].sum(0).tolist() == [6, 6]
+    expected[:5, 4:7] = 1
+    expected[3:6, 14:16] = 0
+    assert np.array_equal(found[1][0], expected)
+    for which, (_, state, world) in zip((SMALL, settings), found, strict=True):  # bookings are believed ones
+        assert apply_action(state, 0, 0) == 1
+        assert int(state.jobs[0].until[0] - state.jobs[0].start[0]) == 2
+        assert seen(state, which)[0, 0:4].tolist() == [0, *[expected_colour(state)] * 3]
+        assert advance(state, world, 0) == TICK
+
+
+def expected_colour(state: PoolState) -> float:
+    """Return the colour of job 0, which is booked."""
+    return float(np.float32(int(state.jobs[0].colour[0]) / 500))
 
 
 def test_steps_without_an_arrival_fill_the_last_column() -> None:

@@ -87,6 +87,24 @@ def test_who_books_ahead_profits_from_the_oracle_clamp_and_who_does_not_is_not_t
         assert [without.oracle, with_clamp.oracle] == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("policy", "slowdown", "completion"), [("sjf", "9.56", "76.17"), ("saf", "9.76", "77.37")]
+)
+def test_authors_code_what_true_lengths_give_a_rule(
+    vasp: JobSet, policy: str, slowdown: str, completion: str
+) -> None:
+    found = evaluate(vasp, policy, "none", EvaluationOptions(estimator="actual", settings=CLAMP))
+    assert (f"{found.slowdown:.2f}", f"{found.completion:.2f}", found.oracle) == (slowdown, completion, True)
+
+
+def test_the_oracle_picture_marks_and_changes_no_rule(vasp: JobSet) -> None:
+    plain = evaluate(vasp, "saf", "none", EvaluationOptions(sequences=2))
+    shown = EvaluationOptions(sequences=2, settings=PoolConfig(oracle_picture=True))
+    found = evaluate(vasp, "saf", "none", shown)
+    assert (plain.oracle, found.oracle) == (False, True)
+    assert (found.slowdown, found.completion) == (plain.slowdown, plain.completion)
+
+
 ROWS = [(2, 3, 3, [3]), (4, 2, 4, [4]), (1, 5, 2, [2, 6])]
 SMALL = EvaluationOptions(
     seed=1, steps=20, sequences=3, settings=PoolConfig(units=4, slots=2, kill_slots=2, horizon=16)

@@ -20,11 +20,12 @@ from bridge.learn.checkpoint_files import is_of_pool
 from bridge.learn.recipe import from_dict
 from bridge.learn.trainer import EpochRecord, Trainer
 from bridge.pool.heuristics import heuristic_actions
+from bridge.pool.network import network_of
 from bridge.pool.observation import PictureBatch
 from bridge.pool.recipe import PoolNetworkConfig, PoolRecipe, PoolTrainingConfig
 from bridge.pool.rollout import PoolRollout, agent_action_masks, collect, deciding, make_teacher, play
 from bridge.pool.settings import PoolConfig
-from bridge.pool.training import PoolPpo, advantages
+from bridge.pool.training import PoolPpo, PoolPpoUpdate, advantages, value_error
 
 
 @pytest.fixture(autouse=True)
@@ -169,6 +170,61 @@ def test_a_killed_training_goes_on(tmp_path: Path) -> None:
     one.run()
     whole.run()
     assert bits(one) == bits(whole)
+
+
+# What public code does otherwise.
+
+
+def test_rates_fall_by_a_factor_from_epoch_to_epoch(tmp_path: Path) -> None:
+    assert [PoolTrainingConfig(decay=0.95).rate_fraction(k) for k in (0, 1, 2)] == [1.0, 0.95, 0.95**2]
+    annealed = PoolTrainingConfig(epochs=3, anneal=True, decay=0.5)
+    assert [annealed.rate_fraction(k) for k in (0, 2)] == [1.0, pytest.approx(0.1 * 0.25)]
+    one = trainer(tmp_path, tiny(epochs=3, decay=0.5))
+    one.run()
+    assert isinstance(one.learner, PoolPpo)
+    assert one.learner.adam.param_groups[0]["lr"] == 1e-3 * 0.25
+
+
+def test_every_sequence_is_played_so_many_times(tmp_path: Path) -> None:
+    once, thrice = (trainer(tmp_path / str(n), tiny(epochs=1, episodes=n)) for n in (1, 3))
+    assert isinstance(once.learner, PoolPpo)
+    assert isinstance(thrice.learner, PoolPpo)
+    assert [len(one.learner.pools) for one in (once, thrice)] == [16, 16]
+    sequences = thrice.learner.sequences.repeat(3)
+    assert len(sequences) == 12
+    assert [sequences.arrivals[k].tolist() for k in (0, 1, 2, 3)] == [
+        thrice.learner.sequences.arrivals[k].tolist() for k in (0, 0, 0, 1)
+    ]
+    assert thrice.learner.sequences.repeat(1) is thrice.learner.sequences
+    for one in (once, thrice):
+        one.run()
+    few, many = (one.history[0].decisions for one in (once, thrice))
+    assert 2.5 * few < many < 3.5 * few
+    assert once.history[0].base_mean == thrice.history[0].base_mean
+
+
+def test_errors_of_the_value_are_squared_or_smooth() -> None:
+    values, returns = torch.tensor([0.0, 0.0, 2.0]), torch.tensor([0.5, -3.0, 2.0])
+    assert float(value_error(values, returns, "squared")) == pytest.approx((0.25 + 9.0) / 3)
+    assert float(value_error(values, returns, "smooth")) == pytest.approx((0.125 + 2.5) / 3)
+
+
+def test_advantages_and_rewards_may_stay_as_they_are(tmp_path: Path) -> None:
+    some = seen([-8.0, 0.0, -2.0, -4.0], [-4.0, -4.0, -2.0, -6.0], [1, 0, 1, 1], [0, 1, 1, 1])
+    training = PoolTrainingConfig(gamma=0.5, lam=0.5)
+    raw = advantages(some, training)[0].astype(np.float32)
+    network = network_of(TINY)
+    whole, as_they_are = (
+        PoolPpoUpdate(some, network, replace(training, normalised=yes), 0.0, False).advantage.numpy()
+        for yes in (True, False)
+    )
+    assert as_they_are.tolist() == raw.tolist()
+    np.testing.assert_allclose(whole, (raw - raw.mean()) / raw.std(), rtol=1e-6)
+    scaled, plain = (trainer(tmp_path / str(yes), tiny(scaled=yes)).learner for yes in (True, False))
+    assert isinstance(scaled, PoolPpo)
+    assert isinstance(plain, PoolPpo)
+    assert plain._unit == 1.0
+    assert scaled._unit > 1.0
 
 
 # Teachers.
@@ -325,6 +381,9 @@ def test_recipes_are_plain_data() -> None:
         ({"training": {"speed": 1}}, "unknown field 'speed'"),
         ({"kill": "always"}, "cannot be 'always'"),
         ({"suspicion": -1.0}, "suspicion cannot be -1"),
+        ({"training": {"decay": 1.5}}, "training.decay cannot be 1.5"),
+        ({"training": {"episodes": 0}}, "training.episodes cannot be 0"),
+        ({"training": {"value_loss": "cubed"}}, "cannot be 'cubed'"),
         ({"training": {"critic_rate": 0.0}}, "training.critic_rate cannot be 0"),
         ({"most_kills": -1}, "most_kills cannot be -1"),
         ({"network": {"hidden": []}}, "network.hidden"),
