@@ -111,8 +111,7 @@ def _above(share: float) -> str:
 def page() -> str:
     """Return the page as Markdown."""
     heads = ("log", "jobs", "mean wait", "above", "no room", "full partition", "one reservation")
-    heads += ("unexplained", "all fit", "its user idle", "heaviest user")
-    shares = Table(heads)
+    shares = Table((*heads, "unexplained", "all fit", "its user idle", "heaviest user"))
     columns = ("log", "policy", "log-MAE", "rank", "≤ 1 min", "≤ 10", "≤ 60", "bias", "W1", "W1/mean")
     near = Table(columns, words=(1,))
     second = Table((*columns, "than the null", "than the textbook rule"), words=(1, 10, 11))

@@ -20,7 +20,7 @@ from bridge.workload.accounting.choices import ImportConfig
 from bridge.workload.formats import FORMATS, format_of, write
 
 if TYPE_CHECKING:
-    from bridge.workload.accounting.machine import Cluster
+    pass
 
 _importing = group(
     "",
@@ -149,7 +149,7 @@ def _import(ctx: click.Context, source: str, form: str, columns: Sequence[str] =
         click.echo(f"SWF holds numbers only: left out {', '.join(map(str, texts))}.")
 
 
-def _say_ignored(machine: "Cluster | None") -> None:
+def _say_ignored(machine: "AccountingMachine | None") -> None:
     """Say on stderr what is told of a machine and no scheduler looks at."""
     if machine is not None and machine.ignored:
         texts = "; ".join(f"{count:,} {what}" for what, count in machine.ignored.items())

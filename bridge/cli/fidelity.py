@@ -1,5 +1,6 @@
 """`bridge fidelity`: how near replays of a log come to what its record says happened."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from bridge.config.options import Command, given_on_command_line, group, options
 from bridge.policy_name import parse_policy, refuse_twice
 
 
-def _config(name: str) -> Any:
+def _config(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     from bridge.commands.fidelity import FidelityConfig
 
     return options(FidelityConfig, heading=name)

@@ -153,7 +153,7 @@ class _Checker:
         elif not len(members):
             yield ClusterFinding("error", path, "names no node")
 
-    def _known(
+    def _unknown_names(
         self, path: str, names: Iterable[str], what: str, there: Collection[str]
     ) -> Iterator[ClusterFinding]:
         """Yield unknown names: an error where the cluster has a table of such, else without consequence."""
@@ -171,12 +171,12 @@ class _Checker:
         for n, one in enumerate(self.cluster.partitions):
             path = f"partitions[{n}]"
             yield from self._members(f"{path}.nodes", one.nodes)
-            yield from self._known(f"{path}.qos", [one.qos], "QOS", self.qos)
+            yield from self._unknown_names(f"{path}.qos", [one.qos], "QOS", self.qos)
             for name in ("allow_qos", "deny_qos"):
-                yield from self._known(f"{path}.{name}", getattr(one, name), "QOS", self.qos)
+                yield from self._unknown_names(f"{path}.{name}", getattr(one, name), "QOS", self.qos)
             for name in ("allow_accounts", "deny_accounts"):
                 accounts = [*self.accounts, ROOT] if self.accounts else []
-                yield from self._known(f"{path}.{name}", getattr(one, name), "account", accounts)
+                yield from self._unknown_names(f"{path}.{name}", getattr(one, name), "account", accounts)
             for kind in ("qos", "accounts"):
                 allowed, denied = getattr(one, f"allow_{kind}"), getattr(one, f"deny_{kind}")
                 if allowed and denied:
@@ -220,7 +220,7 @@ class _Checker:
     def _qos(self) -> Iterator[ClusterFinding]:
         for n, one in enumerate(self.cluster.qos):
             yield from self._limits(f"qos[{n}]", one)
-            yield from self._known(f"qos[{n}].preempt", one.preempt, "QOS", self.qos)
+            yield from self._unknown_names(f"qos[{n}].preempt", one.preempt, "QOS", self.qos)
             if one.name in one.preempt:
                 yield ClusterFinding("error", f"qos[{n}].preempt", f"QOS {one.name!r} preempts itself")
 
@@ -236,7 +236,7 @@ class _Checker:
                 path = f"{table}[{n}]"
                 yield from self._limits(path, one)
                 for name, words in (("qos", one.qos), ("default_qos", (one.default_qos,))):
-                    yield from self._known(f"{path}.{name}", words, "QOS", self.qos)
+                    yield from self._unknown_names(f"{path}.{name}", words, "QOS", self.qos)
                 if one.default_qos and one.qos and one.default_qos not in one.qos:
                     what = f"default_qos {one.default_qos!r} is not among its qos"
                     yield ClusterFinding("error", f"{path}.default_qos", what)
@@ -245,18 +245,18 @@ class _Checker:
                 what = f"there is no account {account.parent!r}"
                 yield ClusterFinding("error", f"accounts[{n}].parent", what)
                 continue
-            name, seen = account.name, set[str]()
-            while name in below and name != ROOT and name not in seen:
-                seen.add(name)
+            name, passed = account.name, set[str]()
+            while name in below and name != ROOT and name not in passed:
+                passed.add(name)
                 name = below[name]
-            if name in seen:
+            if name in passed:
                 what = f"account {account.name!r} is below itself"
                 yield ClusterFinding("error", f"accounts[{n}].parent", what)
         defaults: dict[str, str] = {}
         for n, user in enumerate(self.cluster.users):
-            yield from self._known(f"users[{n}].account", [user.account], "account", there)
+            yield from self._unknown_names(f"users[{n}].account", [user.account], "account", there)
             partitions = [*self.partitions] or ["all"]
-            yield from self._known(f"users[{n}].partition", [user.partition], "partition", partitions)
+            yield from self._unknown_names(f"users[{n}].partition", [user.partition], "partition", partitions)
             if user.default and defaults.setdefault(user.name, user.account) != user.account:
                 what = f"user {user.name!r} has the default account {defaults[user.name]!r} already"
                 yield ClusterFinding("error", f"users[{n}].default", what)
@@ -308,7 +308,7 @@ class _Checker:
             path = f"reservations[{n}]"
             yield from self._members(f"{path}.nodes", one.nodes)
             accounts = [*self.accounts, ROOT] if self.accounts else []
-            yield from self._known(f"{path}.accounts", one.accounts, "account", accounts)
+            yield from self._unknown_names(f"{path}.accounts", one.accounts, "account", accounts)
             if one.end <= one.start:
                 what = f"ends at {one.end} s, not after its start at {one.start} s"
                 yield ClusterFinding("error", f"{path}.end", what)
@@ -331,8 +331,8 @@ class _Checker:
             if one.nodes and "nodes" in welcome:
                 yield from self._members(f"{path}.nodes", one.nodes)
             partitions = self.partitions or ["all"]
-            yield from self._known(f"{path}.partition", [one.partition], "partition", partitions)
-            yield from self._known(f"{path}.license", [one.license], "licence", [*self.licenses, ""])
+            yield from self._unknown_names(f"{path}.partition", [one.partition], "partition", partitions)
+            yield from self._unknown_names(f"{path}.license", [one.license], "licence", [*self.licenses, ""])
             if one.event == "licenses" and one.value < 0:
                 yield ClusterFinding("error", path, "the event licenses needs value, the new number")
             if one.event == "limit" and one.limit:
@@ -344,9 +344,9 @@ class _Checker:
             yield ClusterFinding("error", path, what)
             return
         kind = "user" if "user" in whose else whose[0]
-        yield from self._known(f"{path}.qos", [one.qos], "QOS", [*self.qos, ""])
-        yield from self._known(f"{path}.account", [one.account], "account", [*self.accounts, ROOT])
-        yield from self._known(f"{path}.user", [one.user], "user", [*self.users, ""])
+        yield from self._unknown_names(f"{path}.qos", [one.qos], "QOS", [*self.qos, ""])
+        yield from self._unknown_names(f"{path}.account", [one.account], "account", [*self.accounts, ROOT])
+        yield from self._unknown_names(f"{path}.user", [one.user], "user", [*self.users, ""])
         limit, _, resource = one.limit.partition(".")
         owner = {"qos": Qos, "account": Association, "user": Association}.get(kind)
         names = [f.name for f in fields(owner)] if owner else list(_OF_PARTITIONS)

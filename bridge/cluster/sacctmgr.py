@@ -204,10 +204,10 @@ def _with_associations(rows: list[Row], where: str, cluster: Cluster, notes: Imp
     if len(accounts) > 2 and flat and not has_parents:
         what = "all accounts are below root: the list has no ParentName and is no tree"
         notes.note(f"{what} (sacctmgr -P show assoc format=…,parentname)")
-    known = {account.name for account in accounts} | {account.name for account in cluster.accounts} | {"root"}
+    names = {account.name for account in accounts} | {account.name for account in cluster.accounts} | {"root"}
     for user in users:
-        if user.account not in known:
-            known.add(user.account)
+        if user.account not in names:
+            names.add(user.account)
             accounts.append(Account(name=user.account))
     return replace(cluster, accounts=(*cluster.accounts, *accounts), users=(*cluster.users, *users))
 

@@ -138,7 +138,8 @@ class _Log:
     def columns(self) -> pd.DataFrame:
         """Return the log's own records of the jobs, in their order."""
         rows = pd.Index(self.workload.jobs["job_id"]).get_indexer(pd.Index(self.jobs.id))
-        return self.workload.jobs.iloc[rows]
+        records: pd.DataFrame = self.workload.jobs.iloc[rows]
+        return records
 
 
 def recorded_run(workload: Workload, setup: SchedulerConfig, record: Jobs | None = None) -> RecordedRun:

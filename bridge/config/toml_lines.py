@@ -24,7 +24,7 @@ class TomlLines:
     @classmethod
     def of_text(cls, text: str, where: str) -> "TomlLines":
         """Return the lines of a valid TOML text."""
-        found = cls(where)
+        lines = cls(where)
         table, counts = "", dict[str, int]()
         rest = text.replace("\r\n", "\n").split("\n")
         number = 0
@@ -40,18 +40,18 @@ class TomlLines:
                     if last and header[1] == "[[":
                         counts[path] = counts.get(path, -1) + 1
                     table = f"{path}[{counts[path]}]" if path in counts else path
-                    found.lines.setdefault(table, at)
+                    lines.lines.setdefault(table, at)
             elif key := _KEY.match(line):
                 path = table
                 for part in _parts(key[1]):
                     path = f"{path}.{part}" if path else part
-                    found.lines.setdefault(path, at)
+                    lines.lines.setdefault(path, at)
                 # A value of several lines: up to the first with which the text is valid.
                 value = line[key.end() :]
                 while number < len(rest) and not _is_value(value):
                     value += "\n" + rest[number]
                     number += 1
-        return found
+        return lines
 
     def place(self, path: str) -> str:
         """Return ``file:line`` of a field, or of the nearest table around it; the file if it has none."""

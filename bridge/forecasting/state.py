@@ -27,7 +27,7 @@ def micro(seconds: ArrayLike) -> Ints:
 
 
 @dataclass(frozen=True)
-class User:
+class FairShareUser:
     """What fair share knows of a user.
 
     Attributes:
@@ -88,7 +88,7 @@ class MachineState:
     partition: Floats
     levels: Floats
     quantiles: Floats
-    users: Mapping[str, User] = field(default_factory=dict)
+    users: Mapping[str, FairShareUser] = field(default_factory=dict)
     used: float = 0.0
     longest: float = 0.0
     policy: str = "fcfs+easy"

@@ -16,7 +16,7 @@ from bridge.base.errors import BridgeError, add_location
 from bridge.config import Constraint, Positive, Unsigned, from_tables
 from bridge.config.fields import record_of
 from bridge.forecasting.corrections import LEVELS
-from bridge.forecasting.state import LENGTHS, MOST, MachineState, User, micro
+from bridge.forecasting.state import LENGTHS, MOST, FairShareUser, MachineState, micro
 from bridge.scheduler.estimators import RunTimeEstimates
 from bridge.scheduler.state import SECOND
 
@@ -114,7 +114,7 @@ class StateDocument:
     settled: bool = False
     oracle: bool = False
     longest: Unsigned = 0.0
-    users: Mapping[str, User] = field(default_factory=dict)
+    users: Mapping[str, FairShareUser] = field(default_factory=dict)
     used: Unsigned = 0.0
     corrections: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 

@@ -12,7 +12,7 @@ from bridge.base.progress import ProgressCallback, ignore_progress
 from bridge.forecasting.corrections import LEVELS
 from bridge.forecasting.fork import Fork
 from bridge.forecasting.starts import RawForecast, raw_forecast
-from bridge.forecasting.state import LENGTHS, MachineState, User
+from bridge.forecasting.state import LENGTHS, FairShareUser, MachineState
 from bridge.prediction.quantiles import LEVELS as BELIEVED
 from bridge.prediction.quantiles import Quantiles
 from bridge.prediction.submissions import of_jobs
@@ -89,7 +89,7 @@ class Timeline:
         listed = which.tolist()
         share, used = prepared.share, self._used
         dense = dict(zip(listed, prepared.users[which].tolist(), strict=True))
-        users = {names[j]: User(share.item(u), used.item(u)) for j, u in dense.items()}
+        users = {names[j]: FairShareUser(share.item(u), used.item(u)) for j, u in dense.items()}
         state = MachineState(
             now=time,
             resources=jobs.resources,

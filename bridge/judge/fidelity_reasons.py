@@ -171,7 +171,9 @@ class RecordedRun:
                     *(x.tolist() for x in np.unique(users, return_counts=True)), strict=True
                 ):
                     heaviest[user] = heaviest.get(user, 0) + count
-        shares = [float(count / total) if total else None for count in counts]
+        no_room, full, reserved, unexplained_share = (
+            float(count / total) if total else None for count in counts
+        )
         unexplained = int(counts[UNEXPLAINED])
         by_user = (
             (idle_user / unexplained, max(heaviest.values()) / unexplained)
@@ -182,7 +184,10 @@ class RecordedRun:
         span = float(times_used[-1] - times_used[0])
         over = float(np.diff(times_used)[levels[:-1] > self.capacity].sum())
         return WaitingShares(
-            *shares,
+            no_room,
+            full,
+            reserved,
+            unexplained_share,
             all_fit=all_fit / total if total else None,
             idle_user=by_user[0],
             top_user=by_user[1],

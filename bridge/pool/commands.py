@@ -112,8 +112,8 @@ class PoolBackend:
             if policy.agent is not None and options.settings.oracle:
                 oracles = options.settings.oracles
                 them = "them" if len(oracles) > 1 else "it"
-                told = " and ".join(f"the {name.replace('_', ' ')}" for name in oracles)
-                watch.say(f"{policy.name} has learnt with {told}, and is played without {them}")
+                knowledge = " and ".join(f"the {name.replace('_', ' ')}" for name in oracles)
+                watch.say(f"{policy.name} has learnt with {knowledge}, and is played without {them}")
                 options = _unclamped(options)
             sequences = prepare(jobs, options)
             tasks = [

@@ -112,9 +112,9 @@ class Ppo(LogLearner):
         """
         limit, parts, bases, missing = self.recipe.training.max_decisions, [], [], source.share
         for _ in range(_ROUNDS if limit else 1):
-            drawn = source.draw(epoch, rng)
-            starts, base = drawn.starts[:missing], drawn.base[:missing]
-            rollout = collect(drawn.batch, self.actor, starts, rng, limit)
+            episodes = source.draw(epoch, rng)
+            starts, base = episodes.starts[:missing], episodes.base[:missing]
+            rollout = collect(episodes.batch, self.actor, starts, rng, limit)
             if limit:
                 kept = ~is_unfinished(rollout)
                 rollout, base = keep_episodes(rollout, kept), base[kept]

@@ -17,7 +17,7 @@ from bridge.cluster.description import Cluster as Site
 from bridge.cluster.node_table import build_node_table, partitions_of
 from bridge.workload.accounting.choices import ImportConfig
 from bridge.workload.accounting.lives import AT_WORK, WAITING, JobLife, RecordCounter
-from bridge.workload.accounting.machine import Cluster
+from bridge.workload.accounting.machine import AccountingMachine
 from bridge.workload.accounting.site_requests import SiteRequests, array_of
 from bridge.workload.table import STATUS_CANCELLED, STATUS_COMPLETED, SWF_COLUMNS, Workload, note_order
 
@@ -46,7 +46,7 @@ def assemble(
     name: str,
     source: str,
     counted: RecordCounter,
-    machine: Cluster | None,
+    machine: AccountingMachine | None,
     choices: ImportConfig,
     site: Site | None = None,
     zone: tzinfo = UTC,
@@ -77,10 +77,10 @@ def assemble(
     remarks: list[str] = []
     if site is not None:
         ids = _ids_by_task(kept, times)
-        asked = SiteRequests(kept, ids.tolist(), site, counted, zone)
-        jobs |= asked.columns(origin, eligible.tolist())
+        site_requests = SiteRequests(kept, ids.tolist(), site, counted, zone)
+        jobs |= site_requests.columns(origin, eligible.tolist())
         jobs |= {"job_id": ids, "held": np.array([_held(life) for life in kept], np.int64)}
-        remarks = [f"requests are of the cluster {site.name}", *asked.remarks()]
+        remarks = [f"requests are of the cluster {site.name}", *site_requests.remarks()]
     table = pd.DataFrame({name: jobs.get(name, np.int64(-1)) for name in SWF_COLUMNS} | jobs)
     table = table.iloc[np.lexsort((table["job_id"], table["submit"]))].reset_index(drop=True)
     capacity = _capacity(table, machine, choices) if site is None else _nodes_of_site(site)
@@ -195,7 +195,7 @@ def _run(life: JobLife) -> float:
     return max(life.end - life.start - (life.suspended or 0), 0)
 
 
-def _limits_of_machine(machine: Cluster | None) -> LimitOf:
+def _limits_of_machine(machine: AccountingMachine | None) -> LimitOf:
     def limit(name: str, default: bool) -> float:
         partition = machine.partitions.get(name) if machine else None
         return partition.limit_of(default=default) if partition else math.inf
@@ -320,7 +320,9 @@ def _words(kept: list[JobLife], anonymous: bool) -> dict[str, object]:
     return values
 
 
-def _capacity(table: pd.DataFrame, machine: Cluster | None, choices: ImportConfig) -> dict[str, int]:
+def _capacity(
+    table: pd.DataFrame, machine: AccountingMachine | None, choices: ImportConfig
+) -> dict[str, int]:
     """Return the machine's capacity of what jobs demand, ``nodes`` first: nodes, or cores by that name."""
     if machine is None:
         return {}

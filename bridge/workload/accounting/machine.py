@@ -19,7 +19,7 @@ _REMEDY = "Give slurm.conf, or the output of `sinfo -N -o '%N|%c|%m|%G|%P|%l'` o
 
 
 @dataclass(frozen=True)
-class Partition:
+class PartitionTimes:
     """A partition: its nodes by name, its longest and its default time limit (s; infinite = none)."""
 
     name: str
@@ -33,14 +33,14 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class AccountingMachine:
     """Nodes by name with their resources (cores, main_memory in bytes, gpus, …), and partitions by name.
 
     `ignored`: what is said of it and no replay looks at, with the number of nodes, partitions or lines.
     """
 
     nodes: Mapping[str, Mapping[str, int]]
-    partitions: Mapping[str, Partition] = field(default_factory=dict)
+    partitions: Mapping[str, PartitionTimes] = field(default_factory=dict)
     ignored: Mapping[str, int] = field(default_factory=dict)
 
     def capacity(self, partition: str | None = None) -> dict[str, int]:
@@ -60,7 +60,7 @@ class Cluster:
         return {"nodes": len(parts)} | whole
 
 
-def read_machine(path: str | Path) -> Cluster:
+def read_machine(path: str | Path) -> AccountingMachine:
     """Read the machine from a file in any of the three forms; BridgeError names the line."""
     path = Path(path)
     text = files.read_text(path)
@@ -82,7 +82,7 @@ class _NodesRead:
     ignored: Ignored = field(default_factory=Ignored)
 
 
-def _of_settings(lines: Iterable[Line], where: str) -> Cluster:
+def _of_settings(lines: Iterable[Line], where: str) -> AccountingMachine:
     partitions_by_name = _NodesRead()
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
     for place, line in lines:
@@ -112,8 +112,8 @@ def _of_settings(lines: Iterable[Line], where: str) -> Cluster:
         with mending(place):
             partitions[line["partitionname"]] = _partition(line, partitions_by_name.nodes, groups)
     for name, members in partitions_by_name.named.items():
-        partitions.setdefault(name, Partition(name, frozenset(members)))
-    return Cluster(
+        partitions.setdefault(name, PartitionTimes(name, frozenset(members)))
+    return AccountingMachine(
         partitions_by_name.nodes,
         partitions,
         partitions_by_name.ignored.counts(partitions_by_name.nodes, partitions),
@@ -139,11 +139,11 @@ def _add_nodes(nodes_read: _NodesRead, line: Mapping[str, str]) -> None:
 
 def _partition(
     line: Mapping[str, str], nodes: Mapping[str, object], groups: Mapping[str, set[str]]
-) -> Partition:
+) -> PartitionTimes:
     members = members_of(line.get("nodes", ""), nodes, groups)
     limits = {name: values.limit(line.get(name, ""), minutes=True) for name in ("maxtime", "defaulttime")}
     longest, default = limits["maxtime"], limits["defaulttime"]
-    return Partition(
+    return PartitionTimes(
         line["partitionname"],
         frozenset(members & set(nodes)),
         math.inf if longest is None else longest,
@@ -168,7 +168,7 @@ _SINFO = {
 }
 
 
-def _of_table(text: str, where: str) -> Cluster:
+def _of_table(text: str, where: str) -> AccountingMachine:
     """Return the machine of a table of `sinfo`, with its line of column names."""
     lines = [line for line in text.split("\n") if line.strip()]
     begin = next((n for n, line in enumerate(lines) if re.search(r"NODELIST|HOSTNAMES", line)), None)
@@ -205,5 +205,7 @@ def _of_table(text: str, where: str) -> Cluster:
             limits[partition] = math.inf if limit is None else limit
     if not nodes:
         raise BridgeError("tells of no node", where=where, remedy=_REMEDY)
-    partitions = {name: Partition(name, frozenset(names), limits[name]) for name, names in members.items()}
-    return Cluster(nodes, partitions, ignored.counts(nodes, partitions))
+    partitions = {
+        name: PartitionTimes(name, frozenset(names), limits[name]) for name, names in members.items()
+    }
+    return AccountingMachine(nodes, partitions, ignored.counts(nodes, partitions))

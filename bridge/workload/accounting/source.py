@@ -17,7 +17,7 @@ from bridge.workload.accounting.choices import ImportConfig
 from bridge.workload.accounting.forms import refuse_json_lines
 from bridge.workload.accounting.jobcomp import read_jobcomp
 from bridge.workload.accounting.lives import JobLife, RecordCounter
-from bridge.workload.accounting.machine import Cluster
+from bridge.workload.accounting.machine import AccountingMachine
 from bridge.workload.accounting.sacct import read_sacct, read_sacct_json
 from bridge.workload.ignored import note_ignored
 from bridge.workload.requests import heeded_columns
@@ -31,7 +31,7 @@ def import_accounting(
     path: str,
     form: str,
     zone: tzinfo,
-    machine: Cluster | None = None,
+    machine: AccountingMachine | None = None,
     choices: ImportConfig | None = None,
     columns: Sequence[str] = (),
     site: Site | None = None,

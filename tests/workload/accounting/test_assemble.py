@@ -9,7 +9,7 @@ from bridge.base.errors import BridgeError
 from bridge.workload.accounting.assemble import assemble
 from bridge.workload.accounting.choices import ImportConfig
 from bridge.workload.accounting.lives import JobLife, RecordCounter
-from bridge.workload.accounting.machine import Cluster, Partition
+from bridge.workload.accounting.machine import AccountingMachine, PartitionTimes
 from bridge.workload.table import Workload
 
 LIFE = JobLife(
@@ -27,13 +27,13 @@ LIFE = JobLife(
     allocated={"nodes": 2, "cores": 16, "main_memory": 800},
     words={"user": "alice", "partition": "agent", "name": "wrap"},
 )
-MACHINE = Cluster(
+MACHINE = AccountingMachine(
     {f"n{k}": {"cores": 8, "main_memory": 400} for k in range(4)},
-    {"agent": Partition("agent", frozenset({"n0", "n1", "n2", "n3"}), 7200, 600)},
+    {"agent": PartitionTimes("agent", frozenset({"n0", "n1", "n2", "n3"}), 7200, 600)},
 )
 
 
-def made(*lives: JobLife, machine: Cluster | None = None, **choices: object) -> Workload:
+def made(*lives: JobLife, machine: AccountingMachine | None = None, **choices: object) -> Workload:
     """Return the workload of lives."""
     return assemble(lives, "log", "list", RecordCounter(), machine, ImportConfig(**choices))  # type: ignore[arg-type]
 

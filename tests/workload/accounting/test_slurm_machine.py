@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.base.errors import BridgeError
-from bridge.workload.accounting.machine import Cluster, generic, read_machine
+from bridge.workload.accounting.machine import AccountingMachine, generic, read_machine
 
 CONF = """\
 ClusterName=mini # a comment
@@ -27,14 +27,14 @@ PartitionName=all Nodes=ALL
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Cluster:
+def machine(tmp_path: Path) -> AccountingMachine:
     """Return the machine of `CONF`, which includes another file."""
     (tmp_path / "slurm.conf").write_text(CONF)
     (tmp_path / "more.conf").write_text("NodeName=extra\n")
     return read_machine(tmp_path / "slurm.conf")
 
 
-def test_slurm_conf(machine: Cluster) -> None:
+def test_slurm_conf(machine: AccountingMachine) -> None:
     assert machine.capacity() == {
         "nodes": 7,
         "cores": 5 * 8 + 2 * 32,
