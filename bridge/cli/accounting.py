@@ -20,7 +20,7 @@ from bridge.workload.accounting.choices import ImportConfig
 from bridge.workload.formats import FORMATS, format_of, write
 
 if TYPE_CHECKING:
-    pass
+    from bridge.workload.accounting.machine import AccountingMachine
 
 _importing = group(
     "",
