@@ -37,6 +37,8 @@ def main(path: Path, seed: int) -> None:
         print(f"| {sizes} | {' | '.join(heading for heading, _ in SHOWN.values())} |")
         print("|---|" + "---|" * len(SHOWN))
         for name in SETTINGS:
+            if (sizes == "heavy-tailed") != (SETTINGS[name].sizes == "heavy-tailed"):
+                continue
             rows = {row.what: row for row in statistics(generate_mrsch(log, name, seed, sizes=sizes), name)}
             cells = [_cell(rows[what], how) if what in rows else "" for what, (_, how) in SHOWN.items()]
             print(f"| {name} | {' | '.join(cells)} |")

@@ -21,7 +21,7 @@ TRACES: Mapping[str, str] = {
     "Atlas": "LLNL-Atlas-2006-2.1-cln.swf.gz",
     "DataStar": "SDSC-DS-2004-2.1-cln.swf.gz",
     "Curie": "CEA-Curie-2011-2.1-cln.swf.gz",
-} | {f"S{n}": f"runs/papers/workloads/S{n}.parquet" for n in range(1, 11)}
+} | {name: f"runs/papers/workloads/{name}.parquet" for name in SETTINGS}
 #: Of the burst buffer and power requests.
 SEED = 1
 

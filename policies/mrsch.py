@@ -120,6 +120,21 @@ SETTINGS = settings(
         setup={"blocked": "first"},
     ),
     PAPER.variant(
+        "code",
+        "As the public code: its reservation, a window of 4, and its way to predict.",
+        setup={"blocked": "first"},
+        encoder={"window": 4},
+        prediction={
+            "targets": "values",
+            "offsets": (0, 1),
+            "weights": (1.0, 1.0),
+            "batch": 6,
+            "consecutive": True,
+            "linear": 200,
+            "dueling": False,
+        },
+    ),
+    PAPER.variant(
         "full",
         "The paper's network: two inputs for every node and burst buffer unit of Theta.",
         encoder={

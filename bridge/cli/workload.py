@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from bridge.workload.select import Jobs
     from bridge.workload.table import Workload
 
-#: Names of `bridge.workload.mrsch.SETTINGS`; those from the sixth on have power.
-SETTINGS = tuple(f"S{n}" for n in range(1, 11))
+#: Names of `bridge.workload.mrsch.SETTINGS`, without power and with it.
+_WITHOUT_POWER = (*(f"S{n}" for n in range(1, 6)), *(f"C{n}" for n in range(1, 6)))
+SETTINGS = (*_WITHOUT_POWER, *(f"S{n}" for n in range(6, 11)))
 _OF_POWER = ("budget", "accounting", "power_step")
 #: The options of `generate` that mean something to each model.
 MODELS = {
@@ -217,8 +218,8 @@ class Generation:
         users: Lublin: add N users, requested times and queues.
         load: scale arrivals to this offered load.
         setting: mrsch: which workload.
-        sizes: mrsch: how burst buffer requests are distributed.  [default: uniform]
-        scale: mrsch: multiply times between arrivals.  [default: 0.8; 1.5 for S6 to S9]
+        sizes: mrsch: how burst buffer requests are distributed.  [default: uniform; C1 to C5: heavy-tailed]
+        scale: mrsch: multiply times between arrivals.  [default: 0.8; S6 to S9: 1.5; C1 to C4: 1.4; C5: 1.3]
         budget: S6 to S10: power budget.  [default: 500000]
         accounting: S6 to S10: count what jobs draw above idle nodes, or all they draw.  [default: above-idle]
         power_step: S6 to S10: power per node in steps of this, as a platform's power states have.
@@ -233,7 +234,7 @@ class Generation:
     users: Annotated[Count | None, Constraint(metavar="N")] = None
     load: Annotated[float | None, Constraint(metavar="L")] = None
     setting: Annotated[str | None, Constraint(choices=SETTINGS)] = None
-    sizes: Literal["uniform", "log-uniform"] | None = None
+    sizes: Literal["uniform", "log-uniform", "heavy-tailed"] | None = None
     scale: Annotated[float | None, Constraint(metavar="F")] = None
     budget: Annotated[Count | None, Constraint(metavar="W")] = None
     accounting: Literal["above-idle", "jobs"] | None = None
@@ -295,15 +296,19 @@ def _mrsch(generation: Generation) -> Workload:
     if generation.scale is not None and generation.load is not None:
         raise click.UsageError(_EITHER)
     power = {name: value for name in _OF_POWER if (value := getattr(generation, name)) is not None}
-    if generation.setting in SETTINGS[:5]:
+    if generation.setting in _WITHOUT_POWER:
         _exclude(generation.setting, power)
     records = _read(generation.base, None, None, generation.nodes)
     records = records if generation.jobs is None else head(records, generation.jobs)
     machine = mrsch.MrschMachine(**{"step" if name == "power_step" else name: power[name] for name in power})
     arrivals = generation.scale if generation.load is None else 1.0
-    sizes = generation.sizes or "uniform"
     return mrsch.generate_mrsch(
-        records, generation.setting, generation.seed, sizes=sizes, machine=machine, arrivals=arrivals
+        records,
+        generation.setting,
+        generation.seed,
+        sizes=generation.sizes,
+        machine=machine,
+        arrivals=arrivals,
     )
 
 

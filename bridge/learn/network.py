@@ -194,9 +194,10 @@ class Future(Padded):
     """Predicts by how much each answer will change the measurements: scores [N, 1].
 
     Modules for state, measurements and goal; their outputs side by side go through an expectation stream,
-    and an action stream whose mean over the actions is taken away (Dosovitskiy & Koltun, ICLR 2017; MRSch
-    §III-A). The last 2 R numbers of the context are the R measurements and the goal. A score is the
-    prediction weighted by the goal and, over the offsets, by `Prediction.weights`.
+    and an action stream whose mean over the actions is taken away unless `Prediction.dueling` is off
+    (Dosovitskiy & Koltun, ICLR 2017; MRSch §III-A). The last 2 R numbers of the context are the R
+    measurements and the goal. A score is the prediction weighted by the goal and, over the offsets, by
+    `Prediction.weights`.
     """
 
     weights: Tensor
@@ -219,7 +220,7 @@ class Future(Padded):
 
     def prepare(self, prediction: FuturePredictionConfig) -> "Future":
         """Add the streams for these offsets; returns the network."""
-        self.offsets = len(prediction.offsets)
+        self.offsets, self.dueling = len(prediction.offsets), prediction.dueling
         each = self.measured * self.offsets
         self.expectation = perceptron((*self._joint, each), nn.LeakyReLU)
         self.action = perceptron((*self._joint, self.places * each), nn.LeakyReLU)
@@ -234,7 +235,7 @@ class Future(Padded):
         joint = torch.cat((state, self.measurement(measured), self.goal(goal)), 1)
         action = self.action(joint).reshape(-1, self.places, self.measured, self.offsets)
         expected = self.expectation(joint).reshape(-1, 1, self.measured, self.offsets)
-        return expected + action - action.mean(1, keepdim=True)
+        return expected + (action - action.mean(1, keepdim=True) if self.dueling else action)
 
     def _state_inputs(self, dense: Tensor, running: Tensor) -> Tensor:
         return self.state(torch.cat((dense.flatten(1), running), 1))

@@ -236,6 +236,8 @@ class TrainingConfig(TrainingBase):
             many as there are.
         validation: fractions from which the validation sequences are taken, evenly spaced; none if both are
             equal. They may be the training part's own: what is validated is the policy as it is deployed.
+        validation_jobs: if above 0, validation is one sequence, the last so many jobs of that part, and no
+            training episode has one of these or of those behind them: they are unseen.
         horizon: seconds; if above 0, lam falls with the time between two decisions in place of their number,
             exp(−Δt / horizon): decisions of one instant share the credit, one before a long wait has it
             alone.
@@ -258,6 +260,7 @@ class TrainingConfig(TrainingBase):
     order: str = ""
     max_decisions: Natural = 0
     validation: tuple[Share, Share] = (0.0, 0.6)
+    validation_jobs: Natural = 0
     horizon: Unsigned = 0.0
     critic_iterations: Natural = 80
     teacher: tuple[str, ...] = ()
@@ -301,16 +304,25 @@ class FuturePredictionConfig:
         batch: decisions of an update.
         every: decisions collected per update.
         decay: factor of ε per update, from 1 on.
+        linear: if above 0, ε falls linearly over so many decisions instead.
         least: ε does not fall below.
+        targets: what is predicted of measurements: their ``changes``, or the ``values`` themselves, as in
+            MRSch's public code; those may be of the decision itself, offset 0.
+        consecutive: a batch is of decisions that followed one another, else of any.
+        dueling: the mean over the answers is taken from the action stream (Wang et al. 2016).
     """
 
-    offsets: tuple[Count, ...] = (1, 2, 4, 8, 16, 32)
+    offsets: tuple[Natural, ...] = (1, 2, 4, 8, 16, 32)
     weights: tuple[float, ...] = (0.0, 0.0, 0.0, 0.5, 0.5, 1.0)
     replay: Count = 20_000
     batch: Count = 64
     every: Count = 8
     decay: Annotated[float, Constraint(gt=0, le=1)] = 0.995
+    linear: Natural = 0
     least: Share = 0.0
+    targets: Literal["changes", "values"] = "changes"
+    consecutive: bool = False
+    dueling: bool = True
 
 
 @dataclass(frozen=True)
@@ -404,6 +416,8 @@ class Recipe(RecipeBase, DecisionConfig):
             yield descends, f"training.{name}", (low, high), "Two fractions of the workload, ascending."
             beyond = high > self.test_from and low < high
             yield beyond, f"training.{name}", (low, high), f"It ends at test_from, {self.test_from:g}."
+        alone = bool(training.validation_jobs) and not training.validates
+        yield alone, "training.validation_jobs", training.validation_jobs, "There is no validation."
         inspects, teacher = decision == "inspect", training.teacher
         undue = bool(training.initial_reject_rate) and not inspects
         yield undue, "training.rejecting", training.initial_reject_rate, "It is for INSPECT only."
@@ -437,6 +451,8 @@ class Recipe(RecipeBase, DecisionConfig):
             unlike = len(weights) != len(offsets) or not any(weights)
             yield unlike, "prediction.weights", weights, "One for each offset, not all 0."
             yield [*offsets] != sorted({*offsets}), "prediction.offsets", offsets, "They ascend."
+            still = 0 in offsets and prediction.targets == "changes"
+            yield still, "prediction.offsets", offsets, "Nothing changes at once: 1 or more, or `values`."
 
     def for_resources(self, resources: int) -> "Recipe":
         """Return the recipe for a workload of so many resources, if it was made for any number of them."""

@@ -3,6 +3,9 @@
 B. Li et al.: "MRSch: Multi-Resource Scheduling for HPC", IEEE Cluster 2022, Table III (S1–S5) and
 Section V-E (S6–S10, with power). The burst buffer sizes that the paper drew from are Darshan
 records that are not public: here they are drawn, uniform or log-uniform, from the paper's ranges.
+
+On theta_2022 nodes are scarcest in all of these but S5, whatever the distribution: too few jobs run at once.
+C1–C5 are S1–S5 with a stand-in whose offered loads cross as the paper says (`CROSSING`).
 """
 
 from collections.abc import Mapping
@@ -20,13 +23,16 @@ from bridge.workload.select import MICRO, Jobs, machine_capacity, select
 from bridge.workload.statistics import demand
 from bridge.workload.table import Workload
 
-#: How burst buffer sizes are distributed over their range.
-Sizes = Literal["uniform", "log-uniform"]
+#: How burst buffer sizes are distributed over their range; ``heavy-tailed`` with a density of x^-3/2, and
+#: larger ones rather for jobs that run longer (`_heavy_tailed`).
+Sizes = Literal["uniform", "log-uniform", "heavy-tailed"]
 
 GB = 10**9
 TB = 10**12
 #: W that each node of a job draws: travels along, the demand is in the column ``power``.
 NODE_POWER = "node_power"
+#: Of the paper's Theta.
+_BURST_BUFFER = 1260 * TB
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,8 @@ class Setting:
         power: jobs have a power profile.
         arrivals: default factor on the time between arrivals, chosen for theta_2022: 0.8 makes nodes (or
             burst buffer) scarce, 1.5 keeps the mean demand for power within the budget.
+        sizes: default distribution of the requests.
+        burst_buffer: default capacity (bytes), 0 = the machine's.
     """
 
     name: str
@@ -49,6 +57,8 @@ class Setting:
     halved: bool = False
     power: bool = False
     arrivals: float = 0.8
+    sizes: Sizes = "uniform"
+    burst_buffer: int = 0
 
 
 _S1_TO_S5 = (
@@ -58,11 +68,28 @@ _S1_TO_S5 = (
     Setting("S4", 0.75, 20),
     Setting("S5", 0.75, 20, halved=True),
 )
-SETTINGS: Mapping[str, Setting] = {s.name: s for s in _S1_TO_S5} | {
-    # Half the nodes draw half the power, which fits the budget without stretching.
-    f"S{n + 5}": replace(s, name=f"S{n + 5}", power=True, arrivals=s.arrivals if s.halved else 1.5)
+#: S1–S5 with loads that cross. Shares and ranges are the paper's. Sizes have a heavy tail, without which S3
+#: does not ask for more than S2, with half of the jobs for three quarters. The burst buffer is as large as
+#: makes S3 balanced on theta_2022 (510 TB for 1,260); arrivals are such that S4 and S5 do not overflow it.
+CROSSING = tuple(
+    replace(
+        s,
+        name=f"C{n}",
+        arrivals=1.3 if s.halved else 1.4,
+        sizes="heavy-tailed",
+        burst_buffer=510 * TB,
+    )
     for n, s in enumerate(_S1_TO_S5, start=1)
-}
+)
+SETTINGS: Mapping[str, Setting] = (
+    {s.name: s for s in _S1_TO_S5}
+    | {
+        # Half the nodes draw half the power, which fits the budget without stretching.
+        f"S{n + 5}": replace(s, name=f"S{n + 5}", power=True, arrivals=s.arrivals if s.halved else 1.5)
+        for n, s in enumerate(_S1_TO_S5, start=1)
+    }
+    | {s.name: s for s in CROSSING}
+)
 
 
 def find_setting(setting: str) -> Setting:
@@ -77,7 +104,7 @@ class MrschMachine:
     """What a setting adds to the log's machine; the defaults are the paper's Theta.
 
     Attributes:
-        burst_buffer: shared capacity (bytes).
+        burst_buffer: shared capacity (bytes), 0 = the setting's, or the paper's 1.26 PB.
         budget: what the whole system may draw (W).
         idle: W of an idle node.
         least, most: range of the power per node of a job (W).
@@ -87,7 +114,7 @@ class MrschMachine:
             ``jobs``: they demand n·p of the budget, and idle nodes count nothing.
     """
 
-    burst_buffer: int = 1260 * TB
+    burst_buffer: int = 0
     budget: int = 500_000
     idle: int = 60
     least: int = 100
@@ -123,16 +150,17 @@ def generate_mrsch(
     setting: str,
     seed: int,
     *,
-    sizes: Sizes = "uniform",
+    sizes: Sizes | None = None,
     machine: MrschMachine | None = None,
     arrivals: float | None = None,
 ) -> Workload:
-    """Return a log's jobs with the demands of a setting, S1 … S10; the same arguments give the same bits.
+    """Return a log's jobs with the demands of a setting; the same arguments give the same bits.
 
     Exactly the setting's share of the records (rounded) requests burst buffer, in whole GB, distributed over
-    its range by `sizes`. Who asks, how much, and who draws how many W come from three independent streams of
-    the seed, so that settings compare job by job: whoever asks in S1 asks in S2 as well, S4 and S5 ask the
-    same, S6 asks as S1. Records are neither dropped nor reordered. The machine is the paper's Theta if None;
+    its range by `sizes`, by the setting's distribution if None. Who asks, how much, and who draws how many W
+    come from three independent streams of the seed, so that settings compare job by job: whoever asks in S1
+    asks in S2 as well, S4 and S5 ask the same, S6 asks as S1. Records are neither dropped nor reordered. The
+    machine is the paper's Theta if None;
     `arrivals` multiplies the time between arrivals, by the setting's factor if None.
 
     The workload has the column ``burst_buffer`` (bytes), with power also ``power`` (W, see
@@ -160,10 +188,15 @@ def generate_mrsch(
     asks = who.permutation(len(jobs)) < int(chosen.share * len(jobs) + 0.5)
     # Every job draws, asking or not, so that a job's size does not depend on who else asks.
     place, ratio = size.random(len(jobs)), chosen.most / chosen.least
-    uniform = chosen.least + (chosen.most - chosen.least) * place
-    terabytes = uniform if sizes == "uniform" else chosen.least * ratio**place
+    sizes = sizes or chosen.sizes
+    if sizes == "heavy-tailed":
+        terabytes = _heavy_tailed(chosen, _ranks(_ranks(jobs["run"].to_numpy(np.float64)) + place))
+    elif sizes == "uniform":
+        terabytes = chosen.least + (chosen.most - chosen.least) * place
+    else:
+        terabytes = chosen.least * ratio**place
     jobs["burst_buffer"] = np.where(asks, np.rint(terabytes * (TB // GB)).astype(np.int64) * GB, 0)
-    capacity["burst_buffer"] = machine.burst_buffer
+    capacity["burst_buffer"] = machine.burst_buffer or chosen.burst_buffer or _BURST_BUFFER
     note += f"{chosen.share:.0%} of jobs with {chosen.least}-{chosen.most} TB of burst buffer ({sizes})"
     if chosen.power:
         nodes = demand(jobs).to_numpy(np.int64)
@@ -182,6 +215,23 @@ def generate_mrsch(
         header=add_note(header, note),
         source=f"{base.name}, {setting} with seed {seed}",
     )
+
+
+def _ranks(values: Floats) -> Floats:
+    """Return where each value stands among all, in order of appearance among equals: 0 < rank < 1."""
+    order = np.argsort(values, kind="stable")
+    ranks = np.empty(len(values))
+    ranks[order] = (np.arange(len(values)) + 0.5) / max(1, len(values))
+    return ranks
+
+
+def _heavy_tailed(chosen: Setting, place: Floats) -> Floats:
+    """Return TB at these places of a bounded Pareto distribution: densities of x^-3/2 over the range.
+
+    Its mean is the root of least times most.
+    """
+    low, high = chosen.least**-0.5, chosen.most**-0.5
+    return np.asarray((low - place * (low - high)) ** -2.0)
 
 
 def _draw_watts(jobs: int, machine: MrschMachine, watts: np.random.Generator) -> Ints:
@@ -252,7 +302,7 @@ def statistics(workload: Workload, setting: str) -> list[StatisticRow]:
         rows.append(StatisticRow(f"largest {what}", float(values.max()), most))
     rows += [StatisticRow(f"offered load: {name}", load) for name, load in offered_loads(jobs).items()]
     # Figure 8 shows twelve hours of S5; Figure 9's boxes are drawn without numbers.
-    share_range = {"S5": "0.6 to 0.9"}.get(setting, UNKNOWN)
+    share_range = dict.fromkeys(("S5", "C5"), "0.6 to 0.9").get(setting, UNKNOWN)
     return [
         *rows,
         StatisticRow("goal: burst_buffer (Eq. 1 over all jobs)", goal(jobs)["burst_buffer"], share_range),

@@ -56,6 +56,14 @@ def test_targets_of_any_episodes(sizes: list[int], offsets: list[int]) -> None:
             assert changes[d, :, k].tolist() == list(expected)
 
 
+def test_targets_may_be_the_values_themselves() -> None:
+    measured = np.array([[1, 10], [2, 30], [4, 60], [5, 5]], np.float32)
+    found, known = targets(measured, np.array([0, 0, 0, 1]), (0, 1), values=True)
+    assert found[:, :, 0].tolist() == measured.tolist()
+    assert found[:, :, 1].tolist() == [[2, 30], [4, 60], [0, 0], [0, 0]]
+    assert known.tolist() == [[True, True], [True, True], [True, False], [True, False]]
+
+
 # Replay.
 
 
@@ -181,6 +189,54 @@ def test_epsilon_falls_with_the_updates_to_its_least(tmp_path: Path) -> None:
     for learner.updates in range(4):
         found.append(learner.epsilon)
     assert found == [1.0, 0.5, 0.25, 0.2]
+
+
+def test_epsilon_may_fall_linearly_with_the_decisions(tmp_path: Path) -> None:
+    learner = learner_of(tmp_path, predicting({"linear": 200, "least": 0.1, "decay": 0.5}))
+    found = []
+    for decisions in (0, 50, 100, 179, 180, 200, 500):
+        learner.decisions, learner.updates = decisions, 9
+        found.append(learner.epsilon)
+    assert found == pytest.approx([1.0, 0.75, 0.5, 0.105, 0.1, 0.1, 0.1])
+
+
+def test_decisions_are_counted_and_kept(tmp_path: Path) -> None:
+    one = trainer(tmp_path / "a", predicting({"linear": 200}))
+    entry = one.step()
+    assert isinstance(one.learner, FuturePrediction)
+    assert one.learner.decisions == entry.decisions > 0
+    again = trainer(tmp_path / "a", predicting({"linear": 200}))
+    again.resume()
+    assert isinstance(again.learner, FuturePrediction)
+    assert again.learner.decisions == entry.decisions
+
+
+def test_a_batch_may_be_of_decisions_that_followed_one_another() -> None:
+    memory, rng = replay(8), np.random.default_rng(1)
+    memory.add(*decisions(1, 2, 3, 4, 5))
+    drawn = {tuple(memory.draw(rng, 3, consecutive=True).tolist()) for _ in range(100)}
+    assert drawn == {(0, 1, 2), (1, 2, 3), (2, 3, 4)}
+    assert memory.draw(rng, 9, consecutive=True).tolist() == [0, 1, 2, 3, 4]
+    memory.add(*decisions(6, 7, 8, 9, 10))  # 9 and 10 lie where 1 and 2 were: 3 is the oldest
+    drawn = {tuple(memory.draw(rng, 6, consecutive=True).tolist()) for _ in range(100)}
+    assert drawn == {(2, 3, 4, 5, 6, 7), (3, 4, 5, 6, 7, 0), (4, 5, 6, 7, 0, 1)}
+    plain, same = memory.draw(np.random.default_rng(2), 5), np.random.default_rng(2).integers(0, 8, 5)
+    assert plain.tolist() == same.tolist()
+
+
+def test_the_mean_over_the_answers_may_stay(tmp_path: Path) -> None:
+    inputs = (torch.rand(4, 2), torch.tensor([0, 1, 4]), torch.rand(2, 4))
+    networks = []
+    for dueling in (True, False):
+        network = learner_of(tmp_path / str(dueling), predicting({"dueling": dueling})).network
+        rows = torch.rand(4, network.features, generator=torch.Generator().manual_seed(1))
+        around = torch.rand(
+            2, network.context_size + 2 * network.measured, generator=torch.Generator().manual_seed(2)
+        )
+        networks.append(network.predict(rows, inputs[1], around).detach())
+    difference = networks[1] - networks[0]  # the same weights: what is missing is the same for all answers
+    assert torch.allclose(difference, difference[:, :1].expand_as(difference), atol=1e-6)
+    assert difference.abs().max() > 1e-4
 
 
 def test_an_update_for_every_few_decisions(tmp_path: Path) -> None:
@@ -338,7 +394,7 @@ def test_a_trained_agent_is_read_and_decides(tmp_path: Path) -> None:
         ({"weights": (0.0,)}, "prediction.weights cannot be (0.0,)"),
         ({"offsets": (2, 1), "weights": (1.0, 1.0)}, "prediction.offsets cannot be (2, 1)"),
         ({"offsets": (1, 1), "weights": (1.0, 1.0)}, "prediction.offsets cannot be (1, 1)"),
-        ({"offsets": (0,)}, "prediction.offsets[0] cannot be 0"),
+        ({"offsets": (0,)}, "prediction.offsets cannot be (0,)"),
         ({"every": 0}, "prediction.every cannot be 0"),
         ({"decay": 0.0}, "prediction.decay cannot be 0.0"),
         ({"least": 1.5}, "prediction.least cannot be 1.5"),

@@ -36,6 +36,21 @@ def test_the_small_networks_keep_the_papers_outer_shape() -> None:
         assert parameters(network) < 500_000
 
 
+def test_how_the_public_code_predicts() -> None:
+    code, paper = SETTINGS["code"], SETTINGS["default"]
+    prediction = code.prediction
+    assert (prediction.targets, prediction.offsets, code.encoder.window) == ("values", (0, 1), 4)
+    assert (prediction.batch, prediction.consecutive, prediction.linear) == (6, True, 200)
+    assert (prediction.dueling, code.setup.blocked) == (False, "first")
+    assert (paper.prediction.targets, paper.prediction.dueling, paper.prediction.linear) == (
+        "changes",
+        True,
+        0,
+    )
+    with pytest.raises(BridgeError, match="Nothing changes at once"):
+        from_dict({"prediction": {"targets": "changes"}}, "a test", code)
+
+
 @pytest.mark.parametrize(("resources", "state"), [(2, 10 * 4 + 34 * 3), (3, 10 * 5 + 34 * 4)])
 def test_the_small_state_grows_with_the_resources(resources: int, state: int) -> None:
     encoder = SETTINGS["default"].for_resources(resources).encoder

@@ -13,7 +13,16 @@ from bridge.base.errors import BridgeError
 from bridge.wire.wattages import Accounting
 from bridge.workload.derive import add_note
 from bridge.workload.formats import read, write
-from bridge.workload.mrsch import GB, SETTINGS, TB, MrschMachine, Sizes, generate_mrsch
+from bridge.workload.mrsch import (
+    GB,
+    SETTINGS,
+    TB,
+    MrschMachine,
+    Sizes,
+    _heavy_tailed,
+    _ranks,
+    generate_mrsch,
+)
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import select
 from bridge.workload.swf import read_swf
@@ -39,7 +48,15 @@ def test_the_settings_are_the_papers() -> None:
         ("S8", 0.50, 20, 285, False, True, 1.5),
         ("S9", 0.75, 20, 285, False, True, 1.5),
         ("S10", 0.75, 20, 285, True, True, 0.8),
+        ("C1", 0.50, 5, 285, False, False, 1.4),
+        ("C2", 0.75, 5, 285, False, False, 1.4),
+        ("C3", 0.50, 20, 285, False, False, 1.4),
+        ("C4", 0.75, 20, 285, False, False, 1.4),
+        ("C5", 0.75, 20, 285, True, False, 1.3),
     ]
+    stand_in = {name: (s.sizes, s.burst_buffer) for name, s in SETTINGS.items()}
+    assert {stand_in[f"S{n}"] for n in range(1, 11)} == {("uniform", 0)}
+    assert {stand_in[f"C{n}"] for n in range(1, 6)} == {("heavy-tailed", 510 * TB)}
 
 
 @pytest.mark.parametrize(
@@ -113,7 +130,33 @@ def test_settings_compare_job_by_job() -> None:
     both = made["S1"]["burst_buffer"] > 0
     for one, other in (("S1", "S2"), ("S3", "S4"), ("S4", "S5"), ("S1", "S6"), ("S4", "S9"), ("S5", "S10")):
         assert (made[one]["burst_buffer"][both] == made[other]["burst_buffer"][both]).all()
+    assert asks["S1"] == asks["C1"] == asks["C3"]
+    assert asks["S2"] == asks["C2"] == asks["C4"] == asks["C5"]
+    assert made["C4"]["burst_buffer"].tolist() == made["C5"]["burst_buffer"].tolist()
+    assert (made["C3"]["burst_buffer"][both] == made["C4"]["burst_buffer"][both]).all()
     assert made["S6"]["node_power"].tolist() == made["S9"]["node_power"].tolist()
+
+
+def test_heavy_tailed_sizes_have_the_ranks_of_their_jobs() -> None:
+    setting = SETTINGS["C3"]
+    # ends of the range, and the median: (2 / (1/√20 + 1/√285))² TB
+    assert _heavy_tailed(setting, np.array([0.0, 1.0])) == pytest.approx([20.0, 285.0])
+    assert _heavy_tailed(setting, np.array([0.5])) == pytest.approx([(2 / (20**-0.5 + 285**-0.5)) ** 2])
+    places = (np.arange(1_000_000) + 0.5) / 1_000_000
+    assert _heavy_tailed(setting, places).mean() == pytest.approx((20 * 285) ** 0.5, rel=1e-4)
+    assert _ranks(np.array([3.0, 1.0, 3.0, 2.0])).tolist() == [0.625, 0.125, 0.875, 0.375]
+
+
+def test_jobs_that_run_longer_rather_have_larger_requests() -> None:
+    base = log(*[1] * 2_000)
+    base.jobs["run"] = np.random.default_rng(3).permutation(2_000) + 1
+    made = generate_mrsch(base, "C2", 2).jobs
+    assert made["burst_buffer"].gt(0).sum() == 1_500
+    asked = made[made["burst_buffer"] > 0]
+    ranks = asked[["run", "burst_buffer"]].rank().corr().iloc[0, 1]
+    assert ranks == pytest.approx(0.7071, abs=0.03)  # of the sum of two uniform numbers and one of them
+    plain = generate_mrsch(base, "S2", 2).jobs
+    assert abs(plain[plain["burst_buffer"] > 0][["run", "burst_buffer"]].rank().corr().iloc[0, 1]) < 0.06
 
 
 @pytest.mark.parametrize(("sizes", "low"), [("uniform", 5), ("uniform", 20), ("log-uniform", 20)])
@@ -139,7 +182,7 @@ def test_power_per_node_is_uniform_over_its_steps() -> None:
     st.lists(st.integers(-1, 4360), min_size=1, max_size=40),
     st.sampled_from(list(SETTINGS)),
     st.integers(0, 2**40),
-    st.sampled_from(["uniform", "log-uniform"]),
+    st.sampled_from(["uniform", "log-uniform", "heavy-tailed"]),
     st.sampled_from(["above-idle", "jobs"]),
     st.sampled_from([1, 5, 23]),
 )

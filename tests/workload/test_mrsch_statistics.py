@@ -85,6 +85,31 @@ def test_nobody_asks_for_burst_buffer() -> None:
     assert rows[4].what == "offered load: nodes"
 
 
+def test_loads_of_theta_grow_and_cross(traces: Path) -> None:
+    theta = read_swf(traces / "theta_2022.swf.gz")
+    found: list[tuple[float, float, float]] = []
+    for setting in ("C1", "C2", "C3", "C4", "C5"):
+        made = generate_mrsch(theta, setting, 1)
+        assert made.capacity["burst_buffer"] == 510 * TB
+        jobs = select(made, LOAD_RULES["standard"])
+        loads = offered_loads(jobs)
+        found.append((loads["nodes"], loads["burst_buffer"], goal(jobs)["burst_buffer"]))
+    expected = [
+        (0.5377, 0.3336, 0.3249),
+        (0.5377, 0.5084, 0.4230),
+        (0.5377, 0.5364, 0.4501),
+        (0.5377, 0.8119, 0.5533),
+        (0.2895, 0.8744, 0.7124),
+    ]
+    assert found == [pytest.approx(row, abs=5e-5) for row in expected]
+    nodes, buffers, goals = zip(*found, strict=True)
+    assert list(buffers) == sorted(buffers)
+    assert list(goals) == sorted(goals)
+    assert [buffer > node for node, buffer in zip(nodes, buffers, strict=True)] == [False] * 3 + [True] * 2
+    assert buffers[2] == pytest.approx(nodes[2], rel=0.01)  # C3 is balanced
+    assert 0.6 < goals[4] < 0.9  # the paper's Figure 8, of S5
+
+
 @pytest.mark.parametrize(
     ("setting", "nodes", "goal_of_buffer"), [("S4", 0.941, 0.43), ("S5", 0.471, 0.60), ("S6", 0.502, 0.15)]
 )

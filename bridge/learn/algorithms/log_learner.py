@@ -64,9 +64,17 @@ class EpisodeSource:
         )
         if training.first_jobs:
             self.part = self.part[0], min(self.part[1], training.first_jobs)
-        for name, (low, high) in (("part", self.part), ("validation", self.valid)):
-            if high - low < training.length and not (name == "validation" and low == high):
-                what = f"the {name} of {high - low:,} jobs holds no episode of {training.length}"
+        unseen = self.valid[1] - training.validation_jobs
+        if training.validation_jobs and unseen >= self.valid[0]:  # else it is refused
+            self.part = self.part[0], max(self.part[0], min(self.part[1], unseen))
+        #: Jobs of a validation sequence.
+        self.valid_length = training.validation_jobs or training.length
+        lengths = (training.length, self.valid_length)
+        for name, (low, high), length in zip(
+            ("part", "validation"), (self.part, self.valid), lengths, strict=True
+        ):
+            if high - low < length and not (name == "validation" and low == high):
+                what = f"the {name} of {high - low:,} jobs holds no episode of {length}"
                 remedy = "Use a longer log or a smaller training.length."
                 raise BridgeError(what, where=jobs.name, remedy=remedy)
         self.encoder = (collecting or recipe.encoder).compile(constants)
@@ -78,9 +86,17 @@ class EpisodeSource:
         phases = (phase.split(":") for phase in training.curriculum)
         self._kinds = [kind for kind, epochs in phases for _ in range(int(epochs))]
 
-    def values(self, starts: Ints) -> Floats:
+    def values(self, starts: Ints, length: int = 0) -> Floats:
         """Return what the base policy's schedules cost of the episodes that begin there."""
-        return base_costs(self.base, starts, self.recipe.training.length, self.recipe.reward)
+        return base_costs(self.base, starts, length or self.recipe.training.length, self.recipe.reward)
+
+    def valid_starts(self, most: int) -> Ints:
+        """Return the first jobs of at most so many validation sequences, evenly spaced."""
+        low, high = self.valid
+        if low == high:
+            return np.zeros(0, np.int64)
+        first = high - self.valid_length if self.recipe.training.validation_jobs else low
+        return np.unique(np.linspace(first, high - self.valid_length, most).astype(np.int64))
 
     def draw(self, epoch: int, rng: np.random.Generator) -> EpisodeBatch:
         """Return an epoch's episodes."""
@@ -142,14 +158,12 @@ class LogLearner(Learner):
         for jobs, share in zip(logs, shares, strict=True):
             together = share if collecting else max(share, judged)
             source = EpisodeSource(context.recipe, jobs, constants, together, collecting, share)
-            batch = source.batch
-            if collecting or training.order:  # validation neither sees the rest nor has another order
+            batch, starts, length = source.batch, source.valid_starts(judged), source.valid_length
+            if collecting or training.order or length != training.length:
+                # validation neither sees the rest nor has another order
                 compiled_encoder = context.recipe.encoder.compile(constants)
-                batch = Batch(source.prepared, compiled_encoder, judged, training.length)
-            low, high = source.valid
-            some = np.linspace(low, high - training.length, judged) if high > low else np.zeros(0)
-            starts = np.unique(some.astype(np.int64))
-            base = float(source.values(starts).mean()) if len(starts) else NAN
+                batch = Batch(source.prepared, compiled_encoder, max(1, len(starts)), length)
+            base = float(source.values(starts, length).mean()) if len(starts) else NAN
             self.sources.append(source)
             self.validations.append(ValidationSet(batch, starts, base))
         self.source, self.valid_starts = self.sources[0], self.validations[0].starts

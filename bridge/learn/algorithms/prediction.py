@@ -22,8 +22,12 @@ from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import Rollout, argmax_actions, collect_by, pick_rows, scores_of
 
 
-def targets(measured: Floats32, episode: Ints, offsets: tuple[int, ...]) -> tuple[Floats32, Flags]:
+def targets(
+    measured: Floats32, episode: Ints, offsets: tuple[int, ...], *, values: bool = False
+) -> tuple[Floats32, Flags]:
     """Return by how much measurements change over each offset, and where the episode lasts that long.
+
+    With `values` they are the measurements there, not their changes.
 
     `measured`: [D, R] at each decision, in the order of (episode, time). `episode`: [D] whose it is,
     ascending. `offsets`: decisions ahead; the results are [D, R, offsets], 0 behind an end, and [D, offsets].
@@ -33,7 +37,7 @@ def targets(measured: Floats32, episode: Ints, offsets: tuple[int, ...]) -> tupl
     is_valid = np.zeros((n, len(offsets)), np.bool_)
     for k, ahead in enumerate(offsets):
         there = np.flatnonzero(episode[ahead:] == episode[: max(n - ahead, 0)])
-        changes[there, :, k] = measured[there + ahead] - measured[there]
+        changes[there, :, k] = measured[there + ahead] - (0 if values else measured[there])
         is_valid[there, k] = True
     return changes, is_valid
 
@@ -72,6 +76,15 @@ class ReplayBuffer:
         self._next = int((self._next + len(keep)) % size)
         self.filled = min(self.filled + len(keep), size)
 
+    def draw(self, rng: np.random.Generator, batch: int, *, consecutive: bool = False) -> Ints:
+        """Return places of a batch: of any decisions, or of some that were remembered one after the other."""
+        if not consecutive:
+            return rng.integers(0, self.filled, batch)
+        size = min(batch, self.filled)
+        oldest = self._next if self.filled == len(self.counts) else 0
+        first = oldest + int(rng.integers(0, self.filled - size + 1))
+        return (first + np.arange(size)) % len(self.counts)
+
     def packed(self, which: Ints) -> tuple[Floats32, Ints, Floats32]:
         """Return rows, offsets and context of some decisions."""
         counts = self.counts[which]
@@ -104,12 +117,16 @@ class FuturePrediction(LogLearner):
         self.adams = {"actor": self.adam}
         shape = (encoder.resources, len(prediction.offsets))
         self.replay = ReplayBuffer(prediction.replay, encoder.rows, encoder.width, encoder.context, shape)
-        self.updates = 0
+        self.updates = self.decisions = 0
 
     @property
     def epsilon(self) -> float:
         """The probability of a random answer."""
-        return max(self.recipe.prediction.decay**self.updates, self.recipe.prediction.least)
+        prediction = self.recipe.prediction
+        left = prediction.decay**self.updates
+        if prediction.linear:
+            left = 1.0 - self.decisions / prediction.linear
+        return max(left, prediction.least)
 
     def learn(self, epoch: int, rng: np.random.Generator) -> EpochResult:
         prediction = self.recipe.prediction
@@ -119,7 +136,8 @@ class FuturePrediction(LogLearner):
             raise self.nothing_to_decide()
         around, resources = self.network.context_size, self.recipe.encoder.resources
         measured = rollout.context[:, around : around + resources]
-        self.replay.add(rollout, *targets(measured, rollout.episode, prediction.offsets))
+        values = prediction.targets == "values"
+        self.replay.add(rollout, *targets(measured, rollout.episode, prediction.offsets, values=values))
         losses = [self._update(rng) for _ in range(max(1, len(rollout) // prediction.every))]
         return EpochResult(
             train_mean=self.mean(rollout.episodes),
@@ -135,13 +153,15 @@ class FuturePrediction(LogLearner):
             answers = argmax_actions(*scores_of(self.actor, view))
             random = rng.random(len(sizes)) < self.epsilon
             answers = np.where(random, (rng.random(len(sizes)) * sizes).astype(np.int64), answers)
+            self.decisions += len(sizes)
             return answers, np.zeros(len(sizes))
 
         return collect_by(batch.batch, choose, batch.starts)
 
     def _update(self, rng: np.random.Generator) -> float:
         """Learn from a random batch, and return the mean squared error."""
-        which = rng.integers(0, self.replay.filled, self.recipe.prediction.batch)
+        prediction = self.recipe.prediction
+        which = self.replay.draw(rng, prediction.batch, consecutive=prediction.consecutive)
         came = (self.replay.actions[which], self.replay.is_valid[which], self.replay.changes[which])
         predicted = self.network.predict(*tensors(self.actor, *self.replay.packed(which)))
         actions, is_valid, changes = tensors(self.actor, *came)
@@ -159,6 +179,7 @@ class FuturePrediction(LogLearner):
             **super().tensors(),
             **add_prefix("replay.", remembered),
             "updates": torch.tensor(self.updates),
+            "decisions": torch.tensor(self.decisions),
         }
 
     def restore(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
@@ -166,6 +187,8 @@ class FuturePrediction(LogLearner):
         remembered = {name: tensor.numpy() for name, tensor in strip_prefix("replay.", tensors).items()}
         try:
             self.updates = int(tensors["updates"])
+            # older files do not have it; their ε does not depend on it either
+            self.decisions = int(tensors["decisions"] if self.recipe.prediction.linear else 0)
             self.replay.restore(remembered)
         except (KeyError, ValueError) as error:
             what = f"does not hold what this training remembers: {error}"
