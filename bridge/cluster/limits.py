@@ -24,7 +24,8 @@ class Limits:
 
     Attributes:
         grp_jobs: jobs that run at one time, of all together.
-        grp_submit_jobs: jobs that wait or run at one time, of all together; others are refused when submitted.
+        grp_submit_jobs: jobs that wait or run at one time, of all together; others are refused when
+            submitted.
         grp_tres: amounts in use at one time, of all together.
         grp_tres_mins: amounts x minutes, of all together, since the beginning.
         max_tres_per_job: amounts of one job, at most.

@@ -119,7 +119,9 @@ def parse_dependency(text: str) -> tuple[tuple[Dependency, ...], bool]:
             continue
         match = _DEPENDENCY.fullmatch(word)
         if not match:
-            raise ValueError(f"{word[:40]!r} is no dependency (after, afterok, afterany, afternotok, singleton)")
+            raise ValueError(
+                f"{word[:40]!r} is no dependency (after, afterok, afterany, afternotok, singleton)"
+            )
         kind = cast("DependencyKind", match["kind"])
         for parent in match["ids"].split(":"):
             one = _PARENT.fullmatch(parent)

@@ -1,4 +1,4 @@
-"""What jobs ask of a cluster, beyond a number of nodes: further columns of a log, as arrays of one value a job.
+"""What jobs ask of a cluster: further columns of a log, as arrays with one value a job.
 
 A log without these columns is what it was: none is added, and no digest changes. The columns:
 
@@ -19,6 +19,7 @@ A log without these columns is what it was: none is added, and no digest changes
 | ``reservation``, ``nodelist``, ``exclude`` | its reservation; nodes that it must have, and must not have |
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -28,7 +29,9 @@ import pandas as pd
 
 from bridge.base.arrays import Flags, Ints
 from bridge.base.errors import BridgeError
-from bridge.workload.table import STATUS_COMPLETED, UNKNOWN, Workload
+from bridge.cluster.description import Cluster
+from bridge.cluster.node_table import default_partition, partitions_of
+from bridge.workload.table import STATUS_COMPLETED, UNKNOWN, Workload, tally
 
 #: Thousandths of a GPU that a GPU has; microseconds of a second.
 MILLI, MICRO = 1_000, 1_000_000
@@ -55,6 +58,8 @@ _TEXTS = {
 }
 #: SWF's codes that stand for names where the log has no names.
 _CODES = {"partition_name": "partition", "user_name": "user", "account": "group"}
+#: Columns that say the same of the whole job as others do of one node or task, and SWF's codes of names.
+_WHOLE = re.compile(r"gpus(_\w+)?|main_memory|cores")
 #: All columns by which a job asks something of a cluster.
 REQUEST_COLUMNS: tuple[str, ...] = (
     *("nodes", "tasks", "exclusive", "begin", "array_id", "array_limit", "hold_until"),
@@ -65,19 +70,19 @@ REQUEST_COLUMNS: tuple[str, ...] = (
 
 @dataclass(frozen=True)
 class Texts:
-    """A column of texts: `code` [n] is a place in `values`, -1 where a job states none."""
+    """A column of texts: `code` [n] is a place in `texts`, -1 where a job states none."""
 
     code: Ints
-    values: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
 
     def take(self, which: slice | Ints | Flags) -> "Texts":
-        """Return a part of the jobs; the values stay."""
+        """Return a part of the jobs; the texts stay."""
         return replace(self, code=self.code[which])
 
     def of(self, job: int) -> str:
         """Return a job's text; empty if it states none."""
         code = int(self.code[job])
-        return self.values[code] if code >= 0 else ""
+        return self.texts[code] if code >= 0 else ""
 
 
 @dataclass(frozen=True)
@@ -146,12 +151,46 @@ class JobRequests:
         return replace(self, begin=moved(self.begin), hold_until=moved(self.hold_until))
 
 
+def heeded_columns(workload: Workload) -> set[str]:
+    """Return the columns of a log that a scheduler with a cluster looks at."""
+    names = [str(name) for name in workload.jobs.columns]
+    heeded = {*REQUEST_COLUMNS, "partition", "queue"}
+    if any(f"{amount}_per_{unit}" in names for amount in _AMOUNTS for unit in ("node", "task")):
+        heeded.update(name for name in names if _WHOLE.fullmatch(name))
+    return heeded
+
+
+def with_default_times(workload: Workload, cluster: Cluster) -> Workload:
+    """Return a log whose jobs without a requested time have their partition's: the default, else the limit.
+
+    Those that are so filled are counted.
+    """
+    table = workload.jobs
+    missing = ~(table["req_time"].to_numpy() > 0)
+    if not missing.any():
+        return workload
+    partitions = partitions_of(cluster)
+    times = {p.name: p.default_time or p.max_time for p in partitions}
+    usual = partitions[default_partition(cluster)]
+    names = read_texts(table, "partition_name")
+    first = [value.split(",")[0] for value in names.texts]
+    own = np.array([times.get(name) or UNKNOWN for name in first] + [times[usual.name] or UNKNOWN], np.int64)
+    filled = np.where(missing, own[names.code], UNKNOWN)  # -1, no partition named, is the last one
+    which = filled > 0
+    if not which.any():
+        return workload
+    why = "no requested time: the partition's taken"
+    jobs = table.assign(req_time=np.where(which, filled, table["req_time"].to_numpy()))
+    counted = {**workload.tally, **tally("repaired", why, table["job_id"][which])}
+    return replace(workload, jobs=jobs, tally=counted)
+
+
 def read_requests(workload: Workload) -> JobRequests:
     """Return what the records of a log ask of a cluster [n], in the file's order.
 
     Raises BridgeError: a cell is no whole number, or a job states amounts of nodes and of tasks.
     """
-    table, n = workload.jobs, len(workload.jobs)
+    table = workload.jobs
     tasks = np.maximum(_whole(workload, "tasks"), 0)
     nodes = np.maximum(_whole(workload, "nodes"), 0)
     plain = (nodes == 0) & (tasks == 0)
@@ -172,7 +211,7 @@ def read_requests(workload: Workload) -> JobRequests:
         array_id=_whole(workload, "array_id"),
         array_limit=np.maximum(_whole(workload, "array_limit"), 0),
         succeeded=(status == UNKNOWN) | (status == STATUS_COMPLETED),
-        **{field: _texts(table, name, n) for name, field in _TEXTS.items()},
+        **{field: read_texts(table, name) for name, field in _TEXTS.items()},
     )
 
 
@@ -230,13 +269,13 @@ def _instants(workload: Workload, name: str) -> Ints:
     return micro
 
 
-def _texts(table: pd.DataFrame, name: str, n: int) -> Texts:
+def read_texts(table: pd.DataFrame, name: str) -> Texts:
     """Return a column of texts; where the log has none, SWF's code of it as a text."""
     if name in table:
         return intern_texts([str(text).strip() for text in table[name].fillna("")])
     code = _CODES.get(name)
     if code is None or code not in table:
-        return Texts(np.full(n, UNKNOWN, np.int64))
+        return Texts(np.full(len(table), UNKNOWN, np.int64))
     return intern_texts([str(value) if value >= 0 else "" for value in table[code].tolist()])
 
 

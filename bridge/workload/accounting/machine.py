@@ -11,8 +11,8 @@ from bridge.base import files
 from bridge.base.errors import BridgeError
 from bridge.cluster import slurm_values as values
 from bridge.cluster.slurm_conf import Line, is_settings, settings
-from bridge.workload.accounting.ignored import Ignored
 from bridge.cluster.slurm_values import generic as generic
+from bridge.workload.accounting.ignored import Ignored
 
 #: States of nodes that are no part of the machine (yet).
 _ABSENT = re.compile("FUTURE|UNKNOWN_NODE", re.IGNORECASE)

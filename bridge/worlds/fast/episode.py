@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bridge.base.arrays import Floats, Ints
+from bridge.base.errors import BridgeError
 from bridge.scheduler.compiled import CompiledPolicy, compile_policy
 from bridge.scheduler.estimators import RunTimeEstimates, estimate, last_two_runs
 from bridge.scheduler.protocol import Policy, Protocol
@@ -86,6 +87,9 @@ def prepare(
     Raises BridgeError: unknown order, backfilling or estimator (`bridge.scheduler.estimators`), a pair that
     the protocol does not have, or believed times beyond 64 bits.
     """
+    if jobs.cluster is not None:  # until the scheduler places jobs on nodes
+        remedy = "Leave out --cluster: all nodes are then one pool."
+        raise BridgeError("the scheduler does not know clusters yet", where=jobs.cluster.name, remedy=remedy)
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
     believed = estimate(
         estimator,
