@@ -100,9 +100,25 @@ def cluster_begin_pass(state: ClusterState, b: int) -> None:
 
 
 @inline
-def cluster_next_timer(state: ClusterState, b: int) -> int:
-    """Return when a job may become eligible next, or NEVER."""
-    return int(state.timers[b, 0].time) if state.node_scalars[b].n_timers > 0 else NEVER
+def cluster_next_wake(state: ClusterState, b: int) -> int:
+    """Return when a job may become eligible next, or the scheduler wants to be woken; NEVER: neither."""
+    wake = state.scalars[b].wake_at
+    if state.node_scalars[b].n_timers > 0:
+        wake = min(wake, state.timers[b, 0].time)
+    return int(wake)
+
+
+@inline
+def cluster_is_due(state: ClusterState, b: int) -> bool:
+    """Tell whether a job becomes eligible now, or the scheduler wanted to be woken."""
+    return bool(release_due(state, b) > 0 or state.scalars[b].wake_at <= state.scalars[b].now)
+
+
+@inline
+def cluster_must_pause(state: ClusterState, b: int) -> bool:
+    """Tell whether the allocations of one more pass might find no place in the log."""
+    size = state.log_class.shape[1]
+    return bool(size > 0 and state.node_scalars[b].n_log > size - state.entry_class.shape[1])
 
 
 @inline

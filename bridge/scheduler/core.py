@@ -24,6 +24,9 @@ from bridge.scheduler.cluster_pass import (
     cluster_apply_choice,
     cluster_begin_pass,
     cluster_finish,
+    cluster_is_due,
+    cluster_must_pause,
+    cluster_next_wake,
     cluster_sort_by_scores,
     cluster_submit,
     cluster_withdraw,
@@ -174,6 +177,33 @@ _begin_pass = by_type(_begin_pass_pooled, cluster_begin_pass, ClusterState)
 def begin_pass(state: State, b: int) -> None:
     """Open a pass: all events that it may know of have been told."""
     _begin_pass(state, b)
+
+
+@inline
+def _next_wake_pooled(state: State, b: int) -> int:
+    return int(state.scalars[b].wake_at)
+
+
+#: When the scheduler wants to be woken next, or a held job may become eligible; NEVER if nothing does.
+next_wake = by_type(_next_wake_pooled, cluster_next_wake, ClusterState)
+
+
+@inline
+def _is_due_pooled(_state: State, _b: int) -> bool:
+    return True
+
+
+#: Whether an instant at which no job ended or came is one of a pass.
+is_due = by_type(_is_due_pooled, cluster_is_due, ClusterState)
+
+
+@inline
+def _must_pause_pooled(_state: State, _b: int) -> bool:
+    return False
+
+
+#: Whether the world must collect what was allocated before the next pass.
+must_pause = by_type(_must_pause_pooled, cluster_must_pause, ClusterState)
 
 
 @inner

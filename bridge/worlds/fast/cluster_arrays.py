@@ -66,8 +66,7 @@ class ClusterArrays:
         quantity: [n, Q] what counters count.
         reasons: names of reasons; arrays hold places in it.
         n_counters: how many counters there are.
-        ok: [n] a job's end is a success.
-        eligible_floor: [n] hold and begin allow a job from here on; microseconds, NEVER.
+        notes: what was decided for jobs, with how many they are.
     """
 
     cluster: Cluster
@@ -80,6 +79,11 @@ class ClusterArrays:
     reasons: tuple[str, ...]
     n_counters: int
     notes: Mapping[str, int]
+
+    @property
+    def requested_nodes(self) -> Ints:
+        """Nodes that each job takes of the empty cluster [n]."""
+        return np.array([row.nodes for row in self.demands.taken], np.int64)[self.demands.shape]
 
     @property
     def total_cores(self) -> int:
@@ -209,7 +213,7 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     requests = jobs.requests
     assert requests is not None
     _refuse_what_is_not_honoured(cluster, requests, jobs)
-    lists = [*requests.nodelist.values, *requests.exclude.values]
+    lists = [*requests.nodelist.texts, *requests.exclude.texts]
     classes = build_node_classes(cluster, list(dict.fromkeys(lists)))
     walltime = -(-jobs.request // SECOND)
     demands = build_demands(cluster, classes, requests, walltime, jobs.id)
@@ -220,7 +224,6 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     lanes = _Lanes(cluster, classes, demands, requests, walltime, jobs.id)
     conditions = build_conditions(requests, jobs.id)
     records = lanes.records
-    recordsXX
     ok = requests.succeeded & (jobs.logged_run <= jobs.request)
     records["shape_number"] = demands.shape
     records.begin = np.maximum(requests.begin, requests.hold_until)
@@ -454,7 +457,7 @@ class _Lanes:
             return np.array([row.nodes for row in taken], np.int64)[shape]
         if name.startswith("license_"):
             license_ = name.removeprefix("license_")
-            counts = [parse_licenses(text).get(license_, 0) for text in self._requests.licenses.values]
+            counts = [parse_licenses(text).get(license_, 0) for text in self._requests.licenses.texts]
             return np.array([*counts, 0], np.int64)[self._requests.licenses.code]
         places = {"cores": CORES, "memory": MEMORY, "gpus": GPUS}
         places |= {resource: r for r, resource in enumerate(self._classes.resources)}

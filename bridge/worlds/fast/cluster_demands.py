@@ -204,7 +204,7 @@ def build_demands(
         *(requests.nodes, requests.tasks, requests.cores, requests.memory, requests.gpus, requests.exclusive),
     )
     matrix = np.column_stack([column.code if isinstance(column, Texts) else column for column in columns])
-    several = np.array([text.count(",") > 0 for text in requests.partition.values] + [False], np.bool_)
+    several = np.array([text.count(",") > 0 for text in requests.partition.texts] + [False], np.bool_)
     matrix = np.column_stack((matrix, np.where(several[requests.partition.code], walltime, 0)))
     _, first, of = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     of = of.reshape(-1)
