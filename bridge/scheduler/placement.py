@@ -97,7 +97,7 @@ def _set_key(state: ClusterState, b: int, shape: int, c: int, base: Array) -> No
                 of_one = state.node_amounts[c, r] if state.node_amounts[c, r] < UNCOUNTED else 0
             place = 1 if r == 0 else (2 if r == 1 else 0)  # cores, memory, GPUs
             if r <= 2:  # types of GPUs are in their sum
-                keys[place] = has - of_one
+                keys[place] = has - of_one if state.node_amounts[c, r] < UNCOUNTED else UNCOUNTED
     else:
         cores = state.node_amounts[c, 0] if state.classes[c].counted else _available(state, b, base, c, 0)
         keys[0], keys[1], keys[2] = -cores, 0, 0

@@ -76,7 +76,7 @@ def take_of_empty(shape: Shape, classes: NodeClasses, key: str) -> Taken | None:
         vector == ALL_OF_IT, np.where(amounts[order] < UNCOUNTED, amounts[order], 0), np.maximum(vector, 0)
     )
     if key == "best_fit":
-        rest = amounts[order] - own
+        rest = np.where(amounts[order] < UNCOUNTED, amounts[order] - own, UNCOUNTED)
         order = order[np.lexsort((order, rest[:, MEMORY], rest[:, CORES], rest[:, GPUS]))]
     elif key == "least_loaded":
         order = order[np.lexsort((order, -amounts[order, CORES]))]
