@@ -28,7 +28,7 @@ from bridge.scheduler.eligibility import (
     leave,
     release_due,
 )
-from bridge.scheduler.heads import charge_heads, fits_beside_heads, make_head, reserve_heads
+from bridge.scheduler.heads import charge_heads, fits_beside_heads, make_head, may_fit, reserve_heads
 from bridge.scheduler.lanes import (
     first_in_lane,
     list_lanes,
@@ -108,7 +108,7 @@ def cluster_next_wake(state: ClusterState, b: int) -> int:
     return int(wake)
 
 
-@inline
+@inner
 def cluster_is_due(state: ClusterState, b: int) -> bool:
     """Tell whether a job becomes eligible now, or the scheduler wanted to be woken."""
     return bool(release_due(state, b) > 0 or state.scalars[b].wake_at <= state.scalars[b].now)
@@ -198,7 +198,7 @@ def _strike(state: ClusterState, b: int, j: int) -> None:
         state.struck[b, state.partition_classes[i]] = more.pass_number
 
 
-@inline
+@inner
 def _show_head(state: ClusterState, b: int, j: int) -> None:
     """Let features and rules see the head of job `j`'s partition; else the first head, if there is one."""
     env, more = state.scalars[b], state.node_scalars[b]
@@ -231,9 +231,12 @@ def _list_pickable(state: ClusterState, b: int) -> int:
 
 
 @inner
-def _gather(state: ClusterState, b: int, out: Array, guard: bool) -> int:
-    """List the eligible jobs that may start behind the heads, in no order; return how many."""
-    env, more = state.scalars[b], state.node_scalars[b]
+def _gather(state: ClusterState, b: int, out: Array, guard: bool, listing: int) -> int:
+    """List the eligible jobs that may start behind the heads, in no order; return how many.
+
+    For a decision (`listing`) those that fit now; else also those that might when others have started.
+    """
+    more = state.node_scalars[b]
     n = 0
     for i in range(more.n_active):
         g = state.active[b, i]
@@ -242,28 +245,24 @@ def _gather(state: ClusterState, b: int, out: Array, guard: bool) -> int:
         p = state.lanes[g].partition
         head, room = state.heads[b, p], state.room[b, p]
         block = state.lane_states[b, g].head
-        has_head = head.job >= 0
         while block >= 0:
             if state.min_nodes[b, block] <= room:
                 before = n
-                time_left = NEVER
-                if guard and has_head and head.n > 0 and more.n_reserved == more.n_heads:
-                    time_left = head.shadow - env.now
                 for k in range(state.size[b, block]):
                     j = state.items[b, block, k]
                     if state.shapes[state.node_jobs[b, j].shape_number].room > room or j == head.job:
                         continue
                     if not is_eligible(state, b, j):
                         continue
-                    if guard:
-                        fits = fits_beside_heads(state, b, j, False)
+                    shape = state.node_jobs[b, j].shape_number
+                    if state.shapes[shape].nodes > 0 and state.shapes[shape].tasks > 0 and listing == 0:
+                        fits = may_fit(state, b, shape)  # what fits is not known before its turn
                     else:
-                        more.n_caps = 0
-                        fits = select(state, b, state.node_jobs[b, j].shape_number, state.free_node[b], False)
-                    if fits >= 0:
+                        fits = _fits(state, b, j, guard) >= 0
+                    if fits:
                         out[n] = j
                         n += 1
-                if n == before and not state.switches[0].dynamic_order and time_left < 0:
+                if n == before and not state.switches[0].dynamic_order:
                     recompute_lane_bounds(state, b, block)
             block = state.next_block[b, block]
     return n
@@ -274,7 +273,7 @@ def _backfill_all(state: ClusterState, b: int) -> None:
     """Backfill in queue order, or in the candidates' own order."""
     env = state.scalars[b]
     which = state.scratch[2]
-    n = _gather(state, b, which, True)
+    n = _gather(state, b, which, True, 0)
     by = BY_ALT if state.switches[0].own_candidate_order else BY_ORDER
     sort_jobs(state.jobs[b], which, state.scratch[3], n, by)
     for k in range(n):
@@ -293,7 +292,7 @@ def _list_cluster_candidates(state: ClusterState, b: int) -> None:
     env = state.scalars[b]
     which = state.scratch[2]
     reserve_heads(state, b)
-    n = _gather(state, b, which, state.switches[0].guard > 0)
+    n = _gather(state, b, which, state.switches[0].guard > 0, 1)
     by = BY_ALT if state.switches[0].own_candidate_order else BY_ORDER
     sort_jobs(state.jobs[b], which, state.scratch[3], n, by)
     n = min(n, state.candidates.shape[1])
@@ -424,7 +423,7 @@ def _backfill_choice(state: ClusterState, b: int, choice: int) -> None:
         _show_head(state, b, state.candidates[b, 0])
 
 
-@inline
+@inner
 def _fits(state: ClusterState, b: int, j: int, guard: bool) -> int:
     """Choose classes for a candidate; return how many, or -1."""
     if guard:

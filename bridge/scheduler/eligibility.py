@@ -23,7 +23,6 @@ from bridge.scheduler.cluster_state import (
     TIME_UNIT,
     ClusterState,
 )
-from bridge.scheduler.growing_scores import bound_scores
 from bridge.scheduler.lanes import insert_in_lane
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.state import NEVER
@@ -32,7 +31,7 @@ from bridge.scheduler.state import NEVER
 _MET, _OPEN, _IMPOSSIBLE = 0, 1, 2
 
 
-@inline
+@inner
 def push_timer(state: ClusterState, b: int, time: int, j: int) -> None:
     """Note that job `j` may become eligible at a time."""
     heap, k = state.timers[b], state.node_scalars[b].n_timers
@@ -46,7 +45,7 @@ def push_timer(state: ClusterState, b: int, time: int, j: int) -> None:
     heap[k].time, heap[k].job = time, j
 
 
-@inline
+@inner
 def _pop_timer(state: ClusterState, b: int) -> int:
     """Drop the earliest timer and return its job."""
     heap = state.timers[b]
@@ -69,7 +68,7 @@ def _pop_timer(state: ClusterState, b: int) -> int:
     return int(j)
 
 
-@inline
+@inner
 def _singleton_waits(state: ClusterState, b: int, j: int) -> bool:
     """Tell whether a job of the same user and name runs, or an earlier one has not ended."""
     g = state.node_jobs[b, j].group
@@ -225,8 +224,6 @@ def _enter_lane(state: ClusterState, b: int, j: int) -> None:
     if not state.switches[0].dynamic_order:
         evaluate(state, b, state.program, which, 1)
         job.score = state.stack[0, 0]
-    elif state.switches[0].growing_order:
-        bound_scores(state, b, which, 1)
     if state.switches[0].own_candidate_order:
         evaluate(state, b, state.alt_program, which, 1)
         job.alt = state.stack[0, 0]

@@ -12,7 +12,7 @@ from bridge.scheduler.reservation import count_overrun
 from bridge.scheduler.state import NEVER, SECOND
 
 
-@inline
+@inner
 def set_caps(state: ClusterState, b: int, j: int, time: int) -> None:
     """Let ``caps`` be the heads whose shadow times lie within job `j` if it starts at a time."""
     more = state.node_scalars[b]
@@ -25,7 +25,7 @@ def set_caps(state: ClusterState, b: int, j: int, time: int) -> None:
             more.n_caps += 1
 
 
-@inline
+@inner
 def _change_by_heads(state: ClusterState, b: int, base: Array, time: int, sign: int) -> None:
     """Take what is reserved for heads at a time out of some amounts (`sign` -1), or give it back."""
     for k in range(state.node_scalars[b].n_reserved):
@@ -37,7 +37,7 @@ def _change_by_heads(state: ClusterState, b: int, base: Array, time: int, sign: 
                 change_base(state, base, shape, state.head_classes[b, p, i], state.head_units[b, p, i], sign)
 
 
-@inline
+@inner
 def _next_head_end(state: ClusterState, b: int, time: int) -> int:
     """Return the first end of a head's reservation after a time, or NEVER."""
     end = NEVER
@@ -130,7 +130,7 @@ def _reserve(state: ClusterState, b: int, p: int) -> None:
     more.n_reserved += 1
 
 
-@inline
+@inner
 def reserve_heads(state: ClusterState, b: int) -> None:
     """Compute the reservations of all heads that have none yet, in the order in which they became heads."""
     more = state.node_scalars[b]
@@ -150,7 +150,7 @@ def make_head(state: ClusterState, b: int, j: int) -> None:
         reserve_heads(state, b)
 
 
-@inline
+@inner
 def charge_heads(state: ClusterState, b: int, j: int, n: int) -> None:
     """Take the `n` chosen classes of job `j`, which starts now, from the extra amounts of heads it outlasts."""
     shape = state.node_jobs[b, j].shape_number
@@ -170,24 +170,35 @@ def charge_heads(state: ClusterState, b: int, j: int, n: int) -> None:
 
 
 @inner
+def may_fit(state: ClusterState, b: int, shape: int) -> bool:
+    """Tell whether enough is free for a demand, wherever its nodes are; it stays false until a release.
+
+    Of all demands but those of nodes and tasks, whose tasks are dealt out greedily, this is what `select`
+    tells; there it may be true in vain.
+    """
+    row, releases = state.shapes[shape], state.node_scalars[b].releases
+    if state.no_fit[b, shape] == releases:
+        return False
+    need = max(row.nodes, row.tasks)
+    has = 0
+    for i in range(row.first, row.last):
+        has += potential(state, b, shape, state.set_classes[i], state.free_node[b])
+        if has >= need:
+            return True
+    state.no_fit[b, shape] = releases
+    return False
+
+
+@inner
 def fits_beside_heads(state: ClusterState, b: int, j: int, strikes: bool) -> int:
     """Choose classes for job `j` now; return how many, or -1 if it does not fit beside the heads."""
     more = state.node_scalars[b]
     shape = state.node_jobs[b, j].shape_number
-    if state.no_fit[b, shape] == more.releases:
+    if not may_fit(state, b, shape):
         return -1
-    more.n_caps = 0
-    n = select(state, b, shape, state.free_node[b], strikes)
-    if n < 0:
-        if not strikes:
-            state.no_fit[b, shape] = more.releases
-        return n
     if more.n_heads > 0 and not strikes:
         reserve_heads(state, b)
         set_caps(state, b, j, state.scalars[b].now)
-        if more.n_caps > 0:
-            n = select(state, b, shape, state.free_node[b], strikes)
-            more.n_caps = 0
-        elif more.n_reserved > 0:  # the reservations have used what was chosen
-            n = select(state, b, shape, state.free_node[b], strikes)
+    n = select(state, b, shape, state.free_node[b], strikes)
+    more.n_caps = 0
     return n

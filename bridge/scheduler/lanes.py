@@ -20,7 +20,7 @@ def room_of(state: ClusterState, b: int, j: int) -> int:
     return int(state.shapes[state.node_jobs[b, j].shape_number].room)
 
 
-@inline
+@inner
 def _bound(state: ClusterState, b: int, block: int, j: int) -> None:
     """Lower a block's bounds so that they hold for job `j`."""
     job = state.jobs[b, j]
@@ -103,7 +103,7 @@ def _deactivate(state: ClusterState, b: int, g: int) -> None:
     state.lane_states[b, last].place = place
 
 
-@inline
+@inner
 def _append(state: ClusterState, b: int, g: int, block: int, j: int) -> None:
     state.items[b, block, state.size[b, block]] = j
     state.size[b, block] += 1

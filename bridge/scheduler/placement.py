@@ -206,7 +206,7 @@ def potential(state: ClusterState, b: int, shape: int, c: int, base: Array) -> i
     return units_available(state, b, shape, c, base)
 
 
-@inline
+@inner
 def change_free(state: ClusterState, b: int, shape: int, c: int, units: int, sign: int) -> None:
     """Give back what a demand has in class `c`, or take it (`sign` -1)."""
     for r in range(state.free_node.shape[2]):
@@ -220,7 +220,7 @@ def change_free(state: ClusterState, b: int, shape: int, c: int, units: int, sig
         state.room[b, state.class_partitions[i]] += sign * cores
 
 
-@inline
+@inner
 def change_base(state: ClusterState, base: Array, shape: int, c: int, units: int, sign: int) -> None:
     """Give back to some amounts [C, R] what a demand has in class `c`, or take it (`sign` -1)."""
     for r in range(base.shape[1]):
