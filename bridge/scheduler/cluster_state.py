@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from bridge.base.arrays import Array, Bundle, Records
-from bridge.scheduler.state import BLOCK, State, zeros
+from bridge.scheduler.state import State, list_sizes, zeros
 
 #: An amount of a node that nobody counts.
 UNCOUNTED = 1 << 50
@@ -217,7 +217,8 @@ def allocate_cluster(
 ) -> ClusterState:
     """Return the empty state of B schedulers of up to L jobs each, on a cluster of these `sizes`."""
     length = max(length, 1)
-    own = {"B": batch, "L": length, "NB": length // (BLOCK // 4) + 4 + min(sizes["G"], length)}
+    own = {"B": batch, **list_sizes(length)}
+    own["NB"] += min(sizes["G"], length)  # a lane with few jobs has a block of its own
     pooled = own | {"R": 1, "W": window, "U": users, "P": 8}  # P is the profile's length here
     state: ClusterState = ClusterState(*zeros(State, pooled), *zeros(ClusterFields, own | sizes))
     state.share[:] = 1.0

@@ -8,7 +8,7 @@ A world calls `submit`, `finish` and `wake` for what happened at one instant (or
 
 from bridge.base.arrays import Array
 from bridge.base.jit import by_type, hot, inline, inner, kernel
-from bridge.scheduler.amounts import give, take
+from bridge.scheduler.amounts import copy_amounts, give, take
 from bridge.scheduler.backfill import (
     _any_waiting_fits,
     _backfill_candidate,
@@ -65,7 +65,7 @@ from bridge.scheduler.growing_scores import bound_scores, find_highest_score
 from bridge.scheduler.names import CONSERVATIVE, EASY
 from bridge.scheduler.queue import first, insert, list_in_order, rearrange, remove, size_class, sort
 from bridge.scheduler.reservation import reserve_head
-from bridge.scheduler.running_jobs import add_running, fits, remove_running
+from bridge.scheduler.running_jobs import add_running, first_place, fits, job_at, next_place, remove_running
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.starting import _start
 from bridge.scheduler.state import NEVER, SECOND, SHAPES, STARTED_AS_HEAD, State
@@ -155,11 +155,12 @@ def mark_running(state: State, b: int, j: int, start: int) -> None:
 def set_out_of_service(state: State, b: int, amounts: Array) -> None:
     """Set how much of each resource is neither free nor used by a job."""
     free = state.free[b]
-    for r in range(free.shape[0]):
-        free[r] = state.capacity[r]
+    copy_amounts(free, state.capacity)
     take(free, amounts)
-    for k in range(state.scalars[b].n_running):
-        take(free, state.demand[b, state.run_job[b, k]])
+    place = first_place(state, b)
+    while job_at(state, b, place) >= 0:
+        take(free, state.demand[b, job_at(state, b, place)])
+        place = next_place(state.run_job[b], place)
 
 
 @inline
@@ -210,9 +211,11 @@ must_pause = by_type(_must_pause_pooled, cluster_must_pause, ClusterState)
 def _resort_running(state: State, b: int) -> None:
     """Serve jobs that end together by believed end, as one who sorts the running list does."""
     env = state.scalars[b]
-    for k in range(env.n_running):
-        state.jobs[b, state.run_job[b, k]].serial = env.serial
+    place = first_place(state, b)
+    while job_at(state, b, place) >= 0:
+        state.jobs[b, job_at(state, b, place)].serial = env.serial
         env.serial += 1
+        place = next_place(state.run_job[b], place)
     env.renumbered = 1
 
 

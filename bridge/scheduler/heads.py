@@ -8,7 +8,8 @@ from bridge.base.arrays import Array
 from bridge.base.jit import inline, inner
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.placement import change_base, potential, select
-from bridge.scheduler.reservation import count_overrun
+from bridge.scheduler.reservation import behind_overrun
+from bridge.scheduler.running_jobs import first_place, next_place
 from bridge.scheduler.state import NEVER, SECOND
 
 
@@ -81,26 +82,24 @@ def _reserve(state: ClusterState, b: int, p: int) -> None:
     has = 0
     for i in range(row.first, row.last):
         has += potential(state, b, shape, state.set_classes[i], base)
-    n, ends, which = env.n_running, state.run_end[b], state.run_job[b]
-    late = count_overrun(state, b)
-    i, k = late, 0
+    ends, which = state.run_end[b], state.run_job[b]
+    late, behind = first_place(state, b), behind_overrun(state, b)
+    place = behind
     time = env.now
     chosen = -1
     while chosen < 0:
         end = _next_head_end(state, b, time)
-        if k < late:
+        if late != behind:
             end = min(end, env.now + SECOND)
-        if i < n:
-            end = min(end, ends[i])
-        time = end
+        time = min(end, ends[place])
         if time == NEVER:
             break
-        while k < late and env.now + SECOND <= time:
-            has += _give_back(state, b, base, shape, which[k])
-            k += 1
-        while i < n and ends[i] <= time:
-            has += _give_back(state, b, base, shape, which[i])
-            i += 1
+        while late != behind and env.now + SECOND <= time:
+            has += _give_back(state, b, base, shape, which[late])
+            late = next_place(which, late)
+        while ends[place] <= time:
+            has += _give_back(state, b, base, shape, which[place])
+            place = next_place(which, place)
         if has >= need:
             set_caps(state, b, j, time)
             _change_by_heads(state, b, base, time, -1)

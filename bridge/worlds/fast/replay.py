@@ -10,6 +10,7 @@ from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
 from bridge.scheduler import state as scheduler_state
+from bridge.scheduler.running_jobs import renumber_running
 from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
 from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.arrivals import Arrivals
@@ -103,12 +104,12 @@ class LogWindow:
         env, heap = state.scalars[0], self.memory.heap[0]
         for numbers in (
             state.items[0],
-            state.run_job[0, : env.n_running],
             heap.job[: self.memory.clock.pending[0]],
             state.kept.job[: env.n_kept],
             state.scalars.head[: int(env.head >= 0)],  # if there is one
         ):
             numbers[:] = place[numbers]
+        renumber_running(state, 0, place)
 
     def _grow(self) -> None:
         """Make room for twice as many jobs, or the whole log."""
