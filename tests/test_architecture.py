@@ -12,12 +12,16 @@ import click
 import pytest
 from subprocess_python import fresh
 
+from bridge.base.plugins import GROUPS
 from bridge.cli import main as command_line
 from bridge.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).parents[1]
 #: Modules of `bridge.cli` that are no command.
-HELPERS = {*("__init__", "accounting", "live", "main", "options", "show")}
+HELPERS = {*("__init__", "accounting", "decide_slurm", "main", "options", "terminal")}
+#: The pool's wing has its own network and training.
+POOL_LEARNS = [ROOT / "bridge/pool" / f"{name}.py" for name in ("network", "rollout", "training")]
+PAGES = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/tutorials").glob("*.md")]
 #: What ends a command in a shell line.
 OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>"}
 
@@ -62,7 +66,7 @@ def test_no_command_imports_another() -> None:
 
 def test_only_learning_imports_torch() -> None:
     for path in sorted((ROOT / "bridge").rglob("*.py")):
-        if "learn" not in path.relative_to(ROOT).parts and path.stem != "train":
+        if "learn" not in path.relative_to(ROOT).parts and path.stem != "train" and path not in POOL_LEARNS:
             text = path.read_text(encoding="utf-8")
             assert not re.search(r"^\s*(import|from) torch\b", text, re.MULTILINE), path
 
@@ -179,3 +183,36 @@ def test_the_least_click_is_one_whose_choices_have_a_type() -> None:
     )
     assert declared is not None
     assert not typed or (int(declared[1]), int(declared[2])) >= (8, 2)
+
+
+def test_pages_name_files_that_are_there() -> None:
+    pages = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs/tutorials").glob("*.md"),
+    ]
+    named = {
+        (page.name, path)
+        for page in pages
+        for path in re.findall(
+            r"\b(?:bridge|policies|papers|tests)/[\w/]+\.(?:py|toml)\b", page.read_text("utf-8")
+        )
+    }
+    assert len(named) > 20
+    assert [(page, path) for page, path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def test_dotted_names_of_pages_can_be_imported() -> None:
+    dotted = re.compile(r"`(bridge(?:\.[a-z_0-9]+)+)(?:\.[A-Z]\w*)?[`(]")
+    named = {name for page in PAGES for name in dotted.findall(page.read_text("utf-8"))}
+    assert len(named) > 20
+    missing = []
+    for name in sorted(named - {*GROUPS.values(), "bridge.algorithms", "bridge.networks"}):
+        package, _, last = name.rpartition(".")
+        place = ROOT.joinpath(*name.split("."))
+        if place.is_dir() or place.with_suffix(".py").exists():
+            continue
+        if not hasattr(importlib.import_module(package), last):
+            missing.append(name)
+    assert missing == []

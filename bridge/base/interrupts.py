@@ -28,23 +28,38 @@ class Interrupts:
 
 
 _current = Interrupts()
+_inside = False
 
 
 @contextmanager
 def interrupts_once() -> Iterator[Interrupts]:
-    """Have signals raise KeyboardInterrupt once within the block; no change in a thread or within another."""
-    global _current
-    inside = getattr(signal.getsignal(signal.SIGTERM), "__func__", None) is Interrupts.take
-    if inside or threading.current_thread() is not threading.main_thread():
+    """Have signals raise KeyboardInterrupt once within the block; no change in a thread or within another.
+
+    A signal that is ignored outside stays ignored: nohup and background jobs of a shell ask for that.
+    """
+    global _current, _inside
+    if _inside or threading.current_thread() is not threading.main_thread():
         yield _current
         return
     _current = Interrupts()
-    before = {number: signal.signal(number, _current.take) for number in _SIGNALS}
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _current.take) for number in heard}
+    _inside = True
     try:
         yield _current
     finally:
+        _current, _inside = Interrupts(), False
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def raise_if_interrupted() -> None:
+    """Raise the KeyboardInterrupt of an earlier signal again: long work calls this between its steps.
+
+    Python drops an exception that is raised in a destructor or in a callback of compiled code.
+    """
+    if _current.status and not _current.held:
+        raise KeyboardInterrupt
 
 
 def hold_interrupts() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.base.interrupts import raise_if_interrupted
 from bridge.base.progress import ProgressReporter
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class Terminal(ProgressReporter):
 
         def advance(done: int, of: int | None = None) -> None:
             nonlocal bar, task
+            raise_if_interrupted()
             if bar is None:
                 if time.monotonic() - started_at < PATIENCE or not sys.stderr.isatty():
                     return

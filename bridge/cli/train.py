@@ -14,6 +14,7 @@ import click
 from bridge.base.cache import AGENT, is_checkpoint
 from bridge.base.errors import BridgeError
 from bridge.base.files import stem
+from bridge.base.interrupts import interrupts_once, raise_if_interrupted
 from bridge.base.plugins import Typed
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL, new_progress_bar
@@ -227,9 +228,10 @@ def _run(trainer: "Trainer", tensorboard: bool) -> None:
 
         events = TensorBoardWriter(trainer.folder, trainer.epoch)
     try:
-        with _watched(trainer) as show:
+        with interrupts_once(), _watched(trainer) as show:
 
             def tell(entry: "EpochRecord") -> None:
+                raise_if_interrupted()
                 if events is not None:
                     events.write(entry)
                 show(entry)

@@ -42,12 +42,12 @@ class ClusterFinding:
     what: str
 
 
-def require_consistent(cluster: Cluster, where: str, place: Callable[[str], str] | None = None) -> None:
+def require_consistent(cluster: Cluster, place: Callable[[str], str]) -> None:
     """Raise BridgeError for the first error of a cluster; `place` turns a field's path into file and line."""
     error = next((one for one in check_cluster(cluster) if one.severity == "error"), None)
     if error is not None:
-        at = place(error.path) if place else f"{where}, {error.path}"
-        raise BridgeError(error.what, where=at, remedy="`bridge cluster check` lists all that is wrong.")
+        remedy = "`bridge cluster check` lists all that is wrong."
+        raise BridgeError(error.what, where=place(error.path), remedy=remedy)
 
 
 def check_cluster(cluster: Cluster) -> list[ClusterFinding]:

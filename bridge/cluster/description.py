@@ -24,14 +24,15 @@ class NodeGroup:
 
     Attributes:
         name: of the group, by which partitions may name it; without `nodes`, its nodes are NAME0, NAME1, …
+            [default: n]
         nodes: their names, as Slurm writes lists: "n[0-63],fat1".
         count: how many nodes; needed only where `nodes` is not stated.
-        cores: cores (Slurm's CPUs) of each node.
+        cores: cores (Slurm's CPUs) of each node.  [default: 1]
         memory: MiB of each node.  [default: memory is not counted]
         gpus: GPUs of each node by type, as in {a100 = 4}.
         features: what jobs may require of a node, by name.
-        weight: nodes of a low weight are taken first.
-        state: up, down, or drain (running jobs end, none starts).
+        weight: nodes of a low weight are taken first.  [default: 1]
+        state: up, down, or drain (running jobs end, none starts).  [default: up]
     """
 
     name: str = "n"
@@ -51,10 +52,11 @@ class Partition:
 
     Attributes:
         name: by which jobs name it.
-        nodes: lists of nodes, names of groups, or ALL.
+        nodes: lists of nodes, names of groups, or ALL.  [default: ALL]
         default: jobs that name no partition go here.  [default: the first partition]
-        state: up; down (jobs wait); drain or inactive (jobs are refused when submitted).
+        state: up; down (jobs wait); drain or inactive (jobs are refused when submitted).  [default: up]
         exclusive: a job has whole nodes; false: jobs share nodes, each has its cores, memory and GPUs.
+            [default: true]
         max_time: s; requested time of a job, at most.
         default_time: s; requested time of a job that names none.
         min_nodes: nodes of a job, at least.
@@ -63,8 +65,8 @@ class Partition:
         max_memory_per_node: MiB of one job on one node, at most.
         default_memory_per_core: MiB for each core of a job that names no memory.
         default_memory_per_node: MiB on each node of a job that names no memory.  [default: the whole node's]
-        tier: jobs of a higher tier come first, and may preempt.
-        priority_factor: a priority factor, divided by the largest of all partitions.
+        tier: jobs of a higher tier come first, and may preempt.  [default: 1]
+        priority_factor: a priority factor, divided by the largest of all partitions.  [default: 1]
         qos: the QOS whose limits hold for the partition's jobs, before the job's own.
         allow_qos: QOS of its jobs.  [default: any]
         deny_qos: QOS that its jobs may not have.
@@ -110,12 +112,12 @@ class PriorityConfig:
         qos: weight of the QOS' priority.
         association: weight of the association's priority.
         tres: weights by resource, of a job's request divided by what its partition has.
-        max_age: s; from here on the age counts no more.
-        half_life: s; usage is worth half after it; 0: it never decays.
-        calculation_period: s between two calculations.
+        max_age: s; from here on the age counts no more.  [default: 604800]
+        half_life: s; usage is worth half after it; 0: it never decays.  [default: 604800]
+        calculation_period: s between two calculations.  [default: 300]
         favor_small: small jobs come first.
         relative_to_time: the size of a job is divided by its requested time.
-        fair_tree: Slurm's fair tree; false: the classic formula.
+        fair_tree: Slurm's fair tree; false: the classic formula.  [default: true]
     """
 
     age: Natural = 0
@@ -139,9 +141,11 @@ class SchedulerParameters:
 
     Attributes:
         select: which admissible nodes a job gets: lowest weight, lowest index, the smallest rest, most free
-            cores.
+            cores.  [default: weight]
         preempt: who may preempt: nobody, a job of a higher partition tier, or of a QOS that may.
+            [default: none]
         preempt_mode: what becomes of preempted jobs, unless their partition or QOS says otherwise.
+            [default: off]
         preempt_exempt_time: s; who runs shorter than this is not preempted.
         requeue_delay: s after which a requeued job is eligible again.
         kill_invalid_dependency: a job whose dependency can never be met is cancelled, instead of waiting.
@@ -163,7 +167,8 @@ class AdvanceReservation:
 
     Attributes:
         name: by which jobs name it.
-        start, end: s on the log's clock.
+        start: s on the log's clock.
+        end: s on the log's clock.
         nodes: lists of nodes, names of groups, or ALL.
         users: whose jobs may name it.  [default: all, if accounts names none]
         accounts: whose jobs may name it.
@@ -191,7 +196,9 @@ class CalendarEvent:
         partition: of partition_state, or whose limit changes.
         state: of partition_state.
         license: of licenses.
-        qos, account, user: whose limit changes; a user's account and partition as stated there.
+        qos: whose limit changes.
+        account: whose limit changes; of a user, which one.
+        user: whose limit changes.
         limit: name of the limit, as in its table: max_wall, grp_tres.cores.
         value: the new number of licences, or limit; -1: no limit.
     """

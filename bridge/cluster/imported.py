@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster
+from bridge.config.toml_lines import around
 
 
 @dataclass(frozen=True)
@@ -16,11 +17,21 @@ class ImportedCluster:
         cluster: what was read.
         unhonoured: what the files say and no scheduler here honours -> how often, or for how many nodes.
         notes: what was decided in reading.
+        places: field, as in ``partitions[2]`` -> where it stands, ``file:line``.
+        where: the file.
     """
 
     cluster: Cluster
     unhonoured: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    places: dict[str, str] = field(default_factory=dict)
+    where: str = ""
+
+    def place(self, path: str) -> str:
+        """Return where a field stands, or the nearest one around it that is known: ``file:line``."""
+        while path and path not in self.places:
+            path = around(path)
+        return self.places[path] if path else self.where
 
 
 @dataclass

@@ -55,7 +55,7 @@ class Qos(Limits):
         max_submit_jobs_per_account: jobs of one account that wait or run; others are refused when submitted.
         max_tres_per_user: amounts of one user in use at one time.
         max_tres_per_account: amounts of one account in use at one time.
-        usage_factor: by which the usage of its jobs counts in fair share.
+        usage_factor: by which the usage of its jobs counts in fair share.  [default: 1]
         preempt: QOS whose jobs its jobs may preempt.
         preempt_mode: what becomes of its preempted jobs.  [default: the scheduler's]
         grace_time: s; a preempted job goes on so long.
@@ -95,6 +95,7 @@ class Association(Limits):
 
     Attributes:
         shares: its shares among its siblings, for fair share; -1: the account's own (Slurm's parent).
+            [default: 1]
         priority: whole number; a priority factor.
         max_jobs: jobs of one user here that run at one time; of an account: of each user below it.
         max_submit_jobs: jobs of one user here that wait or run; others are refused when submitted.
@@ -116,7 +117,7 @@ class Account(Association):
 
     Attributes:
         name: by which jobs and users name it.
-        parent: the account above it.
+        parent: the account above it.  [default: root]
     """
 
     name: str
@@ -129,7 +130,7 @@ class User(Association):
 
     Attributes:
         name: as the log's column user_name has it.
-        account: whose limits hold its jobs, too.
+        account: whose limits hold its jobs, too.  [default: root]
         partition: only its jobs in this partition.  [default: all]
         default: the account of its jobs that name none.
     """

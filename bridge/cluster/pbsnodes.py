@@ -26,7 +26,10 @@ Record = tuple[str, str, Mapping[str, str]]
 
 
 def import_pbsnodes(path: Path) -> ImportedCluster:
-    """Return the cluster of a list of nodes; a queue that nodes name is a partition. BridgeError: the line."""
+    """Return the cluster of a list of nodes; a queue that nodes name is a partition.
+
+    BridgeError names the line that is none of it.
+    """
     text = files.read_text(path)
     notes = ImportNotes()
     nodes: dict[str, dict[str, Any]] = {}
@@ -42,7 +45,7 @@ def import_pbsnodes(path: Path) -> ImportedCluster:
     if not nodes:
         raise BridgeError("lists no node", where=str(path), remedy=_REMEDY)
     if queues and (free := [name for name in nodes if not any(name in of for of in queues.values())]):
-        what = f"{len(free)} nodes belong to no queue: they are the partition 'free', too"
+        what = f"{len(free)} nodes belong to no queue: they are the partition 'free'"
         notes.note(what)
         queues["free"] = free
     partitions = tuple(

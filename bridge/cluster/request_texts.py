@@ -97,17 +97,19 @@ class Dependency:
         kind: after (started or cancelled), afterok, afternotok, afterany (ended), or singleton.
         job: the other job's id, as in the log; empty for singleton.
         delay: s after its start, of `after`.
+        array: `job` is the number of an array (`array_id`), written ``12_*``: all of its tasks.
     """
 
     kind: DependencyKind
     job: str = ""
     delay: int = 0
+    array: bool = False
 
 
 def parse_dependency(text: str) -> tuple[tuple[Dependency, ...], bool]:
     """Return the conditions of ``afterok:12:13,singleton``, and whether one is enough (``?`` for ``,``).
 
-    An array as a parent stands for all of its tasks. ValueError: it is none, or has both separators.
+    ``afterok:12_*`` stands for all tasks of the array 12. ValueError: it is none, or has both separators.
     """
     if "," in text and "?" in text:
         raise ValueError("a dependency has either ',' or '?'")
@@ -127,5 +129,7 @@ def parse_dependency(text: str) -> tuple[tuple[Dependency, ...], bool]:
             one = _PARENT.fullmatch(parent)
             if not one or (one["minutes"] and kind != "after"):
                 raise ValueError(f"{parent[:40]!r} is no job to wait for")
-            conditions.append(Dependency(kind, one["id"], 60 * int(one["minutes"] or 0)))
+            whole = one["id"].endswith("_*")
+            delay = 60 * int(one["minutes"] or 0)
+            conditions.append(Dependency(kind, one["id"].removesuffix("_*"), delay, whole))
     return tuple(conditions), "?" in text

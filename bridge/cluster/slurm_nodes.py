@@ -61,7 +61,9 @@ class SlurmNodes:
         features: feature -> its nodes.
         named: partition -> nodes that name it, as `scontrol show node` does.
         sets: NodeSet -> its line.
-        memory_counts: whether jobs use up memory here (SelectTypeParameters).
+        total: nodes named so far, also those that are named again.
+        groups: NodeSet -> its nodes.
+        places: node -> where it stands.
     """
 
     notes: ImportNotes
@@ -71,8 +73,9 @@ class SlurmNodes:
     sets: dict[str, Line] = field(default_factory=dict)
     total: int = 0
     groups: dict[str, list[str]] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
 
-    def add(self, line: Mapping[str, str]) -> None:
+    def add(self, line: Mapping[str, str], place: str) -> None:
         """Take a line of nodes; ValueError: it is none."""
         names = list(values.node_names(line["nodename"]))
         if _ABSENT.match(line.get("state", "")):
@@ -86,6 +89,7 @@ class SlurmNodes:
             self.features.setdefault(feature, set()).update(names)
         for name in names:
             self.nodes[name] = fields
+            self.places[name] = place
         for partition in filter(None, line.get("partitions", "").split(",")):
             self.named.setdefault(partition, []).extend(names)
 

@@ -172,10 +172,12 @@ def licenses_of(text: str) -> tuple[License, ...]:
     return tuple(License(name=name, count=count) for name, count in parse_licenses(words).items())
 
 
-def note_others(settings: Mapping[str, str], places: Mapping[str, str], notes: ImportNotes) -> None:
+def note_others(
+    settings: Mapping[str, str], places: Mapping[str, str], notes: ImportNotes, *, has_limits: bool
+) -> None:
     """Count settings that decide about jobs and are not honoured, and those that are not known here.
 
-    `places`: where each setting stands.
+    `places`: where each setting stands; `has_limits`: limits of accounting were read.
     """
     for name in sorted(settings.keys() - READ):
         if name in _UNHONOURED:
@@ -189,6 +191,6 @@ def note_others(settings: Mapping[str, str], places: Mapping[str, str], notes: I
         what = "EnforcePartLimits: a job beyond a partition's limits waits here, and is not refused"
         notes.leave(what)
     enforced = settings.get("accountingstorageenforce", "").lower()
-    if enforced != "all" and "limits" not in enforced:
+    if has_limits and enforced != "all" and "limits" not in enforced:
         what = "limits of accounting count here, although AccountingStorageEnforce has no 'limits'"
         notes.note(what)

@@ -9,6 +9,7 @@ from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster, Partition
 from bridge.cluster.imported import ImportedCluster, ImportNotes, mending
 from bridge.cluster.node_groups import group_nodes
+from bridge.cluster.node_table import names_of
 from bridge.cluster.sacctmgr import read_sacctmgr
 from bridge.cluster.slurm_conf import Line, is_settings, settings
 from bridge.cluster.slurm_nodes import SlurmNodes
@@ -48,7 +49,7 @@ def import_slurm(path: Path, accounting: Sequence[Path] = ()) -> ImportedCluster
             line = defaults[kind] | line  # noqa: PLW2901
         with mending(place):
             if kind == "nodename":
-                nodes.add(line)
+                nodes.add(line, place)
             elif kind == "partitionname":
                 partitions.append((place, line))
             elif kind == "nodeset":
@@ -73,8 +74,33 @@ def import_slurm(path: Path, accounting: Sequence[Path] = ()) -> ImportedCluster
     cluster = _cluster(nodes, partitions, whole, notes)
     for file in accounting:
         cluster = read_sacctmgr(file, cluster, notes)
-    note_others(whole.settings, whole.places, notes)
-    return ImportedCluster(cluster, notes.unhonoured, tuple(notes.notes))
+    note_others(whole.settings, whole.places, notes, has_limits=bool(accounting))
+    places = _places(cluster, nodes, partitions, whole)
+    return ImportedCluster(cluster, notes.unhonoured, tuple(notes.notes), places, str(path))
+
+
+def _places(
+    cluster: Cluster, nodes: SlurmNodes, partitions: Iterable[Line], whole: "_WholeCluster"
+) -> dict[str, str]:
+    """Return where the fields of a cluster stand in slurm.conf."""
+    lines = {line["partitionname"]: place for place, line in partitions}
+    places = {f"nodes[{g}]": nodes.places[names_of(group)[0]] for g, group in enumerate(cluster.nodes)}
+    for p, partition in enumerate(cluster.partitions):
+        if partition.name in lines:
+            places[f"partitions[{p}]"] = lines[partition.name]
+    for field, setting in (
+        ("scheduler", "preempttype"),
+        ("scheduler.preempt_mode", "preemptmode"),
+        ("priority", "prioritytype"),
+        ("priority.tres", "priorityweighttres"),
+        ("priority.fairshare", "priorityweightfairshare"),
+        ("priority.qos", "priorityweightqos"),
+        ("priority.partition", "priorityweightpartition"),
+        ("licenses", "licenses"),
+    ):
+        if setting in whole.places:
+            places[field] = whole.places[setting]
+    return places
 
 
 def _down_state(text: str) -> str:

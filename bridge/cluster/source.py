@@ -1,14 +1,19 @@
-"""The cluster that a name stands for: a file, in TOML or as slurm.conf, or one that comes with bridge."""
+"""The cluster that a name stands for: a file, in TOML or as slurm.conf, or one that comes with bridge.
+
+Settings name clusters, so that this imports nothing heavy before a cluster is read.
+"""
 
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bridge.base import files
 from bridge.base.cache import bundled_files
 from bridge.base.errors import BridgeError
-from bridge.cluster.check import require_consistent
-from bridge.cluster.clusterfile import cluster_digest, read_cluster_toml
-from bridge.cluster.description import Cluster
+
+if TYPE_CHECKING:
+    from bridge.cluster.description import Cluster
+    from bridge.cluster.imported import ImportedCluster
 
 
 def cluster_file(name: str) -> Path:
@@ -23,7 +28,7 @@ def cluster_file(name: str) -> Path:
     raise BridgeError(what, where=f"cluster {name!r}", remedy=f"There are: {', '.join(shipped)}.")
 
 
-def read_cluster(name: str) -> Cluster:
+def read_cluster(name: str) -> "Cluster":
     """Return a cluster that schedulers can use; BridgeError: it cannot be read, or contradicts itself."""
     path = cluster_file(name)
     stat = path.stat()
@@ -32,16 +37,29 @@ def read_cluster(name: str) -> Cluster:
 
 def digest_of_cluster(name: str) -> str:
     """Return the digest of a cluster's contents; errors as `read_cluster`."""
+    from bridge.cluster.clusterfile import cluster_digest
+
     return cluster_digest(read_cluster(name))
 
 
 @lru_cache(maxsize=64)
-def _read(path: Path, _changed: int, _size: int) -> Cluster:
-    if path.suffix == ".toml":
-        cluster = read_cluster_toml(path)
-    else:
-        from bridge.cluster.slurm_site import import_slurm
+def _read(path: Path, _changed: int, _size: int) -> "Cluster":
+    from bridge.cluster.check import require_consistent
 
-        cluster = import_slurm([path]).cluster
-    require_consistent(cluster, str(path))
-    return cluster
+    imported = open_cluster(path)
+    require_consistent(imported.cluster, imported.place)
+    return imported.cluster
+
+
+def open_cluster(path: Path) -> "ImportedCluster":
+    """Return the cluster of a TOML file or a slurm.conf, whatever is wrong with it, with places of fields."""
+    if path.suffix == ".toml":
+        from bridge.cluster.clusterfile import read_with_lines
+        from bridge.cluster.imported import ImportedCluster
+
+        cluster, lines = read_with_lines(path)
+        places = {field: f"{lines.where}:{line}" for field, line in lines.lines.items()}
+        return ImportedCluster(cluster, places=places, where=lines.where)
+    from bridge.cluster.slurm_site import import_slurm
+
+    return import_slurm(path)

@@ -82,11 +82,11 @@ Result = tuple[Contestant, bool, "NDArray[Any]"]
 
 
 class EventBackend:
-    """See `bridge.commands.request.Scheduler`."""
+    """See `bridge.commands.request.CommandBackend`."""
 
     name, title = "event", "the event-driven scheduler"
 
-    def refused(self, command: str, typed: Collection[str]) -> Iterable[str]:
+    def unsupported_options(self, command: str, typed: Collection[str]) -> Iterable[str]:
         return {*typed} & (_POOL | {"sequences"} if command == "validate" else _POOL)
 
     def evaluate(self, request: CommandRequest, watch: ProgressReporter) -> CommandOutput:

@@ -1,7 +1,7 @@
 """The seam: what a command asks of a scheduler, whichever of the two it is.
 
 The event-driven scheduler (`bridge.scheduler`) and RLSchert's time-stepped pool (`bridge.pool`) are state
-machines of their own. Around them everybody goes through `Scheduler`: `bridge.commands.event` and
+machines of their own. Around them everybody goes through `CommandBackend`: `bridge.commands.event` and
 `bridge.pool.commands` are its two entries.
 """
 

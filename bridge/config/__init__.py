@@ -1,6 +1,6 @@
 """Settings as plain data: dataclasses with bounds, TOML to dataclass and back, command-line options of them.
 
-A setting is stated once, as a field of a dataclass: its type, what its value may be (`Of`, in
+A setting is stated once, as a field of a dataclass: its type, what its value may be (`Constraint`, in
 ``Annotated``), its default, and what it means (its line under ``Attributes:`` in the class's docstring).
 `build` reads it from plain data, `plain` writes it, `bridge.config.options` offers it on the command line.
 Nothing here imports NumPy or pandas.

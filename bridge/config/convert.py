@@ -26,7 +26,7 @@ def _at(where: Source, path: str) -> str:
 
 
 def from_tables(kind: type[T], document: object, where: Source, base: T | None = None) -> T:
-    """Return a dataclass from nested tables, as TOML, JSON and YAML have them; its fields bound them (`Of`).
+    """Return a dataclass from nested tables, as TOML, JSON and YAML have them, within its fields' bounds.
 
     Instances of dataclasses may stand for their tables; `base` has what is not in the document, else the
     fields' defaults. Raises BridgeError at `where`, in its line where that is known: an unknown or missing
@@ -209,9 +209,10 @@ def sparse_tables(value: Any) -> Any:
     """Return a dataclass as nested tables without what is as its fields have it by default, at any depth."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         table = {}
-        for key, field in fields_of(type(value)).items():
-            own = getattr(value, field.name)
-            if own is not None and own != field.default:
+        fields = fields_of(type(value))
+        for key in sorted(fields, key=lambda key: key != "name"):  # what it is called comes first
+            own = getattr(value, fields[key].name)
+            if own is not None and own != fields[key].default:
                 table[key] = sparse_tables(own)
         return table
     if isinstance(value, Mapping):

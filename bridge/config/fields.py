@@ -1,4 +1,4 @@
-"""What a field of a settings dataclass may hold, and what it means: `Of`, in its ``Annotated`` type."""
+"""What a field of a settings dataclass may hold and means: `Constraint`, in its ``Annotated`` type."""
 
 import copy
 import dataclasses
@@ -17,7 +17,7 @@ from bridge.base import plugins, renamed
 class Constraint:
     """What a value may be, beyond its type, and how it is spelt on the command line.
 
-    An inner ``Of`` is completed by an outer one: ``Annotated[Count, Of(metavar="N")]``.
+    An inner ``Constraint`` is completed by an outer one: ``Annotated[Count, Of(metavar="N")]``.
 
     Attributes:
         ge, le: inclusive bounds; of every item of a tuple.
@@ -153,9 +153,13 @@ def _plain(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-@cache
 def keys_of(kind: Any) -> dict[str, str]:
     """Return the stored name of each field of a dataclass."""
+    return _keys(kind)
+
+
+@cache
+def _keys(kind: Any) -> dict[str, str]:
     hints: dict[str, Any] = {}
     for base in reversed(kind.__mro__):  # as they stand: some name types that only type checkers import
         hints |= inspect.get_annotations(base)

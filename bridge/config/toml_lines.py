@@ -56,8 +56,13 @@ class TomlLines:
     def place(self, path: str) -> str:
         """Return ``file:line`` of a field, or of the nearest table around it; the file if it has none."""
         while path and path not in self.lines:
-            path = re.sub(r"(?:\.[^.\[\]]*|\[\d+\]|^[^.\[\]]*)$", "", path) if path else ""
+            path = around(path)
         return f"{self.where}:{self.lines[path]}" if path else self.where
+
+
+def around(path: str) -> str:
+    """Return the path of what holds a field: ``nodes[2]`` of ``nodes[2].cores``; empty at the top."""
+    return re.sub(r"(?:\.[^.\[\]]*|\[\d+\]|^[^.\[\]]*)$", "", path)
 
 
 def _parts(text: str) -> list[str]:

@@ -97,7 +97,7 @@ class EnvConfig(DecisionConfig):
         setup: order, backfilling, protocol, …; without the agent this is the base that rewards compare with.
         encoder: rows, features, window, stop action, padding, context; may be for any number of resources.
         reward: see `bridge.env.reward.Reward`; or a function of the episode that is over
-            (`bridge.env.reward.Episode`), whose value, more being better, comes with its last decision.
+            (`bridge.env.reward.EpisodeOutcome`), whose value (more is better) comes with its last decision.
         workload: a log's path, a bundled or fetched one's name, a Workload, or Jobs selected already.
         guard: BACKFILL: ``mask`` (only what EASY allows is offered), ``penalty`` (see `Reward`) or ``none``.
         max_rejects, retry_after: INSPECT, see `bridge.scheduler.protocol.Policy`.

@@ -22,7 +22,7 @@ class SchedulingEnv(SchedulingEnvBase):
 
     `info` has ``time`` (s), ``first_job`` and ``invalid``; with the episode's last step also ``metric`` (the
     schedule's value) and ``base`` (the base policy's on the same jobs). `reset` knows the option ``start``:
-    the first job, in place of a drawn one. `outcome` is a `bridge.env.reward.Episode`.
+    the first job, in place of a drawn one. `outcome` is a `bridge.env.reward.EpisodeOutcome`.
 
     Args:
         decision: ``pick``, ``backfill``, ``pick+backfill`` or ``inspect``.

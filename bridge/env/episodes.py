@@ -32,7 +32,7 @@ class StepResultWithCost(StepResult):
 class LogEpisodes(ObservationBuffer):
     """B places, each with an episode that waits for a decision or is over.
 
-    What is seen: see `Shown`; an encoder for any number of resources becomes one for the workload's.
+    Observations: see `ObservationBuffer`. An encoder for any number of resources is fitted to the workload.
     `first`: int64 [B] the first job of each episode. `base`: float64 [B] what its jobs cost under the base
     policy (`Reward.cost`). Raises BridgeError: the log cannot be read, no episode fits in it, it lacks a
     resource that is to be seen, or a name or an expression is unknown.

@@ -138,8 +138,8 @@ class SchedulingVectorEnvBase(gymnasium.vector.VectorEnv[Any, Ints, npt.NDArray[
     """Episodes at B places, all from one generator, in one call; nothing is rendered.
 
     A place whose episode has ended begins the next one at the following step, whatever its action
-    (Gymnasium's ``NEXT_STEP``). `info` holds arrays [B]; what `OneEnv` has with an episode's last step comes
-    with masks (``_NAME``) of the places whose episode has just ended.
+    (Gymnasium's ``NEXT_STEP``). `info` holds arrays [B]; what `SchedulingEnvBase` returns with an episode's
+    last step comes with masks (``_NAME``) of the places whose episode has just ended.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  (as Gymnasium declares it)

@@ -121,7 +121,7 @@ class OwnReward(Reward):
     """What a function of the user's own says that an episode is worth; all of it at the last decision.
 
     Attributes:
-        function: takes the `Episode` that is over, and returns the reward, a finite number: more is better.
+        function: takes an `EpisodeOutcome` and returns the reward, a finite number; more is better.
     """
 
     form: Form = "plain"

@@ -120,7 +120,7 @@ def judge(
 ) -> dict[str, object]:
     """Judge forecasts on a replay, each corrected by nothing but what was known when it was made.
 
-    The timeline's beliefs were learnt on its way. Returns ``horizons``: horizon to `Score`, and
+    The timeline's beliefs were learnt on its way. Returns ``horizons``: horizon to `ForecastScore`, and
     ``baselines``: name to the same. BridgeError: no job waited for so long.
     """
     jobs, start = timeline.prepared.jobs, timeline.schedule.start

@@ -166,7 +166,8 @@ class RecipeBase:
         for name, values in changes.items():
             if isinstance(values, dict) and is_dataclass(type(own := getattr(self, name))):
                 names = {key: field.name for key, field in fields_of(type(own)).items()}
-                changes[name] = replace(own, **{names.get(key, key): value for key, value in values.items()})
+                own_changes = {names.get(str(key), str(key)): value for key, value in values.items()}
+                changes[name] = replace(own, **own_changes)
         return replace(self, setting=setting, summary=summary, **changes)
 
     def constraints(self) -> Iterator[Rule]:
@@ -331,8 +332,9 @@ class Recipe(RecipeBase, DecisionConfig):
     Attributes:
         setup: order, backfilling and rules under which it decides; without the agent this is its base.
         encoder, actor, critic: what it sees, and its networks (a critic for PPO only).
-        algorithm: ``ppo``, ``gradient`` (see `Gradient`), ``prediction`` (see `Prediction`), ``evolution``
-            (see `Evolution`), or one that a package or the user brings (`bridge.learn.algorithms`).
+        algorithm: ``ppo``, ``gradient`` (see `PolicyGradientConfig`), ``prediction`` (see
+            `FuturePredictionConfig`), ``evolution`` (see `EvolutionConfig`), or one that a package or the
+            user brings (`bridge.learn.algorithms`).
         options: what such an algorithm wants to know.
         guard, max_rejects, retry_after: see `bridge.env.env_config.Task`.
         deploy: see `Deploy`.

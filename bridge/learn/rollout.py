@@ -139,7 +139,7 @@ def concatenate_rollouts(parts: Sequence[Rollout]) -> Rollout:
     begins = np.cumsum([0, *(len(part.episodes) for part in parts)])
     ends = [part.offsets[1:] + before for part, before in zip(parts, rows, strict=False)]
     owners = [part.episode + before for part, before in zip(parts, begins, strict=False)]
-    names = ("rows", "context", "actions", "logp", "times", "late")
+    names = ("rows", "context", "actions", "log_prob", "times", "late")
     return Rollout(
         offsets=np.concatenate([[0], *ends]),
         episode=np.concatenate(owners),

@@ -28,7 +28,7 @@ class TrainingData:
 
     Attributes:
         recipe: as it is for these jobs.
-        jobs: what episodes are made of, see `bridge.learn.learner.Assignment`.
+        jobs: what episodes are made of, see `bridge.learn.learner.TrainingContext`.
         sha256: digest of the jobs' contents; empty if a model made them.
         resources: their names, if there are more than nodes.
     """
@@ -51,7 +51,7 @@ class TrainingData:
         return cls(own, jobs, sha256, constants_of(jobs), resources, jobs.tally)
 
     def origin(self, workload: str, seed: int, *, device: str = "cpu", command: str = "") -> Provenance:
-        """Return where an agent that learns on this comes from, see `Origin`; `device`: ``cpu``, ``cuda``."""
+        """Return the `Provenance` of an agent that learns on this; `device`: ``cpu``, ``cuda``."""
         provenance = Provenance(
             workload=workload,
             workload_name=self.jobs.name,

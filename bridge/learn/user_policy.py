@@ -36,7 +36,7 @@ class UserPolicy:
 
 @dataclass(frozen=True, eq=False)
 class OwnAgent(Agent[Recipe]):
-    """An `OwnPolicy` in the place of a trained agent; its folder is what was typed."""
+    """An `UserPolicy` in the place of a trained agent; its folder is what was typed."""
 
     own: UserPolicy = field(kw_only=True)
 
@@ -56,7 +56,7 @@ class OwnAgent(Agent[Recipe]):
 
 
 def load_user_policy(reference: str) -> OwnAgent:
-    """Return the policy that ``module:ATTR`` names (else BridgeError): an `OwnPolicy`, or what makes one."""
+    """Return the policy that ``module:ATTR`` names (else BridgeError): an `UserPolicy`, or what makes one."""
     policy = load_reference(reference)
     remedy = "Name an OwnPolicy, or a function that returns one, see examples/own_policy.py."
     if callable(policy) and not isinstance(policy, UserPolicy):

@@ -69,11 +69,11 @@ _BELIEVERS = {"running": estimate_from_series, "submit": estimate_at_submission}
 
 
 class PoolBackend:
-    """See `bridge.commands.request.Scheduler`."""
+    """See `bridge.commands.request.CommandBackend`."""
 
     name, title = "pool", "the time-stepped pool"
 
-    def refused(self, command: str, typed: Collection[str]) -> Iterable[str]:
+    def unsupported_options(self, command: str, typed: Collection[str]) -> Iterable[str]:
         return {*typed} - _VALID_OPTIONS[command]
 
     def evaluate(self, request: CommandRequest, watch: ProgressReporter) -> CommandOutput:

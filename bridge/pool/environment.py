@@ -188,7 +188,7 @@ class PickOrKillEnv(SchedulingEnvBase):
 
 
 class PickOrKillVectorEnv(SchedulingVectorEnvBase):
-    """`PickOrKillEnv`, B times (`num_envs`), see `bridge.env.gym_env.ManyEnv`."""
+    """`PickOrKillEnv`, B times (`num_envs`), see `bridge.env.gym_env.SchedulingVectorEnvBase`."""
 
     def __init__(self, num_envs: int, *, render_mode: None = None, **options: Any) -> None:
         super().__init__(PoolEpisodes(_task(options), num_envs), render_mode)

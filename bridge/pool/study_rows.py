@@ -59,7 +59,7 @@ class Drawing(Protocol):
 
 
 class PoolTest(Protocol):
-    """A study's test, as far as it counts here, see `bridge.study.windows.Test`."""
+    """A study's test, as far as it counts here, see `bridge.study.windows.TestSet`."""
 
     @property
     def name(self) -> str: ...

@@ -133,7 +133,7 @@ def joined(first: Submissions, second: Submissions) -> Submissions:
     parts: dict[str, object] = {}
     for name in (column.name for column in fields(Submissions)):
         one, other = getattr(first, name), getattr(second, name)
-        if name not in ("known", "outcome"):
+        if name not in ("extra_columns", "outcome"):
             parts[name] = np.concatenate((one, other))
             continue
         if one.keys() != other.keys():

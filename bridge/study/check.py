@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from bridge.base import plugins
 from bridge.base.errors import BridgeError, add_location
-from bridge.config.fields import fields_of
+from bridge.config.fields import fields_of, keys_of
 from bridge.experiment.spec import METRICS
 from bridge.learn.recipe import AGENT_TEACHER, AnyRecipe, Recipe
 from bridge.pool import study_rows
@@ -122,7 +122,8 @@ def _teachers(rows: "Mapping[str, StudyRow]") -> None:
 
 def _row(study: "Study", row: "StudyRow") -> None:
     """Refuse a row that fails in each of its cells, or says what none of them heeds."""
-    decides, learns = ([name for name in names if getattr(row, name)] for names in (DECIDES, LEARNS))
+    values = {key: getattr(row, name) for name, key in keys_of(type(row)).items()}
+    decides, learns = ([name for name in names if values[name]] for names in (DECIDES, LEARNS))
     if len(decides) > 1:
         raise BridgeError(f"row {row.name!r} has {' and '.join(decides)}", remedy="Leave all but one out.")
     if learns and not row.policy:

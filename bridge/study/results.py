@@ -14,7 +14,7 @@ from bridge.study.spec import Study
 from bridge.study.store import Store
 from bridge.study.windows import RowValues, interval, judged, spread
 
-Found = dict[str, Any]
+Document = dict[str, Any]
 
 
 class StudyResults:
@@ -23,7 +23,7 @@ class StudyResults:
     def __init__(self, study: Study, cells: Sequence[Cell], store: Store) -> None:
         self.study = study
         self.expected_seeds: dict[tuple[str, str], int] = {}
-        self.cells: dict[tuple[str, str], list[Found]] = {}
+        self.cells: dict[tuple[str, str], list[Document]] = {}
         self.failed = []
         self._failures = Counter[tuple[str, str]]()
         for cell in cells:
@@ -36,7 +36,7 @@ class StudyResults:
                 self._failures[name] += 1
         self.rows = {row.name: row for row in study.rows}
 
-    def of(self, row: str, log: str, test: str) -> list[tuple[Found, Found]]:
+    def of(self, row: str, log: str, test: str) -> list[tuple[Document, Document]]:
         """Return (cell, what its test has found) of every seed that there is."""
         return [
             (cell, test_record)
@@ -53,10 +53,10 @@ class StudyResults:
         of = np.array([one["values"][self.study.metric] for one in records], np.float64)
         return RowValues(of, np.array(records[0]["starts"], np.int64), int(records[0]["length"]))
 
-    def row(self, row: str, log: str, test: str) -> Found:
+    def row(self, row: str, log: str, test: str) -> Document:
         """Return what is known of one row on one log by one test."""
         expected, learns = self.expected_seeds[row, log], bool(self.rows[row].policy)
-        document: Found = {"log": log, "test": test, "row": row}
+        document: Document = {"log": log, "test": test, "row": row}
         document |= {
             "seeds_asked": expected,
             "seeds": 0,
@@ -87,12 +87,12 @@ class StudyResults:
             "train_seconds": float(np.mean([c["train_seconds"] for c in cells])) if learns else 0.0,
         }
 
-    def comparison(self, row: str, base: str, log: str, test: str) -> Found | None:
+    def comparison(self, row: str, base: str, log: str, test: str) -> Document | None:
         """Return the difference of two rows; None where one has not been run, or by another test."""
         mine, other = self.values(row, log, test), self.values(base, log, test)
         if mine is None or other is None:
             return None
-        document: Found = {"log": log, "test": test, "row": row, "base": base}
+        document: Document = {"log": log, "test": test, "row": row, "base": base}
         if not mine.has_same_sequences(other) or self._jobs(row, log, test) != self._jobs(base, log, test):
             nothing = dict.fromkeys(("windows_apart", "seeds", "base_seeds"), 0)
             return document | {"verdict": "not judged on the same windows", **nothing}
@@ -113,7 +113,7 @@ class StudyResults:
         setup = getattr(cell["of"].recipe, "setup", cell["of"].setup)
         return int(record["jobs"]), *setup.selection
 
-    def best_rule(self, row: str, log: str, test: str) -> Found | None:
+    def best_rule(self, row: str, log: str, test: str) -> Document | None:
         """Return the difference to the best row that learns nothing, on the same windows and no more told."""
         oracle = any(record["oracle"] for _, record in self.of(row, log, test))
         sign = -1.0 if self.study.metric.startswith("utilisation") else 1.0
@@ -127,7 +127,7 @@ class StudyResults:
         return min(rivals, key=lambda one: sign * one["base_mean"], default=None)
 
 
-def document_of(study: Study, cells: Sequence[Cell], store: Store) -> Found:
+def document_of(study: Study, cells: Sequence[Cell], store: Store) -> Document:
     """Return all that is known of a study, as plain data: rows and comparisons by log and test."""
     results = StudyResults(study, cells, store)
     rows, comparisons, best = [], [], []
@@ -161,13 +161,15 @@ def document_of(study: Study, cells: Sequence[Cell], store: Store) -> Found:
     }
 
 
-def _interval_fields(interval: ConfidenceInterval, mine: RowValues, base: RowValues | None = None) -> Found:
+def _interval_fields(
+    interval: ConfidenceInterval, mine: RowValues, base: RowValues | None = None
+) -> Document:
     """Return an estimate as plain data; where it has no interval, how far the seeds' means spread."""
     seeds = mine.seeds > 1 and interval.kind is None
     return {**interval.as_dict(), **({"seeds": spread(mine, base)} if seeds else {})}
 
 
-def _kept(cells: Sequence[Found], values: RowValues) -> Found | None:
+def _kept(cells: Sequence[Document], values: RowValues) -> Document | None:
     """Return what the seed has that did best in validation; None with one seed, or where that is unknown."""
     validated = [float(one) for cell in cells if (one := cell.get("validated")) is not None]
     if len(validated) < max(2, len(cells)):
@@ -177,7 +179,7 @@ def _kept(cells: Sequence[Found], values: RowValues) -> Found | None:
     return {"seed": int(cells[best]["seed"]), "mean": mean.as_dict()}
 
 
-def _mean(records: Sequence[Found], metric: str) -> float | None:
+def _mean(records: Sequence[Document], metric: str) -> float | None:
     """Return the mean of a further metric; None where it was not measured."""
     means = (one["values"].get(metric, one.get("means", {}).get(metric)) for one in records)
     means_of_tests = [np.mean(values) for values in means if values is not None]

@@ -1,5 +1,6 @@
 """Signals end the work once; what was made by then is written; nothing is left behind by what is killed."""
 
+import contextlib
 import os
 import signal
 import tempfile
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from subprocess_python import fresh
 
-from bridge.base.interrupts import hold_interrupts, interrupts_once
+from bridge.base.interrupts import hold_interrupts, interrupts_once, raise_if_interrupted
 from bridge.experiment.program import simulation_folder
 
 
@@ -34,6 +35,27 @@ def test_results_are_written_undisturbed() -> None:
             hold_interrupts()
         signal.raise_signal(signal.SIGINT)
         assert signals.status == 130
+
+
+def test_an_interrupt_that_python_lost_is_raised_at_the_next_step() -> None:
+    with interrupts_once():
+        raise_if_interrupted()
+        with contextlib.suppress(KeyboardInterrupt):  # as a destructor does
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            raise_if_interrupted()
+    raise_if_interrupted()  # that work is over
+
+
+def test_a_signal_that_is_ignored_outside_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interrupts_once() as signals:
+            signal.raise_signal(signal.SIGHUP)
+            assert signals.status == 0
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 #: Begins the command line, and gets a signal while a module of it is imported.

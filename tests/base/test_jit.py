@@ -9,7 +9,7 @@ import pytest
 
 from bridge.base import jit, kernel_files
 
-PACKAGE = Path(jit.__file__).parent
+PACKAGE = Path(jit.__file__).parents[1]
 
 
 def sources() -> set[str]:
@@ -18,10 +18,16 @@ def sources() -> set[str]:
 
 def test_every_file_that_makes_kernels_and_what_they_have_built_in_count() -> None:
     found = sources()
-    assert {"jit.py", "scheduler/machine.py", "fast/world.py", "judge/hosts.py", "encode/rows.py"} <= found
+    assert {
+        "base/jit.py",
+        "scheduler/core.py",
+        "worlds/fast/world.py",
+        "judge/hosts.py",
+        "env/rows.py",
+    } <= found
     assert {"scheduler/state.py", "scheduler/names.py", "pool/state.py"} <= found  # constants alone
-    assert {"bundles.py", "arrays.py"} <= found  # what kernels are given
-    assert not {"errors.py", "files.py", "cli/main.py", "scheduler/order.py"} & found
+    assert {"base/arrays.py", "base/array_structs.py"} <= found  # what kernels are given
+    assert not {"base/errors.py", "base/files.py", "cli/main.py", "scheduler/order.py"} & found
 
 
 def a_package(folder: Path, own: str, **more: str) -> Path:
@@ -63,14 +69,14 @@ def test_constants_are_followed_through_files(tmp_path: Path, own: str) -> None:
     [
         "from bridge.base.jit import kernel",
         "from bridge.base.jit import (\n    entry,\n    kernel as _k,\n)",
-        "from bridge import errors, jit",
+        "from bridge.base import errors, jit",
         "import bridge.base.jit",
     ],
 )
 @pytest.mark.parametrize("place", ["nested", "worlds/nested", "worlds/fast/much/deeper/nested"])
 def test_a_kernel_at_any_depth_counts(tmp_path: Path, text: str, place: str) -> None:
     package = a_package(tmp_path, "bridge.base.jit", **{place: f"{text}\nNUMBER = 1\n"})
-    assert sources_in(package, "bridge.base.jit") == FOLLOWED | {"jit.py", f"{place}.py"}
+    assert sources_in(package, "bridge.base.jit") == FOLLOWED | {"base/jit.py", f"{place}.py"}
     before = jit.kernel_digest(package, "bridge.base.jit")
     (package / place).with_suffix(".py").write_text(f"{text}\nNUMBER = 2\n")
     assert jit.kernel_digest(package, "bridge.base.jit") != before
@@ -87,13 +93,13 @@ def test_a_kernel_that_is_linked_into_the_package_counts(tmp_path: Path) -> None
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "mine.py").write_text("from bridge.base.jit import kernel\n")
     (package / "policies").symlink_to(tmp_path / "policies")
-    assert sources_in(package, "bridge.base.jit") == FOLLOWED | {"jit.py", "policies/mine.py"}
+    assert sources_in(package, "bridge.base.jit") == FOLLOWED | {"base/jit.py", "policies/mine.py"}
 
 
 def test_constants_of_a_package_itself_count(tmp_path: Path) -> None:
     text = "from bridge.base.jit import kernel\nfrom bridge.c import MOST\n"
     package = a_package(tmp_path, "bridge.base.jit", **{"a/more": text, "c/__init__": "MOST = 1\n"})
-    assert sources_in(package, "bridge.base.jit") == FOLLOWED | {"jit.py", "a/more.py", "c/__init__.py"}
+    assert sources_in(package, "bridge.base.jit") == FOLLOWED | {"base/jit.py", "a/more.py", "c/__init__.py"}
 
 
 COMPILE = """
@@ -101,7 +107,7 @@ import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 if len(sys.argv) > 1:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
-from bridge.jit import kernel
+from bridge.base.jit import kernel
 @kernel
 def double(x):
     return 2 * x
@@ -136,9 +142,9 @@ def test_a_folder_that_cannot_be_made_is_told_and_the_work_goes_on(tmp_path: Pat
 
 
 NESTED = """
-from bridge.jit import follow_compiling, hot, inline, kernel
+from bridge.base.jit import on_compile_progress, hot, inline, kernel
 told = []
-follow_compiling(lambda done, over: told.append((done, over)))
+on_compile_progress(lambda done, over: told.append((done, over)))
 @inline
 def same(x):
     return x
@@ -202,7 +208,7 @@ def test_a_kernel_is_loaded_that_was_kept(tmp_path: Path) -> None:
 
 INDICES = """
 import numpy as np
-from bridge.jit import inner, kernel
+from bridge.base.jit import inner, kernel
 @inner
 def read(x, i, k):
     return x[i, k]

@@ -13,7 +13,7 @@ from bridge.base.plugins import Typed
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "_known", {})
+    monkeypatch.setattr(plugins, "_registered", {})
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
@@ -68,6 +68,6 @@ def test_code_is_loaded_where_it_is_typed_alone(tmp_path: Path, monkeypatch: pyt
 
 
 def test_every_group_of_ours_is_documented() -> None:
-    text = (Path(__file__).parents[1] / "docs" / "scheduling.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "scheduling.md").read_text()
     for group in plugins.GROUPS.values():
         assert f"`{group}`" in text

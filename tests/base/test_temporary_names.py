@@ -21,7 +21,7 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from bridge.files import replacing, temporary_folder
+from bridge.base.files import replacing, temporary_folder
 place = Path(sys.argv[1])
 with temporary_folder(place / "run") as folder, replacing(place / "cell.json") as out:
     (folder / "jobs.csv").write_text("half")

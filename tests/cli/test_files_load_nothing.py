@@ -36,7 +36,7 @@ NAMES = ("trap:RULE", "trap:RULE+easy", "sjf+trap:RULE", " trap:RULE", "trap:RUL
 def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a folder with a module that leaves a mark when it is imported; return where it would be."""
     (tmp_path / "trap.py").write_text("open('sprung', 'w').close()\nRULE = print\n")
-    monkeypatch.setattr(plugins, "_known", {})
+    monkeypatch.setattr(plugins, "_registered", {})
     monkeypatch.chdir(tmp_path)
     return tmp_path / "sprung"
 

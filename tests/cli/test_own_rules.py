@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.fixture(autouse=True)
 def in_the_folder_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "_known", {})
+    monkeypatch.setattr(plugins, "_registered", {})
     monkeypatch.chdir(EXAMPLES)
 
 

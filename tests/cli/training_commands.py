@@ -38,7 +38,7 @@ def interrupted(out: str, epochs: int, *words: str) -> tuple[int, bytes]:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     told, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, told) == (130, b"")
+    assert (process.returncode, told) == (130, b""), (process.returncode, told, err)
     assert b"Traceback" not in err
     again = f"go on with `bridge train --resume --out {shlex.quote(out)}`"
     found = re.search(rf"(\d+) of {epochs} epochs are saved; {re.escape(again)}".encode(), err)

@@ -154,7 +154,7 @@ def test_observations_have_padding_where_no_row_is(case: str) -> None:
 def test_the_core_given_the_same_answers_starts_every_job_at_the_same_time(case: str) -> None:
     env = make(case, workload=crowd(40))
     steps = play(env, np.random.default_rng(5), options={"start": 0})
-    prepared = env.task.setup.prepare(crowd(40), env.task.policy())
+    prepared = env.task.setup.build_scenario(crowd(40), env.task.policy())
     told = iter(steps)
     stop, decision = env.task.encoder.stop, env.task.decision
 
@@ -241,7 +241,7 @@ def test_an_episode_ends_with_every_job_accounted_for(case: str) -> None:
     assert (outcome.start >= outcome.submit).all()
     assert info["time"] == (outcome.start + outcome.run).max()
     assert info["metric"] == outcome.value("bsld")
-    base = base_costs(env.task.setup.prepare(jobs), np.array([part.start]), 40, Reward())
+    base = base_costs(env.task.setup.build_scenario(jobs), np.array([part.start]), 40, Reward())
     assert info["base"] == base[0]
     with pytest.raises(BridgeError, match="no decision waits"):
         env.step(0)
@@ -278,7 +278,9 @@ def test_rewards_are_those_of_training(case: str, reward: Reward) -> None:
     steps = play(env, np.random.default_rng(4), seed=4)
     first = np.array([steps[0][-1]["first_job"]])
     jobs, shape = crowd(), env.task.encoder
-    batch = Batch(env.task.setup.prepare(jobs, env.task.policy()), shape.compile(constants_of(jobs)), 1, 40)
+    batch = Batch(
+        env.task.setup.build_scenario(jobs, env.task.policy()), shape.compile(constants_of(jobs)), 1, 40
+    )
     view = batch.reset(first)
     times, late = [], []
     for seen, masks, _, action, *_ in steps:
@@ -286,7 +288,7 @@ def test_rewards_are_those_of_training(case: str, reward: Reward) -> None:
         times.append(int(batch.now[0]))
         view = batch.step(np.array([len(view.rows) - 1 if shape.stop and action == WINDOW else action]))
         late.append(bool(batch.delays_head[0]))
-    base = base_costs(env.task.setup.prepare(jobs), first, 40, reward)
+    base = base_costs(env.task.setup.build_scenario(jobs), first, 40, reward)
     expected = compute_rewards(reward, episode_of(batch, 0), float(base[0]), np.array(times), np.array(late))
     got = np.array([step[4] for step in steps])
     assert len(times) > 5

@@ -87,12 +87,18 @@ RUNNING: dict[str, Any] = {"running": {"left": "left", "n": "n"}}
     ("arguments", "said"),
     [
         ({"running": {"left": "left"}}, "need features and at least one place"),
-        ({"places": (3,)}, "need features and at least one place"),
-        ({**RUNNING, "places": (0,)}, "need features and at least one place"),
-        ({**RUNNING, "places": (3, -1), "by": "unit", "resources": 2}, "need features and at least one"),
-        ({**RUNNING, "places": (3, 4)}, "running jobs have one number of places"),
-        ({**RUNNING, "places": (3, 4), "by": "unit"}, "units of 2 resources, and there are 1"),
-        ({**RUNNING, "places": (3,), "absent": (1.0,)}, "the absent row has 1 values for 2 features"),
+        ({"running_rows": (3,)}, "need features and at least one place"),
+        ({**RUNNING, "running_rows": (0,)}, "need features and at least one place"),
+        (
+            {**RUNNING, "running_rows": (3, -1), "row_unit": "unit", "resources": 2},
+            "need features and at least one",
+        ),
+        ({**RUNNING, "running_rows": (3, 4)}, "running jobs have one number of places"),
+        ({**RUNNING, "running_rows": (3, 4), "row_unit": "unit"}, "units of 2 resources, and there are 1"),
+        (
+            {**RUNNING, "running_rows": (3,), "empty_row": (1.0,)},
+            "the absent row has 1 values for 2",
+        ),
         ({"padding": (1.0, 2.0)}, "the padding has 2 values for 1 features"),
         ({"features": {"s": "share[r]"}, "padding": (1.0,), "resources": 2}, "1 values for 2 features"),
         ({"decision": "pick+backfill", "stop": True}, "a pick[+]backfill decision has no stop row"),
@@ -107,8 +113,12 @@ def test_rows_that_do_not_agree_are_refused(arguments: dict[str, Any], said: str
     ("changes", "resources", "said"),
     [
         ({"features": {"s": "share[r]"}, "padding": (1.0,)}, 2, "the padding has 1 values for 2 features"),
-        ({"running": {"s": "share[r]"}, "places": (1,), "absent": (1.0,)}, 3, "the absent row has 1 values"),
-        ({**RUNNING, "places": (4, 4), "by": "unit"}, 1, "units of 2 resources, and there are 1"),
+        (
+            {"running": {"s": "share[r]"}, "running_rows": (1,), "empty_row": (1.0,)},
+            3,
+            "the absent row has 1 values",
+        ),
+        ({**RUNNING, "running_rows": (4, 4), "row_unit": "unit"}, 1, "units of 2 resources, and there are 1"),
     ],
 )
 def test_rows_are_compared_once_the_resources_are_known(
@@ -198,7 +208,7 @@ def test_as_many_variables_as_allowed_are_all_read() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"by": "rack", "running": {"n": "n"}, "places": (2,)}, "by job or by unit"),
+        ({"row_unit": "rack", "running": {"n": "n"}, "running_rows": (2,)}, "by job or by unit"),
         ({"resources": -1}, "at least one resource"),
         ({"features": {"x": "share[r]", "x[0]": "t"}, "resources": 2}, "two columns have one name"),
     ],

@@ -85,7 +85,7 @@ def batch_of(env: SchedulingEnv | SchedulingVectorEnv) -> Batch:
     task, jobs = env.task, crowd()
     constants = constants_of(jobs) if task.constants is None else task.constants
     shape = task.encoder.for_resources(2).compile(constants)
-    return Batch(task.setup.prepare(jobs, task.policy()), shape, 1, LENGTH)
+    return Batch(task.setup.build_scenario(jobs, task.policy()), shape, 1, LENGTH)
 
 
 def answer_of(env: SchedulingEnv | SchedulingVectorEnv, action: int, rows: Floats32) -> Ints:
@@ -223,7 +223,7 @@ def test_the_default_agent_of_both_knows_what_it_is_asked() -> None:
     while not over:
         masks = env.action_masks()
         rows = seen[masks]
-        kind = env._episodes.batch.kinds[0]
+        kind = env._episodes.batch.decision_kinds[0]
         asked["backfill" if rows[0, head] > 0 else "pick"] += 1
         assert (rows[:, head] > 0).all() == (kind == BACKFILL)
         if kind != BACKFILL:

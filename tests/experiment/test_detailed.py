@@ -437,7 +437,7 @@ def test_main_thread_or_not_signals_are_left_alone() -> None:
 
 def test_batsim_5_is_started_with_its_own_options_and_files(log: Path, tmp_path: Path) -> None:
     """A stand-in with Batsim 5's command line and dialect gets the schedule of the fast world."""
-    program = Path(__file__).parents[1] / "batsim" / "batsim5_program.py"
+    program = Path(__file__).parents[1] / "worlds" / "batsim" / "batsim5_program.py"
     detailed = Detailed("exact-128", program=f"{sys.executable} {program}")
     loaded = prepare_experiment(Experiment(str(log), on="batsim5", detailed=detailed))
     made, how = run_detailed(loaded, tmp_path)

@@ -15,7 +15,7 @@ from bridge.workload.batsim import read_batsim, write_batsim
 from bridge.workload.rules import walltime
 from bridge.workload.table import SWF_COLUMNS, Workload
 
-sys.path.append(str(Path(__file__).parent.parent / "simgrid"))
+sys.path.append(str(Path(__file__).parent.parent / "worlds" / "simgrid"))
 from model_process import converse, needs_simgrid  # type: ignore[import-not-found]
 
 PLATFORMS = Path(__file__).parents[2] / "platforms"

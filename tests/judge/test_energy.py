@@ -10,7 +10,7 @@ from bridge.base.errors import BridgeError
 from bridge.judge.check import check_schedule
 from bridge.judge.energy import audit, read_power_trace, recheck, record
 
-CASES = Path(__file__).parents[1] / "simgrid" / "cases"
+CASES = Path(__file__).parents[1] / "worlds" / "simgrid" / "cases"
 HEAD = "time,energy,event_type,wattmin,epower\n"
 
 

@@ -133,7 +133,7 @@ def test_a_decider_refuses_a_feature_that_is_no_number() -> None:
 
 @pytest.mark.parametrize(
     "seen",
-    [{"machine": {"odd": "1/(free - 2)"}}, {"running": {"odd": "1/(left - 100)"}, "places": (3,)}],
+    [{"machine": {"odd": "1/(free - 2)"}}, {"running": {"odd": "1/(left - 100)"}, "running_rows": (3,)}],
     ids=["machine", "running"],
 )
 def test_a_decider_refuses_a_context_that_is_no_number(seen: dict[str, Any]) -> None:

@@ -58,7 +58,7 @@ def test_the_last_phase_goes_on(
         asked.append(kind)
         return sample_similar(jobs, kind, sets, length, rng)
 
-    monkeypatch.setattr(curriculum, "resembling", noted)
+    monkeypatch.setattr(curriculum, "sample_similar", noted)
     episodes = source(recipe(*phases))
     for epoch in range(4):
         asked.append("real") if episodes.draw(

@@ -18,23 +18,23 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 #: What EASY does: the first candidate that delays nobody.
 EASY = """
 import numpy as np
-from bridge.env.task import task
-from bridge.learn.own import OwnPolicy
+from bridge.env.env_config import build_env_config
+from bridge.learn.user_policy import UserPolicy
 
-TASK = task("backfill", order="fcfs", guard="mask")
-POLICY = OwnPolicy(TASK, lambda seen, mask: int(np.argmax(mask)), "mine")
+TASK = build_env_config("backfill", order="fcfs", guard="mask")
+POLICY = UserPolicy(TASK, lambda seen, mask: int(np.argmax(mask)), "mine")
 WRONG = 3
 order = lambda queue: -queue.nodes
-WITH_CONTEXT = OwnPolicy(task("inspect"), lambda seen, mask: 0)
+WITH_CONTEXT = UserPolicy(build_env_config("inspect"), lambda seen, mask: 0)
 """
 MODEL = """
 import numpy as np
 from sb3_contrib import MaskablePPO
 from dataclasses import replace
-from bridge.env.task import ENCODERS
+from bridge.env.env_config import ENCODERS
 from bridge.env.environment import SchedulingEnv
-from bridge.env.task import task
-from bridge.learn.own import OwnPolicy
+from bridge.env.env_config import build_env_config
+from bridge.learn.user_policy import UserPolicy
 
 OPTIONS = {"length": 64, "encoder": replace(ENCODERS["backfill"], window=8), "guard": "mask"}
 
@@ -42,7 +42,7 @@ def policy():
     model = MaskablePPO.load("model.zip")
     def predict(seen, mask):
         return int(model.predict(seen, action_masks=mask, deterministic=True)[0])
-    return OwnPolicy(task("backfill", **OPTIONS), predict, "maskable ppo")
+    return UserPolicy(build_env_config("backfill", **OPTIONS), predict, "maskable ppo")
 """
 
 
@@ -50,7 +50,7 @@ def policy():
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a folder with modules of one's own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(plugins, "_known", {})
+    monkeypatch.setattr(plugins, "_registered", {})
     (tmp_path / "own_easy.py").write_text(EASY)
     (tmp_path / "own_model.py").write_text(MODEL)
     return tmp_path

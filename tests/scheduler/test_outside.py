@@ -23,7 +23,7 @@ from bridge.worlds.fast.replay import replay, replay_sequences
 
 @pytest.fixture(autouse=True)
 def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(plugins, "_known", {})
+    monkeypatch.setattr(plugins, "_registered", {})
     yield
 
 

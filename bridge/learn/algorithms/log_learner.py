@@ -39,7 +39,7 @@ class EpisodeSource:
     """The workload of a training, its parts, and the episodes of each epoch.
 
     `jobs`: the workload, as the recipe's rules select it. `constants`: of the encoder's features. `together`:
-    episodes that its batch can play at once. `collecting`: see `EventLearner`. `share`: episodes an epoch, if
+    episodes that its batch can play at once. `collecting`: see `LogLearner`. `share`: episodes an epoch, if
     not the recipe's: other logs have the rest. BridgeError: a part holds no episode.
     """
 

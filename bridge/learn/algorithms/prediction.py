@@ -38,8 +38,10 @@ def targets(measured: Floats32, episode: Ints, offsets: tuple[int, ...]) -> tupl
     return changes, is_valid
 
 
-#: What a replay has of each decision.
-_REMEMBERED = ("rows", "counts", "context", "actions", "changes", "known")
+#: What a replay has of each decision: stored name -> attribute.
+_REMEMBERED = {name: name for name in ("rows", "counts", "context", "actions", "changes")} | {
+    "known": "is_valid"
+}
 
 
 class ReplayBuffer:
@@ -78,15 +80,15 @@ class ReplayBuffer:
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """Return everything that is remembered, by name."""
-        return {name: getattr(self, name)[: self.filled] for name in _REMEMBERED} | {
+        return {key: getattr(self, name)[: self.filled] for key, name in _REMEMBERED.items()} | {
             "next": np.array([self._next], np.int64)
         }
 
     def restore(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """Remember what `arrays` returned; raises KeyError or ValueError if it is anything else."""
         self._next, self.filled = int(arrays["next"][0]), len(arrays["counts"])
-        for name in _REMEMBERED:
-            getattr(self, name)[: self.filled] = arrays[name]
+        for key, name in _REMEMBERED.items():
+            getattr(self, name)[: self.filled] = arrays[key]
 
 
 class FuturePrediction(LogLearner):

@@ -117,6 +117,7 @@ WORDS = {
     "constraints": "constraints",
     "reservation": "reservation",
     "licenses": "licenses",
+    "nodelist": "node_list",
 }
 #: Columns without which nothing can be said of a job.
 NEEDED = ("jobid", "state", "submit", "start")

@@ -6,7 +6,7 @@
 (this module, run, prints its own path), or a file of your own, ``MyPolicy.py`` for pybatsim's rule that
 the class is named after the file::
 
-    from bridge.batsim.pybatsim_adapter import PolicyScheduler as MyPolicy
+    from bridge.worlds.batsim.pybatsim_adapter import PolicyScheduler as MyPolicy
 
 Options (JSON): ``order``, ``backfill``, ``candidate_order``, ``placement``, ``groups`` (host -> group, for
 best-fit and topology), ``resources``, ``storage``, ``energy``, ``strict``, ``out`` (a summary file).

@@ -19,7 +19,7 @@ from bridge.worlds.slurm.event_file import EventFileReader
 from bridge.worlds.slurm.gate import DiskError, Heartbeat, gate_of, lock_gate, release
 from bridge.worlds.slurm.jobs import PartitionNodes
 from bridge.worlds.slurm.live_scheduler import LivePolicy, LiveScheduler
-from bridge.worlds.slurm.losses import Losses
+from bridge.worlds.slurm.losses import JobLosses
 from bridge.worlds.slurm.report import AgentCounters, Journal
 from bridge.worlds.slurm.settings import AgentConfig
 from bridge.worlds.slurm.starts import Starts
@@ -61,7 +61,7 @@ class SlurmAgent:
         self.counters = AgentCounters()
         journal = Journal(self.counters, self._audit, log)
         self._book = book = AuditedBook(nodes, deciding, origin, journal)
-        self._losses = Losses(client, self._control, journal)
+        self._losses = JobLosses(client, self._control, journal)
         self._kicks = ScheduleTrigger(client, self._control, settings.kick if self._writes else "")
         self._follower = EventFileReader(settings.events)
         self._aside = ThreadPoolExecutor(1)

@@ -8,9 +8,9 @@ from bridge.worlds.slurm.report import Journal
 
 
 class AuditedBook:
-    """A `Book` that decides when something has happened; each pass is written down with the events before it.
+    """A `LiveScheduler` that writes each pass down, with the events before it.
 
-    `nodes`, `deciding` and `origin` are those of `Book`.
+    `nodes`, `deciding` and `origin` are those of `LiveScheduler`.
 
     Attributes:
         news: whether something has happened since the last pass.

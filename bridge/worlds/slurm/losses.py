@@ -13,7 +13,7 @@ from bridge.worlds.slurm.report import Journal
 _REMEMBERS = 30
 
 
-class Losses:
+class JobLosses:
     """Reports jobs that were lost, and cancels those that are over.
 
     Attributes:

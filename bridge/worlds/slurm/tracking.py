@@ -14,7 +14,7 @@ from bridge.worlds.slurm.client import HELD, Control, QueueEntry, is_held_by_us,
 from bridge.worlds.slurm.event_file import FINAL, EventLine
 from bridge.worlds.slurm.gate import Heartbeat
 from bridge.worlds.slurm.jobs import HAS_NODES, OWN_HOLD, PartitionNodes, Phase, TrackedJob
-from bridge.worlds.slurm.losses import Losses
+from bridge.worlds.slurm.losses import JobLosses
 from bridge.worlds.slurm.report import Journal
 from bridge.worlds.slurm.settings import AgentConfig
 
@@ -41,7 +41,7 @@ class Tracking:
         book: AuditedBook,
         journal: Journal,
         heart: Heartbeat,
-        losses: Losses,
+        losses: JobLosses,
         machine: PartitionNodes,
         since: float,
     ) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import zmq
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[3])]
 
 from fake_batsim import MICRO, DelayJob, FakeBatsim, asking  # noqa: E402
 from fake_batsim5 import Batsim5Around  # noqa: E402

@@ -69,7 +69,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 def test_a_policy_of_ones_own_decides_as_in_the_fast_world(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(Path(__file__).parents[2] / "examples")
+    monkeypatch.chdir(Path(__file__).parents[3] / "examples")
     agent = load_user_policy(Typed("own_policy:POLICY"))
     setup = SchedulerConfig("fcfs", "easy", first=250)
     jobs = setup.select(read(resolve("bundled-128")))

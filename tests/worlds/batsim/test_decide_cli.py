@@ -73,7 +73,7 @@ def test_orders_that_know_the_workload(tmp_path: Path) -> None:
     out = tmp_path / "d.json"
     told = f"slurm --workload {log} --first 60 --out {out} --estimator".split()
     assert run(fake, *told, "noisy(0.5, 3)").exit_code == 0
-    want = replay(fast.prepare(chosen)).start.tolist()
+    want = replay(fast.build_scenario(chosen)).start.tolist()
     assert [fake.starts[name] for name in sorted(fake.starts)] == want
 
 

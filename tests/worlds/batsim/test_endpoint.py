@@ -132,7 +132,7 @@ def test_the_peer_gets_in_where_descriptors_are_used_up() -> None:
     code = f"""
 import resource, socket, sys
 sys.path[:0] = {sys.path!r}
-from bridge.batsim.endpoint import Endpoint
+from bridge.worlds.batsim.endpoint import Endpoint
 resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
 with Endpoint("{ANY}", startup_timeout=20) as endpoint:
     print(endpoint.address, flush=True)
@@ -317,7 +317,7 @@ def test_a_port_in_use_and_addresses_that_cannot_be_bound() -> None:
 #: Signals that come while the results are being written.
 AGAIN = """
 import os, signal
-from bridge.batsim.result import Result
+from bridge.worlds.batsim.result import Result
 write = Result.write
 def impatient(self, path):
     for number in (signal.SIGINT, signal.SIGTERM):

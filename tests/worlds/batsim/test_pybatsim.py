@@ -23,7 +23,7 @@ needs_pybatsim = pytest.mark.skipif(
 )
 pytestmark = [needs_pybatsim, needs_simgrid]
 
-ADAPTER = Path(bridge.__file__).parent / "batsim" / "pybatsim_adapter.py"
+ADAPTER = Path(bridge.__file__).parent / "worlds" / "batsim" / "pybatsim_adapter.py"
 HOSTS = 16
 
 

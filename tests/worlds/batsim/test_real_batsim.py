@@ -18,7 +18,7 @@ import pytest
 from bridge.cli.main import main
 
 BATSIM = os.environ.get("BATSIM", "")
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+EXPERIMENTS = Path(__file__).parents[3] / "experiments"
 
 
 #: The world of a version.

@@ -17,7 +17,6 @@ from bridge.worlds.batsim.estimates import WorkloadFacts
 from bridge.worlds.batsim.process import DecisionProcess
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import replay
-from bridge.worlds.fast.scheduler_config import SchedulerConfig
 from bridge.worlds.fast.scheduler_config import SchedulerConfig as Replay
 
 Log = Callable[[str], Workload]
@@ -29,7 +28,7 @@ def prepared(workload: Workload, order: str, backfill: str, first: int, candidat
     return fast.build_scenario(fast.select(workload))
 
 
-def setup_for(fast: Scenario) -> SchedulerConfig:
+def setup_for(fast: Scenario) -> DispatcherConfig:
     """Return the same policy for the detailed world, with what the fast world knows of the workload."""
     facts = WorkloadFacts(
         longest=float(fast.estimate.order.max()) / SECOND,

@@ -76,8 +76,8 @@ def test_a_partition_has_one_agent(gate: Path) -> None:
 
 def test_an_agent_that_dies_leaves_the_gate_to_the_next(gate: Path) -> None:
     words = (
-        "import os, sys; from pathlib import Path; from bridge.worlds.slurm.gate import alone; "
-        "file = alone(Path(sys.argv[1])); os.kill(os.getpid(), 9)"
+        "import os, sys; from pathlib import Path; from bridge.worlds.slurm.gate import lock_gate; "
+        "file = lock_gate(Path(sys.argv[1])); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", words, gate], check=False).returncode == -9
     lock_gate(gate).close()

@@ -1,0 +1,70 @@
+"""Names hold: no participle where the field has a word, and a class name has one home."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("bridge", "policies", "papers")
+#: They say that something happened, not what a thing is.
+BANNED = frozenset(
+    ["told", "found", "said", "asked", "shown", "given", "known", "made", "drawn", "seen", "begun"]
+)
+FILES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+
+
+def names_of(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield every name that a module gives to something, and its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr, node.lineno
+        elif isinstance(node, ast.alias) and node.asname:
+            yield node.asname, node.lineno
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name, node.lineno
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_name_is_a_participle(room: str) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in FILES
+        if path.relative_to(ROOT).parts[0] == room
+        for name, line in names_of(ast.parse(path.read_text(encoding="utf-8")))
+        if name.strip("_").lower() in BANNED
+    ]
+    assert wrong == []
+
+
+def test_a_class_name_has_one_home() -> None:
+    homes: dict[str, list[str]] = defaultdict(list)
+    for path in FILES:
+        if path.is_symlink() or "policies" in path.parts[len(ROOT.parts) + 1 :]:
+            continue  # bridge/policies is a link to policies/
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("def told(x, *, seen=1): pass", {"told", "x", "seen"}),
+        ("self.given = a.known", {"given"}),
+        ("import x as drawn", {"drawn"}),
+        ("for found in y: pass", {"found"}),
+        ("print(made, begun=1)", set()),
+    ],
+)
+def test_names_are_what_is_bound(text: str, names: set[str]) -> None:
+    assert {name for name, _ in names_of(ast.parse(text))} == names
