@@ -21,7 +21,7 @@ from bridge.slurm_demo import cluster
 from bridge.slurm_demo.demo import AgentProcess
 from bridge.slurm_demo.demo_jobs import submit
 from bridge.slurm_demo.outcome import ControllerLog
-from bridge.workload.accounting.values import node_names
+from bridge.cluster.slurm_values import node_names
 from bridge.worlds.slurm.client import Client, QueueEntry
 
 

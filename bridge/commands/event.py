@@ -308,11 +308,15 @@ def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Decid
             raise BridgeError(what, where=where, remedy="Give --workload.")
         if "first" in typed:
             raise BridgeError("counts jobs of the log", where="--first", remedy="Give --workload.")
+        if "cluster" in typed:
+            what, where = "needs the log whose jobs ask for its nodes", f"--cluster {typed['cluster']}"
+            raise BridgeError(what, where=where, remedy="Give --workload.")
         return setup
     replay = replace(
         SchedulerConfig(policy.order, policy.backfill, policy.candidate_order),
         estimator=estimator,
         first=typed.get("first"),
+        cluster=typed.get("cluster"),
     )
     recorded, facts = beliefs(replay.build_scenario(replay.select(read_log(workload))))
     believed = estimate_requested if estimator.strip() == "requested" else recorded

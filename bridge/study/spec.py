@@ -63,7 +63,9 @@ class StudyRow:
         if epochs is not None:
             full_recipe = with_training(full_recipe, {"epochs": epochs})
         longer = with_training(full_recipe, {"longest": longest or full_recipe.training.max_epochs})
-        recipe: AnyRecipe = longer if longer.training.epoch_limit > full_recipe.training.epoch_limit else full_recipe
+        recipe: AnyRecipe = (
+            longer if longer.training.epoch_limit > full_recipe.training.epoch_limit else full_recipe
+        )
         return recipe
 
 

@@ -14,12 +14,10 @@ from bridge.base.errors import BridgeError
 from bridge.workload.accounting.choices import ImportConfig
 from bridge.workload.accounting.lives import AT_WORK, WAITING, JobLife, RecordCounter
 from bridge.workload.accounting.machine import Cluster
-from bridge.workload.table import STATUS_CANCELLED, SWF_COLUMNS, Workload, note_order
+from bridge.workload.table import STATUS_CANCELLED, STATUS_COMPLETED, SWF_COLUMNS, Workload, note_order
 
 #: By which clocks are set back.
 _HOUR = 3600
-#: SWF's status of a job that completed; any other end but a cancellation is a failure, 0.
-COMPLETED = 1
 #: Columns of text that a workload gets -> the word of a life; the first ones tell of people.
 PERSONAL: Mapping[str, str] = {"user_name": "user", "account": "account", "job_name": "name"}
 _TEXTS: Mapping[str, str] = {
@@ -192,7 +190,8 @@ def _times(
         if lives[n] or not kept[n].is_numbered:
             following += 1
             ids[n] = following
-    status = {"COMPLETED": COMPLETED, "CANCELLED": STATUS_CANCELLED}
+    # Any other end is a failure, 0.
+    status = {"COMPLETED": STATUS_COMPLETED, "CANCELLED": STATUS_CANCELLED}
     start = np.array([math.nan if life.start is None else life.start for life in kept])
     columns = {
         "job_id": ids,

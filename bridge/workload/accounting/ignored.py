@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 
-from bridge.workload.accounting import values
+from bridge.cluster import slurm_values as values
 
 #: Words of a node's state that say that no job can run there, in the long and in the short form.
 _OUT_OF_SERVICE = frozenset(

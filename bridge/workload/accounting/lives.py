@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Literal
 
-from bridge.workload.accounting import values
+from bridge.cluster import slurm_values as values
 from bridge.workload.table import TallyEntry
 
 #: The states that accounting knows; a cancelled job's may name who did it.

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from bridge.base import files
 from bridge.base.errors import BridgeError
-from bridge.workload.accounting import values
-from bridge.workload.accounting.conf import Line, is_settings, settings
+from bridge.cluster import slurm_values as values
+from bridge.cluster.slurm_conf import Line, is_settings, settings
+from bridge.cluster.slurm_values import generic as generic
 from bridge.workload.accounting.ignored import Ignored
-from bridge.workload.accounting.values import generic as generic
 
 #: States of nodes that are no part of the machine (yet).
 _ABSENT = re.compile("FUTURE|UNKNOWN_NODE", re.IGNORECASE)

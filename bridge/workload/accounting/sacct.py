@@ -10,7 +10,7 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from bridge.base.errors import BridgeError
-from bridge.workload.accounting import values
+from bridge.cluster import slurm_values as values
 from bridge.workload.accounting.forms import refuse_others
 from bridge.workload.accounting.lives import NEEDED, READ, STATES, WORDS, JobLife, RecordCounter, life
 from bridge.workload.accounting.rows import Layout, rows

@@ -10,7 +10,7 @@ from typing import IO, BinaryIO
 
 from bridge.base import files
 from bridge.base.errors import BridgeError
-from bridge.workload.accounting import values
+from bridge.cluster import slurm_values as values
 from bridge.workload.accounting.assemble import assemble
 from bridge.workload.accounting.choices import ImportConfig
 from bridge.workload.accounting.forms import refuse_json_lines

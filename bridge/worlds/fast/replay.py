@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
 from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.arrivals import Arrivals
+from bridge.worlds.fast.allocations import AllocationLog, Allocations, was_eligible
 from bridge.worlds.fast.episode import Scenario
 
 #: Jobs in a window at first; one of which more than half waits or runs doubles.
@@ -25,6 +26,9 @@ def allocate(prepared: Scenario, length: int) -> tuple[State, world.WorldState]:
     """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates."""
     window = 1 if prepared.compiled.chooser is None else length
     users, resources = len(prepared.share), len(prepared.jobs.resources)
+    if prepared.cluster is not None:
+        nodes = prepared.cluster.allocate(1, length, window=window, users=users, whole=True)
+        return episode.configure(nodes, prepared), world.allocate(1, length)
     state = scheduler_state.allocate(1, length, resources, window=window, users=users)
     return episode.configure(state, prepared), world.allocate(1, length)
 
@@ -128,6 +132,9 @@ class Schedule:
         reserved: [n] the first time it was given as blocked head, or -1.
         serial: [n] its place in the order of starts.
         submit: [n] when it arrived.
+        eligible: [n] when hold, begin time and dependencies allowed it first, -1: never; None without a
+            cluster.
+        allocation: what it had of the cluster's nodes; None if nobody collected it.
     """
 
     start: Ints
@@ -137,6 +144,8 @@ class Schedule:
     reserved: Ints
     serial: Ints
     submit: Ints
+    eligible: Ints | None = None
+    allocation: Allocations | None = None
 
 
 def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
@@ -151,7 +160,7 @@ def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
             where=f"order {prepared.compiled.order.name!r}",
             remedy="Guard divisions and logarithms, for example log2(max(n, 2)).",
         )
-    if kind == world.STUCK:
+    if kind == world.STUCK and prepared.cluster is None:
         raise BridgeError(
             f"{state.scalars.n_waiting[b]} jobs wait and nothing will ever happen again",
             where=f"time {state.scalars.now[b] / SECOND:g} s",
@@ -205,6 +214,8 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
     """
     if prepared.jobs.follows is not None:
         return _replay_arrivals(prepared, 0, len(prepared.jobs), progress)
+    if prepared.cluster is not None:
+        return _replay_on_nodes(prepared, progress)
     window = LogWindow(prepared)
 
     def glance() -> None:
@@ -215,6 +226,31 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
         window.slide()
     window.record_outcomes()
     return Schedule(**window.outcomes, submit=prepared.jobs.submit)
+
+
+def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None = None) -> Schedule:
+    """Replay all jobs on the nodes of a cluster; jobs that can never start have a start of -1."""
+    n = len(prepared.jobs)
+    state, memory = allocate(prepared, n)
+    episode.load_episode(state, memory, 0, prepared, 0, n)
+    collected = AllocationLog(state)
+
+    def glance() -> None:
+        collected.collect()
+        if progress:
+            clock = memory.clock[0]
+            progress(int(clock.arrived - clock.pending - state.scalars.n_waiting[0]))
+
+    _play(state, memory, prepared, glance)
+    collected.collect()
+    return replace(_read_on_nodes(state, prepared, 0, 0, n), allocation=collected.allocations(n))
+
+
+def _read_on_nodes(state: State, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
+    """Return what became of an episode's jobs ``first:last``; their records hold when they were eligible."""
+    schedule, submit = read_schedule(state, b, last - first), prepared.jobs.submit[first:last]
+    eligible = np.where(was_eligible(state, b, last - first), schedule.submit, -1)
+    return replace(schedule, submit=submit, eligible=eligible)
 
 
 def _replay_arrivals(
@@ -274,7 +310,10 @@ def replay_sequences(
         else:
             episode.load_episode(state, memory, 0, prepared, int(first), int(first) + length)
             _play(state, memory, prepared)
-            schedules.append(read_schedule(state, 0, length))
+            if prepared.cluster is not None:
+                schedules.append(_read_on_nodes(state, prepared, 0, int(first), int(first) + length))
+            else:
+                schedules.append(read_schedule(state, 0, length))
         if progress:
             progress(k + 1)
     return schedules

@@ -1,0 +1,85 @@
+"""Which nodes jobs had: sparse lists of classes and units as the scheduler chose them, and the nodes' indices.
+
+Nodes of a counted class are alike for the scheduler; their indices follow from the schedule: a start takes the
+free nodes of lowest index.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bridge.base.arrays import Flags, Ints
+from bridge.scheduler.cluster_state import HELD_FOR_EVER, NOT_GONE, NOT_HELD
+from bridge.worlds.fast.cluster_nodes import NodeClasses
+
+
+@dataclass(frozen=True)
+class Allocations:
+    """What n jobs had: job `j` has ``first[j]:first[j + 1]`` of the classes and units."""
+
+    first: Ints
+    classes: Ints
+    units: Ints
+
+    def node_indices(self, classes: NodeClasses, start: Ints, end: Ints, serial: Ints) -> list[Ints]:
+        """Return the indices of each job's nodes, ascending; of a job that did not start, none."""
+        n = len(start)
+        free = [np.array(classes.is_up[members]) for members in classes.members]
+        nodes: list[Any] = [np.zeros(0, np.int64)] * n
+        started = np.flatnonzero(start >= 0)
+        starts = started[np.lexsort((serial[started], start[started]))].tolist()
+        ends = started[np.lexsort((serial[started], end[started]))].tolist()
+        held: dict[int, list[tuple[int, Ints]]] = {}
+        k = 0
+        for j in starts:
+            while k < len(ends) and end[ends[k]] <= start[j]:
+                for c, places in held.pop(ends[k], ()):
+                    free[c][places] = True
+                k += 1
+            parts = []
+            for i in range(int(self.first[j]), int(self.first[j + 1])):
+                c = int(self.classes[i])
+                if classes.counted[c]:
+                    places = np.flatnonzero(free[c])[: self.units[i]]
+                    free[c][places] = False
+                    held.setdefault(j, []).append((c, places))
+                    parts.append(classes.members[c][places])
+                else:
+                    parts.append(classes.members[c])
+            nodes[j] = np.sort(np.concatenate(parts)) if parts else nodes[j]
+        return nodes
+
+
+class AllocationLog:
+    """Collects allocations from a scheduler's log while it plays; jobs are those of its records."""
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+        self._parts: list[tuple[Ints, Ints, Ints]] = []
+
+    def collect(self) -> None:
+        """Take what is in the log."""
+        state = self._state
+        n = int(state.node_scalars.n_log[0])
+        if n:
+            log = (state.log_job[0, :n], state.log_class[0, :n], state.log_units[0, :n])
+            self._parts.append((log[0].astype(np.int64), log[1].astype(np.int64), log[2].copy()))
+            state.node_scalars.n_log[0] = 0
+
+    def allocations(self, n: int) -> Allocations:
+        """Return what was collected of `n` jobs."""
+        jobs, classes, units = (
+            np.concatenate([np.zeros(0, np.int64), *column]) for column in zip(*self._parts, strict=True)
+        ) if self._parts else (np.zeros(0, np.int64),) * 3
+        order = np.argsort(jobs, kind="stable")
+        first = np.searchsorted(jobs[order], np.arange(n + 1))
+        return Allocations(first, classes[order], units[order])
+
+
+def was_eligible(state: Any, b: int, n: int) -> Flags:
+    """Tell of the first `n` jobs whether hold, begin time and dependencies ever allowed them."""
+    rows = state.node_jobs[b][:n]
+    return (rows.gone == NOT_GONE) & (
+        (rows.held == NOT_HELD) | ((rows.held == HELD_FOR_EVER) & (rows.for_ever > 0))
+    )
