@@ -26,6 +26,8 @@ def draw_case(seed, *, backfills=("none", "easy"), parts=PARTS, jobs=(5, 40), ov
     if has["licences"]:
         case["licences"] = {"matlab": rng.randint(1, 3), "ansys": rng.randint(1, 5)}
     case["jobs"] = draw_jobs(rng, has, case, rng.randint(*jobs), overruns)
+    if rng.random() < 0.2:
+        case["kill_invalid_dependency"] = True
     if has["calendar"] or has["reservations"]:
         case["calendar"] = draw_calendar(rng, has, case)
     if has["preemption"]:
@@ -40,7 +42,8 @@ def draw_nodes(rng, has):
         if rng.random() < 0.7:
             kind["memory"] = rng.choice([4, 8, 16])
         if has["gpus"] and rng.random() < 0.6:
-            kind["gpus"] = {rng.choice(["a100", "v100"]): rng.randint(1, 4)}
+            types = rng.sample(["a100", "v100"], rng.choice([1, 1, 2]))
+            kind["gpus"] = {name: rng.randint(1, 4) for name in types}
         if has["features"] and rng.random() < 0.6:
             kind["features"] = sorted(rng.sample(["big", "fast", "new"], rng.randint(1, 2)))
         if has["weights"] and rng.random() < 0.6:
@@ -68,33 +71,51 @@ def draw_partitions(rng, has, n):
             if rng.random() < 0.3:
                 partition["max_nodes"] = rng.randint(1, n)
             if rng.random() < 0.05:
-                partition["state"] = "down"
+                partition["state"] = rng.choice(["down", "drain", "inactive"])
+            if rng.random() < 0.1:
+                partition["min_nodes"] = 2
+            if rng.random() < 0.1:
+                partition["max_cores_per_node"] = rng.randint(1, 4)
+        if rng.random() < 0.2:
+            partition["default_memory_per_core"] = rng.randint(1, 2)
         partitions[f"p{i}"] = partition
     return partitions
 
 
 def draw_kinds(rng, per_user):
     limits = {}
-    for kind, value in (("max_jobs", rng.randint(1, 3)), ("grp_jobs", rng.randint(1, 4)), ("max_wall", 25)):
+    counts = [("max_jobs", rng.randint(1, 3)), ("grp_jobs", rng.randint(1, 4)), ("max_wall", 25)]
+    counts += [("max_submit", rng.randint(2, 6)), ("grp_submit", rng.randint(4, 12))]
+    if per_user:
+        counts += [("max_jobs_per_account", rng.randint(1, 4)), ("max_submit_per_account", rng.randint(2, 9))]
+    for kind, value in counts:
         if rng.random() < 0.12:
             limits[kind] = value
-    kinds = ["max_tres_per_job", "grp_tres", *(["max_tres"] if per_user else [])]
+    kinds = ["max_tres_per_job", "grp_tres", *(["max_tres", "max_tres_per_account"] if per_user else [])]
     for kind in kinds:
         if rng.random() < 0.15:
             tres, limit = rng.choice([("cpu", rng.randint(4, 16)), ("node", rng.randint(2, 5)), ("mem", rng.randint(8, 32)), ("gpu", rng.randint(2, 4))])
             limits[kind] = {tres: limit}
+    if rng.random() < 0.06:
+        limits["grp_tres_mins"] = {"cpu": rng.randint(2, 20)}
+    if rng.random() < 0.04:
+        limits["min_tres_per_job"] = {rng.choice(["cpu", "node"]): 2}
     return limits
 
 
 def draw_limits(rng, case):
     qos = {name: draw_kinds(rng, per_user=True) for name in ("normal", "high", "part")}
+    for name in qos:
+        for flag in ("over_partition_qos", "deny_on_limit", "partition_max_nodes", "partition_time_limit"):
+            if rng.random() < 0.08:
+                qos[name][flag] = True
     for partition in case["partitions"].values():
         if rng.random() < 0.2:
             partition["qos"] = "part"
         if rng.random() < 0.1:
-            partition["allow_qos"] = ["normal"]
+            partition[rng.choice(["allow_qos", "deny_qos"])] = ["normal"]
         if rng.random() < 0.1:
-            partition["allow_accounts"] = ["physics"]
+            partition[rng.choice(["allow_accounts", "deny_accounts"])] = ["physics"]
     accounts = {
         "root": draw_kinds(rng, per_user=False),
         "physics": {"parent": "root", **draw_kinds(rng, per_user=False)},
@@ -104,10 +125,7 @@ def draw_limits(rng, case):
     for account in accounts.values():
         if rng.random() < 0.4:
             account["users"] = {rng.choice(["ann", "bob"]): draw_kinds(rng, per_user=False)}
-    result = {"qos": qos, "accounts": accounts}
-    if rng.random() < 0.3:
-        result["users"] = {"ann": draw_kinds(rng, per_user=True)}
-    return result
+    return {"qos": qos, "accounts": accounts}
 
 
 def draw_jobs(rng, has, case, n, overruns):
@@ -145,6 +163,8 @@ def draw_jobs(rng, has, case, n, overruns):
             job["begin"] = submit + rng.randint(0, 20)
         if has["holds"] and rng.random() < 0.04:
             job["hold"] = True
+        elif has["holds"] and rng.random() < 0.05:
+            job["hold_until"] = submit + rng.randint(0, 20)
         jobs.append(job)
     for name in ("x", "y"):
         limit = rng.randint(1, 3)
@@ -180,15 +200,17 @@ def draw_demand(rng, case, job):
     vector = {}
     if rng.random() < 0.7:
         vector["cores"] = min(model["cores"], rng.choice([1, 1, 2, 2, 3, 4, 8]))
-    if rng.random() < 0.5 and "memory" in model:
-        vector["memory"] = min(model["memory"], rng.choice([1, 2, 4, 6, 8, 16]))
+    if rng.random() < 0.8:
+        vector["memory"] = min(model.get("memory", 4), rng.choice([0, 0, 1, 2, 4, 6, 8, 16]))
     if rng.random() < 0.5 and "gpus" in model:
-        vector["gpus"] = {kind: rng.randint(1, count) for kind, count in model["gpus"].items()}
+        kind = rng.choice([*model["gpus"], "any"])
+        vector["gpus"] = {kind: rng.randint(1, model["gpus"].get(kind, 3))}
     if vector:
         job["vector"] = vector
     holding = [node for node in nodes if node["cores"] >= vector.get("cores", 1)]
-    holding = [node for node in holding if node.get("memory", 0) >= vector.get("memory", 0)]
-    holding = [node for node in holding if not vector.get("gpus") or node.get("gpus") == model.get("gpus")]
+    holding = [node for node in holding if node.get("memory", 99) >= vector.get("memory", 0)]
+    if "gpus" in vector:
+        holding = [node for node in holding if node.get("gpus") == model["gpus"]]
     room = sum(node["cores"] // vector.get("cores", 1) for node in holding)
     size = rng.choice([1, 1, 2, rng.randint(1, len(holding))])
     size = min(size, len(holding))
@@ -209,14 +231,15 @@ def draw_dependencies(rng, jobs):
         elif number and rng.random() < 0.35:
             parts = []
             for _ in range(rng.choice([1, 1, 2])):
-                kind = rng.choice(["after", "afterok", "afterany", "afternotok"])
+                kind = rng.choice(["after", "after", "afterok", "afterok", "afterany", "afterany", "afternotok"])
                 parent = str(rng.randrange(number))
                 parents = [other["array"] for other in jobs[:number] if "array" in other]
                 if parents and "array" not in job and rng.random() < 0.2:
                     array = rng.choice(parents)
                     if not any(other.get("array") == array for other in jobs[number:]):
                         parent = array
-                parts.append(f"{kind}:{parent}")
+                delay = "+1" if kind == "after" and rng.random() < 0.2 else ""
+                parts.append(f"{kind}:{parent}{delay}")
             job["depends"] = rng.choice([",", "?"]).join(parts)
 
 

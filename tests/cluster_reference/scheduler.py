@@ -15,38 +15,63 @@ ORDERS = {
 }
 
 TRES = ("cpu", "node", "mem", "gpu")
-TRES_REASONS = {
-    ("qos", "max_tres_per_job"): {
-        "cpu": "QOSMaxCpuPerJobLimit", "node": "QOSMaxNodePerJobLimit",
-        "mem": "QOSMaxMemoryPerJob", "gpu": "QOSMaxGRESPerJob",
-    },
-    ("qos", "max_tres"): {
-        "cpu": "QOSMaxCpuPerUserLimit", "node": "QOSMaxNodePerUserLimit",
-        "mem": "QOSMaxMemoryPerUser", "gpu": "QOSMaxGRESPerUser",
-    },
-    ("qos", "grp_tres"): {
-        "cpu": "QOSGrpCpuLimit", "node": "QOSGrpNodeLimit", "mem": "QOSGrpMemLimit", "gpu": "QOSGrpGRES",
-    },
-    ("assoc", "max_tres_per_job"): {
-        "cpu": "AssocMaxCpuPerJobLimit", "node": "AssocMaxNodePerJobLimit",
-        "mem": "AssocMaxMemPerJob", "gpu": "AssocMaxGRESPerJob",
-    },
-    ("assoc", "max_tres"): {
-        "cpu": "AssocGrpCpuLimit", "node": "AssocGrpNodeLimit", "mem": "AssocGrpMemLimit", "gpu": "AssocGrpGRES",
-    },
-    ("assoc", "grp_tres"): {
-        "cpu": "AssocGrpCpuLimit", "node": "AssocGrpNodeLimit", "mem": "AssocGrpMemLimit", "gpu": "AssocGrpGRES",
-    },
-}  # fmt: skip
+TRES_WORDS = {"cpu": "Cpu", "node": "Node", "mem": "Mem", "gpu": "GRES"}
 COUNT_REASONS = {
     ("qos", "max_wall"): "QOSMaxWallDurationPerJobLimit",
     ("qos", "max_jobs"): "QOSMaxJobsPerUserLimit",
+    ("qos", "max_jobs_per_account"): "MaxJobsPerAccount",
     ("qos", "grp_jobs"): "QOSGrpJobsLimit",
+    ("qos", "max_submit"): "QOSMaxSubmitJobPerUserLimit",
+    ("qos", "max_submit_per_account"): "MaxSubmitJobsPerAccount",
+    ("qos", "grp_submit"): "QOSGrpSubmitJobsLimit",
     ("assoc", "max_wall"): "AssocMaxWallDurationPerJobLimit",
     ("assoc", "max_jobs"): "AssocMaxJobsLimit",
     ("assoc", "grp_jobs"): "AssocGrpJobsLimit",
+    ("assoc", "max_submit"): "AssocMaxSubmitJobLimit",
+    ("assoc", "grp_submit"): "AssocGrpSubmitJobsLimit",
 }
-KINDS = ("max_wall", "max_jobs", "grp_jobs", "max_tres_per_job", "max_tres", "grp_tres")
+#: %s is Cpu, Node, Mem or GRES; what is irregular stands in IRREGULAR.
+TRES_REASONS = {
+    ("qos", "min_tres_per_job"): "QOSMin%s",
+    ("qos", "max_tres_per_job"): "QOSMax%sPerJobLimit",
+    ("qos", "max_tres"): "QOSMax%sPerUserLimit",
+    ("qos", "max_tres_per_account"): "Max%sPerAccount",
+    ("qos", "grp_tres"): "QOSGrp%sLimit",
+    ("qos", "grp_tres_mins"): "QOSGrp%sMinutes",
+    ("assoc", "min_tres_per_job"): "AssocMin%s",
+    ("assoc", "max_tres_per_job"): "AssocMax%sPerJobLimit",
+    ("assoc", "grp_tres"): "AssocGrp%sLimit",
+    ("assoc", "grp_tres_mins"): "AssocGrp%sMinutes",
+}
+IRREGULAR = {
+    "QOSMaxMemPerJobLimit": "QOSMaxMemoryPerJob",
+    "QOSMaxGRESPerJobLimit": "QOSMaxGRESPerJob",
+    "QOSMaxMemPerUserLimit": "QOSMaxMemoryPerUser",
+    "QOSMaxGRESPerUserLimit": "QOSMaxGRESPerUser",
+    "QOSGrpGRESLimit": "QOSGrpGRES",
+    "AssocMaxMemPerJobLimit": "AssocMaxMemPerJob",
+    "AssocMaxGRESPerJobLimit": "AssocMaxGRESPerJob",
+    "AssocGrpGRESLimit": "AssocGrpGRES",
+    "MaxMemPerAccount": "MaxMemoryPerAccount",
+    "QOSGrpCpuMinutes": "QOSGrpCPUMinutesLimit",
+    "AssocGrpCpuMinutes": "AssocGrpCPUMinutesLimit",
+    "QOSMinCpu": "QOSMinCpuNotSatisfied",
+    "QOSMinNode": "QOSMinNodeNotSatisfied",
+    "QOSMinMem": "QOSMinMemory",
+    "AssocMinCpu": "AssocMinCpuNotSatisfied",
+    "AssocMinNode": "AssocMinNodeNotSatisfied",
+    "AssocMinMem": "AssocMinMemory",
+}
+#: In the order of the tests: when a job is looked at, and when it is submitted.
+KINDS = (
+    "max_wall", "max_jobs", "max_jobs_per_account", "grp_jobs", "min_tres_per_job", "max_tres_per_job",
+    "max_tres", "max_tres_per_account", "grp_tres", "grp_tres_mins",
+)  # fmt: skip
+#: Those that deny a job which is over them by itself, by a QOS with deny_on_limit.
+DENY_KINDS = (
+    "max_wall", "min_tres_per_job", "max_tres_per_job", "max_tres", "max_tres_per_account", "grp_tres",
+)  # fmt: skip
+SUBMIT_KINDS = ("max_submit", "max_submit_per_account", "grp_submit")
 
 
 def simulate(case):
@@ -55,33 +80,57 @@ def simulate(case):
 
 
 # ---- amounts: {cores, memory, gpu:TYPE} of a node, {nodes} of a class whose free nodes are counted ------------
-def node_amounts(node):
-    amounts = {"cores": node["cores"], "memory": node.get("memory", 0)}
-    for kind, count in node.get("gpus", {}).items():
-        amounts["gpu:" + kind] = count
+def with_gpus(amounts, by_type):
+    """Add GPUs: those of each type, and all together, from which a job takes that does not mind the type."""
+    for kind, count in by_type.items():
+        amounts["gpu"] = amounts.get("gpu", 0) + count
+        if kind != "any":
+            amounts["gpu:" + kind] = count
     return amounts
 
 
-def times(vector, room):
-    """Return how many vectors the room holds."""
-    return max(0, min(room.get(name, 0) // amount for name, amount in vector.items() if amount > 0))
+def node_amounts(node):
+    amounts = {"cores": node["cores"]}
+    if "memory" in node:
+        amounts["memory"] = node["memory"]
+    return with_gpus(amounts, node.get("gpus", {}))
+
+
+def times(vector, room, capacity):
+    """Return how many vectors the room of a node holds; memory that the node does not count is no bound."""
+    most = 1 << 40
+    for name, amount in vector.items():
+        if name == "memory" and "memory" not in capacity:
+            continue
+        if amount == "all":
+            most = most if room["memory"] == capacity["memory"] else 0
+        elif amount > 0:
+            most = min(most, room.get(name, 0) // amount)
+    return max(0, most)
+
+
+def taken_by(vector, count, capacity):
+    """Return what so many vectors take of a node."""
+    amounts = {name: amount * count for name, amount in vector.items() if amount != "all"}
+    if vector.get("memory") == "all":
+        amounts["memory"] = capacity.get("memory", 0)
+    return amounts
 
 
 def add(left, right, sign=1):
     return {name: left.get(name, 0) + sign * right.get(name, 0) for name in {**left, **right}}
 
 
-def scaled(vector, factor):
-    return {name: amount * factor for name, amount in vector.items()}
-
-
-def gpus(amounts):
-    return sum(amount for name, amount in amounts.items() if name.startswith("gpu:"))
+def scaled(amounts, factor):
+    return {name: amount * factor for name, amount in amounts.items()}
 
 
 def change(have, takes, sign):
-    """Add or subtract what is taken of each class."""
-    return {c: add(amounts, takes[c], sign) if c in takes else amounts for c, amounts in have.items()}
+    """Add or subtract what is taken of each class, of the amounts that it counts."""
+    return {
+        c: {name: amount + sign * takes.get(c, {}).get(name, 0) for name, amount in amounts.items()}
+        for c, amounts in have.items()
+    }
 
 
 def merge(target, values):
@@ -124,12 +173,12 @@ class Simulation:
         self.partitions = case["partitions"]
         self.qos = case.get("qos", {})
         self.accounts = case.get("accounts", {})
-        self.users = case.get("users", {})
+        self.kills_invalid = case.get("kill_invalid_dependency", False)
         self.licences = case.get("licences", {})
         self.calendar = case.get("calendar", [])
         self.reservations = {e["reservation"]: e for e in self.calendar if "reservation" in e}
         self.rules = {"partitions": self.partitions, "qos": self.qos, "accounts": self.accounts,
-                      "users": self.users, "licences": self.licences}  # fmt: skip
+                      "licences": self.licences}  # fmt: skip
         self.jobs = case["jobs"]
         self.heads = []
         self.struck = set()
@@ -139,14 +188,12 @@ class Simulation:
         self.firsts = set()  # preemptors whose victims have all gone: the next pass takes them first
         for number, job in enumerate(self.jobs):
             job["number"] = number
-            job["vector"] = {"cores": 1, **job.get("vector", {})}
-            job["vector"] |= {"gpu:" + kind: n for kind, n in job["vector"].pop("gpus", {}).items()}
+            job["stated"] = dict(job.get("vector", {}))
             job["state"] = "future"
             job["episode"] = 0
             job["eligible"] = job["first_eligible"] = job["first_start"] = job["end"] = None
             job["requeue_until"] = 0
             job["held"] = job.get("hold", False)
-            job["satisfied"] = set()
         self.classes = self.make_classes()
         for job in self.jobs:
             self.load(job)
@@ -219,6 +266,7 @@ class Simulation:
             job["state"] = "refused"
             return
         job["partition"] = (admits or holds)[0]
+        job["vector"] = self.vector(job, job["partition"])
         job["request"] = self.request_time(job, job["partition"])
         job.setdefault("estimate", job["request"])
         job["tres"] = self.request_in(job, job["partition"])
@@ -227,14 +275,31 @@ class Simulation:
         partition = self.partitions[name]
         return job["request_given"] or partition.get("default_time") or partition.get("max_time") or job["run"]
 
+    def vector(self, job, name):
+        """Return the amounts of a node or task of the job in a partition; memory "all": what a node has."""
+        partition = self.partitions[name]
+        vector = {"cores": job["stated"].get("cores", 1)}
+        if "memory" in job["stated"]:
+            vector["memory"] = job["stated"]["memory"]
+        elif self.is_exclusive(job, name):
+            vector["memory"] = 0
+        elif "default_memory_per_core" in partition:
+            vector["memory"] = partition["default_memory_per_core"] * vector["cores"]
+        elif "default_memory_per_node" in partition:
+            vector["memory"] = partition["default_memory_per_node"]
+        else:
+            vector["memory"] = "all"
+        return with_gpus(vector, job["stated"].get("gpus", {}))
+
     def request_in(self, job, name):
         """Return what the job takes of the empty cluster (cpu, node, mem, gpu); None if it never fits."""
+        job["vector"] = self.vector(job, name)
         nodes = self.admissible_nodes(job, name)
         have = {}
         for c, group in enumerate(self.classes):
             if group["nodes"][0] in nodes:
                 have[c] = {"nodes": len(group["nodes"])} if group["counted"] else dict(group["capacity"])
-        takes = self.select(job, have, self.is_exclusive(job, name))
+        takes = self.select(job, have, name)
         if takes is None:
             return None
         total = {"node": 0, "cpu": 0, "mem": 0, "gpu": 0}
@@ -245,23 +310,31 @@ class Simulation:
             total["node"] += count
             total["cpu"] += taken["cores"]
             total["mem"] += taken.get("memory", 0)
-            total["gpu"] += gpus(taken)
+            total["gpu"] += taken.get("gpu", 0)
         return total
 
     def partition_admits(self, job, name):
-        partition = self.partitions[name]
-        tres = self.request_in(job, name)
-        return (
-            self.allowed(job, partition) is None
-            and self.request_time(job, name) <= partition.get("max_time", FOREVER)
-            and partition.get("min_nodes", 0) <= tres["node"] <= partition.get("max_nodes", FOREVER)
-        )
+        return self.barred(job, name, self.request_time(job, name), self.request_in(job, name)["node"]) is None
 
-    def allowed(self, job, partition):
+    def barred(self, job, name, request, nodes):
+        """Return the reason for which the partition's lists and limits do not admit a job, or None."""
+        partition = self.partitions[name]
+        qos = self.qos.get(job.get("qos"), {})
+        accounts = {job.get("account"), *self.ancestors(job.get("account"))}
         if partition.get("allow_qos") and job.get("qos") not in partition["allow_qos"]:
             return "QOSNotAllowed"
-        if partition.get("allow_accounts") and job.get("account") not in partition["allow_accounts"]:
+        if job.get("qos") in partition.get("deny_qos", []):
+            return "QOSNotAllowed"
+        if partition.get("allow_accounts") and not accounts & set(partition["allow_accounts"]):
             return "AccountNotAllowed"
+        if accounts & set(partition.get("deny_accounts", [])):
+            return "AccountNotAllowed"
+        if request > partition.get("max_time", FOREVER) and not qos.get("partition_time_limit"):
+            return "PartitionTimeLimit"
+        if nodes > partition.get("max_nodes", FOREVER) and not qos.get("partition_max_nodes"):
+            return "PartitionNodeLimit"
+        if nodes < partition.get("min_nodes", 0) and not qos.get("partition_min_nodes"):
+            return "PartitionNodeLimit"
         return None
 
     # ---- §1 one instant ---------------------------------------------------------------------------------
@@ -281,7 +354,12 @@ class Simulation:
                 self.apply_calendar(self.events.pop(0)[1])
             for job in sorted(self.jobs, key=lambda job: job["submit"]):
                 if job["state"] == "future" and job["submit"] == self.now:
-                    job["state"] = "waiting"
+                    refusal = self.refusal(job)
+                    job["state"] = "refused" if refusal else "waiting"
+                    if refusal:
+                        self.note(job, refusal)
+            if self.kills_invalid:
+                self.cancel_never_satisfied()
             for job in self.jobs:
                 if job["state"] == "waiting" and job["eligible"] is None and self.becomes_eligible(job) == self.now:
                     job["eligible"] = self.now
@@ -302,6 +380,25 @@ class Simulation:
         if self.firsts:
             times.append(self.now)
         return min(times, default=FOREVER)
+
+    def refusal(self, job):
+        """Return the reason for which the job is refused when submitted, or None."""
+        if self.partitions[job["partition"]].get("state", "up") in ("drain", "inactive"):
+            return "PartitionInactive"
+        there = [other for other in self.jobs if other["state"] in ("waiting", "running", "suspended")]
+        over = self.limit(job, there, SUBMIT_KINDS)
+        denying = {name: limits for name, limits in self.qos.items() if limits.get("deny_on_limit")}
+        return over or (self.limit(job, [], DENY_KINDS, only_qos=denying) if denying else None)
+
+    def cancel_never_satisfied(self):
+        again = True
+        while again:
+            again = False
+            for job in self.jobs:
+                stands = job["state"] == "waiting" and job["eligible"] is None and not job["held"]
+                if stands and self.now >= self.may_begin(job) and self.never_satisfied(job):
+                    job.update(state="ended", end=self.now, outcome="CANCELLED")
+                    again = True
 
     def running(self):
         return [job for job in self.jobs if job["state"] == "running"]
@@ -406,6 +503,17 @@ class Simulation:
             return any(p["outcome"] != "COMPLETED" for p in ended)
         return bool(parents) and len(ended) == len(parents) and all(p["outcome"] == "COMPLETED" for p in ended)
 
+    def never_satisfied(self, job):
+        if not job.get("depends"):
+            return False
+        mode, parts = parse_dependency(job["depends"])
+        impossible = [self.part_is_impossible(job, part) for part in parts]
+        return any(impossible) if mode is all else all(impossible)
+
+    def may_begin(self, job):
+        """Return when hold (one that ends by itself) and begin time allow the job."""
+        return max(job.get("begin", 0), job.get("hold_until", 0), job["requeue_until"])
+
     def is_single(self, job):
         for other in self.jobs:
             same = other.get("user") == job.get("user") and other.get("name") == job.get("name")
@@ -429,32 +537,26 @@ class Simulation:
         """Return the instant from which hold, begin and dependency allow the job, as things stand."""
         if job["held"]:
             return FOREVER
-        moment = max(self.dependency_at(job), job["submit"], job.get("begin", 0), job["requeue_until"])
+        moment = max(self.dependency_at(job), job["submit"], self.may_begin(job))
         return max(moment, self.now)
 
     def reason(self, job):
         """Return why the job is not to be considered at its turn; None if only resources hold it."""
-        if job["held"]:
+        if job["held"] or self.now < job.get("hold_until", 0):
             return "JobHeldUser"
-        if self.now < max(job.get("begin", 0), job["requeue_until"]):
+        if self.now < self.may_begin(job):
             return "BeginTime"
         if job["eligible"] is None or self.dependency_at(job) > self.now:  # a parent started in this very pass
-            mode, parts = parse_dependency(job["depends"])
-            impossible = [self.part_is_impossible(job, part) for part in parts]
-            never = any(impossible) if mode is all else all(impossible)
-            return "DependencyNeverSatisfied" if never else "Dependency"
+            return "DependencyNeverSatisfied" if self.never_satisfied(job) else "Dependency"
         own = job.get("reservation")
         if own and not self.reservations[own]["begin"] <= self.now < self.reservations[own]["end"]:
             return "Reservation"
         partition = self.partitions[job["partition"]]
         if partition.get("state", "up") != "up":
             return "PartitionDown"
-        if self.allowed(job, partition):
-            return self.allowed(job, partition)
-        if job["request"] > partition.get("max_time", FOREVER):
-            return "PartitionTimeLimit"
-        if not partition.get("min_nodes", 0) <= job["tres"]["node"] <= partition.get("max_nodes", FOREVER):
-            return "PartitionNodeLimit"
+        barred = self.barred(job, job["partition"], job["request"], job["tres"]["node"])
+        if barred:
+            return barred
         busy = self.running() + self.suspended()
         if job.get("array_limit"):
             tasks = [other for other in busy if other.get("array") == job["array"]]
@@ -468,32 +570,32 @@ class Simulation:
                 return "Licenses"
         return None
 
-    def limit(self, job, busy):
-        """Return the reason of the first limit that the job is over."""
-        set_by_qos = set()
-        for name in dict.fromkeys([self.partitions[job["partition"]].get("qos"), job.get("qos")]):
+    def limit(self, job, members, kinds=KINDS, only_qos=None):
+        """Return the reason of the first limit that the job is over beside these jobs."""
+        names = [self.partitions[job["partition"]].get("qos"), job.get("qos")]
+        if self.qos.get(job.get("qos"), {}).get("over_partition_qos"):
+            names.reverse()
+        stated = set()
+        for name in dict.fromkeys(names):
             if name not in self.qos:
                 continue
-            limits = {k: v for k, v in self.qos[name].items() if k in KINDS and k not in set_by_qos}
-            group = [other for other in busy if self.counts_for(other, name)]
-            own = [other for other in group if other.get("user") == job.get("user")]
-            over = self.over("qos", limits, job, own, group)
+            limits = {kind: self.qos[name][kind] for kind in kinds if kind in self.qos[name] and kind not in stated}
+            group = [other for other in members if self.counts_for(other, name)]
+            if only_qos is None or name in only_qos:
+                over = self.over("qos", limits, job, group, lambda o, name=name: self.counts_for(o, name))
+                if over:
+                    return over
+            stated |= set(limits)
+        if only_qos is not None:
+            return None
+        for account_limits, counts in self.chain(job):
+            limits = {kind: account_limits[kind] for kind in kinds if kind in account_limits and kind not in stated}
+            group = [other for other in members if counts(other)]
+            over = self.over("assoc", limits, job, group, counts)
             if over:
                 return over
-            set_by_qos |= set(limits)
-        levels = self.chain(job)
-        own = [o for o in busy if o.get("user") == job.get("user") and o.get("account") == job.get("account")]
-        nearest = set(set_by_qos)
-        for limits, members in levels:
-            group = [other for other in busy if members(other)]
-            here = {k: v for k, v in limits.items() if k in KINDS and k not in nearest}
-            over = self.over("assoc", here, job, own, group)
-            if over:
-                return over
-            nearest |= {k for k in here if k.startswith("max_")}
-        limits = {k: v for k, v in self.users.get(job.get("user"), {}).items() if k in KINDS}
-        own = [other for other in busy if other.get("user") == job.get("user")]
-        return self.over("assoc", limits, job, own, own)
+            stated |= {kind for kind in limits if not kind.startswith("grp_")}  # the nearest level's counts
+        return None
 
     def counts_for(self, job, qos):
         return qos in (job.get("qos"), self.partitions[job["partition"]].get("qos"))
@@ -517,31 +619,55 @@ class Simulation:
             account = self.accounts[account].get("parent")
         return names
 
-    def over(self, scope, limits, job, own, group):
-        def used(members, tres):
-            return sum(other["tres"][tres] for other in members) + job["tres"][tres]
-
-        for kind in KINDS:
-            if kind not in limits:
-                continue
-            limit = limits[kind]
-            if (
-                (kind == "max_wall" and job["request"] > limit)
-                or (kind == "max_jobs" and len(own) >= limit)
-                or (kind == "grp_jobs" and len(group) >= limit)
-            ):
-                return COUNT_REASONS[scope, kind]
-            if kind in ("max_tres_per_job", "max_tres", "grp_tres"):
-                members = {"max_tres_per_job": [], "max_tres": own, "grp_tres": group}[kind]
+    def over(self, scope, limits, job, group, counts):
+        """Return the reason of the first limit that the job is over; `group` are the jobs that count."""
+        account = [other for other in group if other.get("account") == job.get("account")]
+        own = [other for other in group if other.get("user") == job.get("user")]
+        if scope == "assoc":  # a user counts in each account by itself
+            own = [other for other in account if other.get("user") == job.get("user")]
+        for kind, limit in limits.items():
+            members = own if kind.startswith("max_") else group
+            members = account if kind.endswith("_per_account") else members
+            members = [] if kind.endswith("_per_job") else members
+            if kind == "max_wall":
+                if job["request"] > limit:
+                    return COUNT_REASONS[scope, kind]
+            elif kind in ("max_jobs", "max_jobs_per_account", "grp_jobs", *SUBMIT_KINDS):
+                if len(members) >= limit:
+                    return COUNT_REASONS[scope, kind]
+            else:
                 for tres in TRES:
-                    if tres in limit and used(members, tres) > limit[tres]:
-                        return TRES_REASONS[scope, kind][tres]
+                    if tres not in limit:
+                        continue
+                    amount = job["tres"][tres]
+                    used = amount + sum(other["tres"][tres] for other in members)
+                    if kind == "grp_tres_mins":
+                        used = amount * job["estimate"] + sum(o["tres"][tres] * o["estimate"] for o in members)
+                        used += sum(
+                            self.jobs[life["job"]]["tres"][tres] * (life["end"] - life["start"] - life["stood"])
+                            for life in self.lives
+                            if counts(self.jobs[life["job"]])
+                        )
+                        is_over = used > limit[tres] * 60
+                    elif kind == "min_tres_per_job":
+                        is_over = amount < limit[tres]
+                    else:
+                        is_over = used > limit[tres]
+                    if is_over:
+                        text = TRES_REASONS[scope, kind] % TRES_WORDS[tres]
+                        return IRREGULAR.get(text, text)
         return None
 
     # ---- §4 select --------------------------------------------------------------------------------------
-    def select(self, job, have, exclusive):
+    def select(self, job, have, partition=None):
         """Return the amounts that the job takes of each class, or None."""
         vector = job["vector"]
+        partition = self.partitions[partition or job["partition"]]
+        exclusive = job.get("exclusive", False) or partition.get("exclusive", False)
+        most = 1 << 40
+        for name, limit in (("cores", "max_cores_per_node"), ("memory", "max_memory_per_node")):
+            if limit in partition and vector[name] not in (0, "all"):
+                most = min(most, partition[limit] // vector[name])
 
         def key(c):
             group = self.classes[c]
@@ -550,8 +676,9 @@ class Simulation:
             if self.packing == "weight":
                 return (self.nodes[index].get("weight", 1), index)
             if self.packing == "best_fit":
-                rest = add(room, vector, -1)
-                return (gpus(rest), rest["cores"], rest["memory"], index)
+                rest = add(room, taken_by(vector, 1, group["capacity"]), -1)
+                memory = rest["memory"] if "memory" in group["capacity"] else FOREVER
+                return (rest.get("gpu", 0), rest["cores"], memory, index)
             if self.packing == "least_loaded":
                 return (-room["cores"], index)
             return (index,)
@@ -569,10 +696,10 @@ class Simulation:
                 if group["counted"]:
                     room = group["capacity"]
                 elif exclusive and have[c] != group["capacity"]:
-                    room = {}
+                    break
                 else:
                     room = have[c]
-                fit = times(vector, room)
+                fit = min(most, times(vector, room, group["capacity"]))
                 if fit == 0:
                     break
                 if tasks is None:
@@ -586,7 +713,7 @@ class Simulation:
                 elif exclusive:
                     takes[c] = dict(group["capacity"])
                 else:
-                    takes[c] = scaled(vector, placed)
+                    takes[c] = taken_by(vector, placed, group["capacity"])
         if (nodes is not None and used < nodes) or left:
             return None
         return takes
@@ -627,7 +754,7 @@ class Simulation:
             amounts = dict(group["capacity"]) if up else dict.fromkeys(group["capacity"], 0)
             for job in self.running() + self.suspended():
                 if up and c in job["takes"] and (job["state"] == "suspended" or self.believed_end(job) > t):
-                    amounts = add(amounts, self.holds(job, c, removed), -1)
+                    amounts = change({c: amounts}, {c: self.holds(job, c, removed)}, -1)[c]
             result[c] = amounts
         return result
 
@@ -676,7 +803,7 @@ class Simulation:
             if reason is not None:
                 self.note(job, reason)
                 continue
-            takes = self.select(job, self.available(job, self.now), self.is_exclusive(job))
+            takes = self.select(job, self.available(job, self.now))
             if takes is not None:
                 self.start(job, takes)
                 continue
@@ -699,7 +826,7 @@ class Simulation:
                 continue
             reason = self.reason(job)
             if reason is None:
-                takes = self.select(job, self.available(job, self.now), self.is_exclusive(job))
+                takes = self.select(job, self.available(job, self.now))
                 if takes is not None:
                     self.start(job, takes)
                     continue
@@ -725,7 +852,7 @@ class Simulation:
         shadow, takes, extra = FOREVER, {}, None
         for t in sorted(moments):
             if self.now < t < FOREVER:
-                fits = self.select(job, self.available(job, t), self.is_exclusive(job))
+                fits = self.select(job, self.available(job, t))
                 if fits is not None:
                     shadow, takes = t, fits
                     extra = change(self.without_heads(t), takes, -1)
@@ -773,7 +900,7 @@ class Simulation:
                 if t < self.now:
                     continue
                 have = self.least(t, t + job["estimate"], bookings)
-                takes = self.select(job, {c: have[c] for c in self.admissible(job, t)}, self.is_exclusive(job))
+                takes = self.select(job, {c: have[c] for c in self.admissible(job, t)})
                 if takes is not None:
                     break
             if takes is None:
@@ -832,7 +959,7 @@ class Simulation:
         victims.sort(key=lambda v: (self.rank(v), -v["start"], -v["number"]))
 
         def suffices(removed):
-            return self.select(job, self.available(job, self.now, removed), self.is_exclusive(job)) is not None
+            return self.select(job, self.available(job, self.now, removed)) is not None
 
         removed = []
         for victim in victims:
