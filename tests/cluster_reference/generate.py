@@ -2,14 +2,33 @@
 
 import random
 
+from cluster_reference.scheduler import Simulation
+from cluster_reference.shrink import without_jobs
+
 #: What a case may hold; each part is drawn with its own probability, so that few cases hold everything.
 PARTS = ("features", "gpus", "weights", "limits", "licences", "dependencies", "arrays", "holds", "down")
 #: Parts of rules in time; for schedulers that know them.
 TIMED_PARTS = ("calendar", "reservations", "preemption")
 
 
-def draw_case(seed, *, backfills=("none", "easy"), parts=PARTS, jobs=(5, 40), overruns=True):
-    """Return a random case; the same seed and options give the same case."""
+def draw_case(seed, **options):
+    """Return a random case without jobs that no node can hold; the same seed and options give the same case."""
+    case = draw_any_case(seed, **options)
+    while case["jobs"]:
+        refused = refused_jobs(case)
+        if not refused:
+            return case
+        case = without_jobs(case, refused)  # their node lists go, too, which may change what holds the others
+    return draw_case(seed + 1_000_003, **options)
+
+
+def refused_jobs(case):
+    """Return the jobs that the empty cluster cannot hold."""
+    return {number for number, job in enumerate(Simulation(case).jobs) if job["state"] == "refused"}
+
+
+def draw_any_case(seed, *, backfills=("none", "easy"), parts=PARTS, jobs=(5, 40), overruns=True):
+    """Return a random case, in which some jobs may be larger than the cluster."""
     rng = random.Random(seed)
     has = {part: part in parts and rng.random() < 0.5 for part in (*PARTS, *TIMED_PARTS)}
     case = {

@@ -180,6 +180,7 @@ class Simulation:
         self.rules = {"partitions": self.partitions, "qos": self.qos, "accounts": self.accounts,
                       "licences": self.licences}  # fmt: skip
         self.jobs = case["jobs"]
+        self.memo, self.ever_admissible = {}, {}
         self.heads = []
         self.struck = set()
         self.lives = []
@@ -218,23 +219,28 @@ class Simulation:
 
     def admissible_nodes(self, job, partition, t=None):
         """Return the nodes that the job may use from t on; without t, those that it could ever use."""
-        nodes = set()
-        for i in self.partitions[partition]["nodes"]:
-            features = set(self.nodes[i].get("features", []))
-            wanted = job.get("features", "")
-            if wanted and not any(set(part.split("&")) <= features for part in wanted.split("|")):
-                continue
-            if job.get("nodelist") and i not in job["nodelist"]:
-                continue
-            if i in job.get("exclude", []):
-                continue
-            own = job.get("reservation")
-            if own and i not in self.reservations[own]["nodes"]:
-                continue
-            if t is not None and any(self.bars(r, job, i, t) for r in self.reservations.values()):
-                continue
-            nodes.add(i)
-        return nodes
+        key = (job["number"], partition)
+        if key not in self.ever_admissible:
+            self.ever_admissible[key] = {
+                i for i in self.partitions[partition]["nodes"] if self.may_use(job, i)
+            }
+        nodes = self.ever_admissible[key]
+        if t is None or not self.reservations:
+            return nodes
+        return {i for i in nodes if not any(self.bars(r, job, i, t) for r in self.reservations.values())}
+
+    def may_use(self, job, i):
+        """Tell whether features, node lists and the job's own reservation admit a node."""
+        features = set(self.nodes[i].get("features", []))
+        wanted = job.get("features", "")
+        if wanted and not any(set(part.split("&")) <= features for part in wanted.split("|")):
+            return False
+        if job.get("nodelist") and i not in job["nodelist"]:
+            return False
+        if i in job.get("exclude", []):
+            return False
+        own = job.get("reservation")
+        return not own or i in self.reservations[own]["nodes"]
 
     def bars(self, reservation, job, node, t):
         """Tell whether a reservation keeps the job from the node at [t, t + estimate)."""
@@ -344,6 +350,7 @@ class Simulation:
             if instant == FOREVER:
                 return self.result()
             self.now = instant
+            self.touch()
             for job in sorted(self.running(), key=lambda job: job["serial"]):
                 if self.actual_end(job) == self.now:
                     self.finish(job)
@@ -355,7 +362,7 @@ class Simulation:
             for job in sorted(self.jobs, key=lambda job: job["submit"]):
                 if job["state"] == "future" and job["submit"] == self.now:
                     refusal = self.refusal(job)
-                    job["state"] = "refused" if refusal else "waiting"
+                    self.become(job, "refused" if refusal else "waiting")
                     if refusal:
                         self.note(job, refusal)
             if self.kills_invalid:
@@ -397,14 +404,27 @@ class Simulation:
             for job in self.jobs:
                 stands = job["state"] == "waiting" and job["eligible"] is None and not job["held"]
                 if stands and self.now >= self.may_begin(job) and self.never_satisfied(job):
-                    job.update(state="ended", end=self.now, outcome="CANCELLED")
+                    self.become(job, "ended", end=self.now, outcome="CANCELLED")
                     again = True
 
+    def touch(self):
+        """Forget what was computed: time went on, or a job or a node changed."""
+        self.memo = {}
+
+    def become(self, job, state, **values):
+        job.update(state=state, **values)
+        self.touch()
+
+    def in_state(self, state):
+        if state not in self.memo:
+            self.memo[state] = [job for job in self.jobs if job["state"] == state]
+        return self.memo[state]
+
     def running(self):
-        return [job for job in self.jobs if job["state"] == "running"]
+        return self.in_state("running")
 
     def suspended(self):
-        return [job for job in self.jobs if job["state"] == "suspended"]
+        return self.in_state("suspended")
 
     def actual_end(self, job):
         return job["start"] + min(job["run"], job["request"]) + job["stood"]
@@ -425,6 +445,7 @@ class Simulation:
         elif "state" in entry:
             for i in entry["nodes"]:
                 self.nodes[i]["state"] = entry["state"]
+                self.touch()
             if entry["state"] == "down":
                 for job in self.running() + self.suspended():
                     if set(job["at"]) & set(entry["nodes"]):
@@ -432,9 +453,7 @@ class Simulation:
         elif "cancel" in entry:
             job = self.jobs[entry["cancel"]]
             if job["state"] == "waiting":
-                job["state"] = "ended"
-                job["end"] = self.now
-                job["outcome"] = "CANCELLED"
+                self.become(job, "ended", end=self.now, outcome="CANCELLED")
         elif "hold" in entry:
             self.jobs[entry["hold"]]["held"] = True
         elif "release" in entry:
@@ -453,7 +472,7 @@ class Simulation:
         overrun = job["run"] > job["request"]
         outcome = "TIMEOUT" if overrun else "FAILED" if job.get("fails") else "COMPLETED"
         self.close_life(job, outcome)
-        job.update(state="ended", end=self.now, outcome=outcome)
+        self.become(job, "ended", end=self.now, outcome=outcome)
 
     def end_early(self, job, outcome, delay=0):
         """Cut a life short; the job waits again, or has ended."""
@@ -461,10 +480,10 @@ class Simulation:
             job["stood"] += self.now - job["suspended_at"]
         self.close_life(job, outcome)
         if outcome in ("REQUEUED", "PREEMPTED_REQUEUED"):
-            job.update(state="waiting", episode=job["episode"] + 1, requeue_until=self.now + delay)
+            self.become(job, "waiting", episode=job["episode"] + 1, requeue_until=self.now + delay)
             job["eligible"] = None if delay else self.now
         else:
-            job.update(state="ended", end=self.now, outcome=outcome)
+            self.become(job, "ended", end=self.now, outcome=outcome)
 
     # ---- §3 eligible ------------------------------------------------------------------------------------
     def parents(self, name):
@@ -740,7 +759,10 @@ class Simulation:
         return amounts
 
     def free(self, t, removed=(), whatever_state=False):
-        """Return the free amounts of each class at t, by believed ends."""
+        """Return the free amounts of each class at t, by believed ends; not to be changed."""
+        key = (t, whatever_state)
+        if not removed and key in self.memo:
+            return self.memo[key]
         result = {}
         for c, group in enumerate(self.classes):
             up = [i for i in group["nodes"] if whatever_state or self.nodes[i]["state"] == "up"]
@@ -756,6 +778,8 @@ class Simulation:
                 if up and c in job["takes"] and (job["state"] == "suspended" or self.believed_end(job) > t):
                     amounts = change({c: amounts}, {c: self.holds(job, c, removed)}, -1)[c]
             result[c] = amounts
+        if not removed:
+            self.memo[key] = result
         return result
 
     def without_heads(self, t, removed=()):
@@ -879,7 +903,7 @@ class Simulation:
             if head["extra"] is not None and self.now + job["estimate"] > head["shadow"]:
                 head["extra"] = change(head["extra"], takes, -1)
         self.serial = getattr(self, "serial", -1) + 1
-        job.update(state="running", start=self.now, takes=takes, at=sorted(at), stood=0, serial=self.serial)
+        self.become(job, "running", start=self.now, takes=takes, at=sorted(at), stood=0, serial=self.serial)
         job["grace_end"] = None
         if job["first_start"] is None:
             job["first_start"] = self.now
@@ -981,6 +1005,7 @@ class Simulation:
         for victim, grace in zip(removed, graces, strict=True):
             victim["grace_end"] = self.now + grace
             victim["preemptor"] = job["number"]
+        self.touch()
         return False
 
     def leave_grace(self, victim):
@@ -988,6 +1013,7 @@ class Simulation:
         if victim.get("grace_end") is None:
             return
         victim["grace_end"] = None
+        self.touch()
         others = [v for v in self.running() if v.get("grace_end") is not None]
         if not any(v["preemptor"] == victim["preemptor"] for v in others):
             self.firsts.add(victim["preemptor"])
@@ -996,7 +1022,7 @@ class Simulation:
         mode = self.preempt_mode(victim)
         if mode == "suspend":
             self.leave_grace(victim)
-            victim.update(state="suspended", suspended_at=self.now)
+            self.become(victim, "suspended", suspended_at=self.now)
         elif mode == "requeue" and victim.get("requeue", True):
             self.end_early(victim, "PREEMPTED_REQUEUED")
         else:
@@ -1010,7 +1036,7 @@ class Simulation:
             cores = all(have[c]["cores"] >= a["cores"] for c, a in job["takes"].items() if c not in counted)
             mine = {i for c in counted for i in self.classes[c]["nodes"]} & set(job["at"])
             if cores and not mine & taken:
-                job.update(state="running", stood=job["stood"] + self.now - job["suspended_at"])
+                self.become(job, "running", stood=job["stood"] + self.now - job["suspended_at"])
 
     # ---- what is written down ---------------------------------------------------------------------------
     def note(self, job, reason):
