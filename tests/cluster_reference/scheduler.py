@@ -159,7 +159,7 @@ class Simulation:
     """A cluster, its jobs, and the present instant."""
 
     def __init__(self, case):
-        case = copy.deepcopy(case)
+        case = {**copy.deepcopy(case), **{k: [copy.deepcopy(x) for x in case[k]] for k in ("nodes", "jobs")}}
         self.order = ORDERS[case.get("order", "fcfs")]
         self.candidate_order = ORDERS[case["candidate_order"]] if case.get("candidate_order") else None
         self.backfill = case.get("backfill", "easy")
