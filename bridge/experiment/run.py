@@ -27,6 +27,7 @@ from bridge.judge.run import Run
 from bridge.scheduler.state import SECOND
 from bridge.wire.times import MICRO
 from bridge.worlds.fast import replay as fast
+from bridge.worlds.fast.allocations import as_intervals
 from bridge.worlds.fast.jobs_table import JobsTableBuilder
 
 if TYPE_CHECKING:
@@ -63,6 +64,11 @@ def run_fast(
 
     @cache
     def hosts() -> HostAllocation:
+        if schedule.allocation is not None and prepared.cluster is not None:
+            nodes = schedule.allocation.node_indices(
+                prepared.cluster.classes, schedule.start, schedule.end, schedule.serial
+            )
+            return HostAllocation(*as_intervals([nodes[j] for j in played.order.tolist()]))
         return place_first_fit(measured, int(jobs.capacity[0]))
 
     def rows(start: int, stop: int) -> pd.DataFrame:

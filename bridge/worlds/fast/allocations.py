@@ -83,3 +83,16 @@ def was_eligible(state: Any, b: int, n: int) -> Flags:
     return (rows.gone == NOT_GONE) & (
         (rows.held == NOT_HELD) | ((rows.held == HELD_FOR_EVER) & (rows.for_ever > 0))
     )
+
+
+def as_intervals(nodes: list[Ints]) -> tuple[Ints, Ints, Ints]:
+    """Return ascending indices as closed intervals: first [k], last [k], and each job's places in them [n + 1]."""
+    lengths = np.array([len(indices) for indices in nodes], np.int64)
+    flat = np.concatenate([np.zeros(0, np.int64), *nodes])
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+    opens = np.ones(len(flat), np.bool_)
+    opens[1:] = flat[1:] != flat[:-1] + 1
+    opens[begins[:-1][lengths > 0]] = True
+    places = np.flatnonzero(opens)
+    closes = np.append(places[1:], len(flat)) - 1
+    return flat[places], flat[closes] if len(flat) else flat, np.searchsorted(places, begins)

@@ -58,6 +58,7 @@ class ClusterArrays:
 
     Attributes:
         cluster: the description.
+        requests: what the jobs ask of it.
         classes: its nodes.
         demands: of the jobs.
         conditions: of the jobs.
@@ -70,6 +71,7 @@ class ClusterArrays:
     """
 
     cluster: Cluster
+    requests: JobRequests
     classes: NodeClasses
     demands: Demands
     conditions: Conditions
@@ -84,6 +86,11 @@ class ClusterArrays:
     def requested_nodes(self) -> Ints:
         """Nodes that each job takes of the empty cluster [n]."""
         return np.array([row.nodes for row in self.demands.taken], np.int64)[self.demands.shape]
+
+    def partition_names(self, which: Ints) -> list[str]:
+        """Return the names of the partitions that jobs wait in."""
+        names = [partition.name for partition in self.classes.partitions]
+        return [names[p] for p in self.demands.partition[which].tolist()]
 
     @property
     def total_cores(self) -> int:
@@ -239,6 +246,7 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     }
     return ClusterArrays(
         cluster,
+        requests,
         classes,
         demands,
         conditions,

@@ -16,13 +16,17 @@ from bridge.worlds.fast.replay import Schedule
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Final states: not killed, killed at the request.
-_STATES = ("COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED")
+#: Final states: not killed, killed at the request; of a job that a cluster's rules never let start.
+_STATES = ("COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED", "REJECTED")
 #: What metrics and breakdowns read, beside the final state and demands for further resources.
 _MEASURED = (
     *("submission_time", "requested_number_of_resources", "starting_time", "execution_time", "finish_time"),
     *("waiting_time", "consumed_energy", "user", "queue"),
 )
+
+
+#: Further columns on a cluster.
+_OF_CLUSTER = ("eligible_time", "episode", "partition", "reason")
 
 
 class JobsTableBuilder:
@@ -32,15 +36,25 @@ class JobsTableBuilder:
     (id of the blocked job it was started behind, or empty), ``reserved_time`` (the first start it was
     promised as blocked head, s, NaN if never), one column per further resource. `killed_at_request`: a job
     whose run time reaches its request counts as killed there.
+
+    On a cluster further: ``eligible_time`` (s, since when the job waits for resources and limits alone; its
+    waiting time begins there), ``episode`` (0), ``partition`` and ``reason`` (why a job that never started
+    waits, in Slurm's words). Jobs that never started stand last, without times.
     """
 
     def __init__(self, prepared: Scenario, schedule: Schedule, *, killed_at_request: bool = True) -> None:
         self._prepared, self._schedule = prepared, schedule
         self._kills = killed_at_request
-        self._order = np.lexsort((schedule.serial, schedule.end)).astype(np.int32)
+        never = schedule.start < 0
+        self._order = np.lexsort((schedule.serial, schedule.end, never)).astype(np.int32)
 
     def __len__(self) -> int:
         return len(self._order)
+
+    @property
+    def order(self) -> npt.NDArray[np.int32]:
+        """The place among the jobs of each row [n]."""
+        return self._order
 
     def metric_columns(self) -> "pd.DataFrame":
         """Return the columns that metrics and breakdowns read, final states as categories."""
@@ -48,10 +62,9 @@ class JobsTableBuilder:
 
         columns = self._columns(self._order)
         resources = self._prepared.jobs.resources[1:]
-        table = {name: columns[name]() for name in (*_MEASURED, *resources)}
-        table["final_state"] = pd.Categorical.from_codes(
-            self._killed(self._order).view(np.int8), pd.Index(_STATES)
-        )
+        own = _OF_CLUSTER if self._prepared.cluster is not None else ()
+        table = {name: columns[name]() for name in (*_MEASURED, *own, *resources)}
+        table["final_state"] = pd.Categorical.from_codes(self._state(self._order), pd.Index(_STATES))
         return pd.DataFrame(table, copy=False)
 
     def rows(self, start: int = 0, stop: int | None = None) -> "pd.DataFrame":
@@ -64,18 +77,28 @@ class JobsTableBuilder:
         jobs = self._prepared.jobs
         return (jobs.run[which] >= jobs.request[which]) & self._kills
 
+    def _state(self, which: npt.NDArray[np.int32]) -> npt.NDArray[np.int8]:
+        """Return the places of final states in `_STATES` [n]."""
+        return np.where(self._schedule.start[which] < 0, np.int8(2), self._killed(which).view(np.int8))
+
     def _columns(self, which: npt.NDArray[np.int32]) -> dict[str, Callable[[], Any]]:
         """Return what makes each column of these jobs."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         jobs, schedule = self._prepared.jobs, self._schedule
+        waits_since = schedule.submit if schedule.eligible is None else schedule.eligible
 
         def text(ids: Ids) -> Any:
             return pc.cast(pa.array(ids), pa.string())
 
         def seconds(times: Ints) -> Floats:
             return times[which] / SECOND
+
+        def started(values: Any) -> Any:
+            """Return times of jobs, NaN for those that never started."""
+            never = schedule.start[which] < 0
+            return np.where(never, np.nan, values) if never.any() else values
 
         def stretch() -> Any:
             run = jobs.run[which]
@@ -96,14 +119,14 @@ class JobsTableBuilder:
             "submission_time": lambda: seconds(schedule.submit),
             "requested_number_of_resources": lambda: jobs.demand[which, 0],
             "requested_time": lambda: seconds(jobs.request),
-            "success": lambda: (~self._killed(which)).astype(np.int64),
-            "final_state": lambda: text_column(pc.if_else(self._killed(which), *reversed(_STATES))),
-            "starting_time": lambda: seconds(schedule.start),
-            "execution_time": lambda: seconds(jobs.run),
-            "finish_time": lambda: seconds(schedule.end),
-            "waiting_time": lambda: (schedule.start[which] - schedule.submit[which]) / SECOND,
-            "turnaround_time": lambda: (schedule.end[which] - schedule.submit[which]) / SECOND,
-            "stretch": stretch,
+            "success": lambda: (self._state(which) == 0).astype(np.int64),
+            "final_state": lambda: text_column(pa.array(_STATES).take(pa.array(self._state(which)))),
+            "starting_time": lambda: started(seconds(schedule.start)),
+            "execution_time": lambda: started(seconds(jobs.run)),
+            "finish_time": lambda: started(seconds(schedule.end)),
+            "waiting_time": lambda: started((schedule.start[which] - waits_since[which]) / SECOND),
+            "turnaround_time": lambda: started((schedule.end[which] - schedule.submit[which]) / SECOND),
+            "stretch": lambda: started(stretch()),
             "allocated_resources": lambda: "",
             "consumed_energy": lambda: np.broadcast_to(-1.0, len(which)),
             "metadata": lambda: "",
@@ -115,6 +138,14 @@ class JobsTableBuilder:
             "overtook": overtook,
             "reserved_time": reserved,
         }
+        if (cluster := self._prepared.cluster) is not None and schedule.eligible is not None:
+            eligible = schedule.eligible
+            columns |= {
+                "eligible_time": lambda: np.where(eligible[which] >= 0, seconds(eligible), np.nan),
+                "episode": lambda: np.zeros(len(which), np.int64),
+                "partition": lambda: text_column(pa.array(cluster.partition_names(which))),
+                "reason": lambda: text_column(pa.array(schedule.reasons_of(which))),
+            }
         for r, name in enumerate(jobs.resources[1:], 1):
             columns[name] = partial(jobs.demand.__getitem__, (which, r))
         return columns

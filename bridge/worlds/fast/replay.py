@@ -1,8 +1,8 @@
 """Replays: a whole workload, or many sampled sequences, under one policy."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
 from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.arrivals import Arrivals
 from bridge.worlds.fast.allocations import AllocationLog, Allocations, was_eligible
+from bridge.worlds.fast.waiting_reasons import why_never
 from bridge.worlds.fast.episode import Scenario
 
 #: Jobs in a window at first; one of which more than half waits or runs doubles.
@@ -136,6 +137,7 @@ class Schedule:
         eligible: [n] when hold, begin time and dependencies allowed it first, -1: never; None without a
             cluster.
         allocation: what it had of the cluster's nodes; None if nobody collected it.
+        never: of a job that never started, why; by its place.
     """
 
     start: Ints
@@ -147,6 +149,11 @@ class Schedule:
     submit: Ints
     eligible: Ints | None = None
     allocation: Allocations | None = None
+    never: Mapping[int, str] = field(default_factory=dict)
+
+    def reasons_of(self, which: Ints) -> list[str]:
+        """Return why jobs never started; empty for those that did."""
+        return [self.never.get(j, "") for j in which.tolist()]
 
 
 def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
@@ -251,7 +258,8 @@ def _read_on_nodes(state: State, prepared: Scenario, b: int, first: int, last: i
     """Return what became of an episode's jobs ``first:last``; their records hold when they were eligible."""
     schedule, submit = read_schedule(state, b, last - first), prepared.jobs.submit[first:last]
     eligible = np.where(was_eligible(state, b, last - first), schedule.submit, -1)
-    return replace(schedule, submit=submit, eligible=eligible)
+    never = why_never(state, b, prepared.cluster, first, last) if prepared.cluster is not None else {}
+    return replace(schedule, submit=submit, eligible=eligible, never=never)
 
 
 def _replay_arrivals(
