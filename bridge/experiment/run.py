@@ -77,8 +77,14 @@ def run_fast(
 
     measured = with_energy(played.metric_columns())
     table = rows(0, len(jobs)) if whole else measured
+    waits = (
+        {f"reason.{name}.seconds": total for name, total in played.history.totals().items()}
+        if prepared.cluster is not None
+        else {}
+    )
     config: dict[str, Any] = {"world": "fast", "idle_power": jobs.idle_power if powered else None}
     result = _run(task, table, config | ({"command": command} if command else {}))
+    result = dataclasses.replace(result, metrics=result.metrics | waits) if waits else result
     return result if whole else dataclasses.replace(result, rows=rows)
 
 
@@ -86,8 +92,13 @@ def _run(task: PreparedExperiment, table: pd.DataFrame, record_fields: dict[str,
     """Return the run that a jobs table is of, with what its world tells."""
     jobs, setup = task.prepared.jobs, task.setup
     capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
+    counted = capacity
+    if (cluster := task.prepared.cluster) is not None:
+        capacity |= cluster.capacity()
+        if cluster.is_shared:  # jobs that share nodes do not add up to nodes
+            counted = {name: amount for name, amount in capacity.items() if name != "nodes"}
     threshold = task.experiment.threshold
-    metrics = compute_metrics(table, capacity, bsld_threshold=threshold, idle_power=jobs.idle_power)
+    metrics = compute_metrics(table, counted, bsld_threshold=threshold, idle_power=jobs.idle_power)
     who = task.agent.name if task.agent else f"{setup.order}+{setup.backfill}"
     return Run(
         record(task) | record_fields, capacity, table, metrics, task.prepared.oracle, f"{jobs.name} {who}{at}"

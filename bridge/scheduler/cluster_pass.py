@@ -28,7 +28,7 @@ from bridge.scheduler.eligibility import (
     leave,
     release_due,
 )
-from bridge.scheduler.heads import charge_heads, fits_beside_heads, make_head, may_fit, reserve_heads
+from bridge.scheduler.heads import charge_heads, fits_beside_heads, make_head, may_fit, note_head, reserve_heads
 from bridge.scheduler.lanes import (
     first_in_lane,
     list_lanes,
@@ -194,6 +194,7 @@ def _strike(state: ClusterState, b: int, j: int) -> None:
     more = state.node_scalars[b]
     p = state.lanes[state.node_jobs[b, j].lane].partition
     state.heads[b, p].job = j
+    note_head(state, b, j)
     for i in range(state.partition_first[p], state.partition_first[p + 1]):
         state.struck[b, state.partition_classes[i]] = more.pass_number
 

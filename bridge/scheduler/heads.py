@@ -137,12 +137,20 @@ def reserve_heads(state: ClusterState, b: int) -> None:
         _reserve(state, b, state.head_order[b, more.n_reserved])
 
 
+@inline
+def note_head(state: ClusterState, b: int, j: int) -> None:
+    """Note since when job `j` is its partition's head."""
+    if state.node_jobs[b, j].head_at < 0:
+        state.node_jobs[b, j].head_at = state.scalars[b].now
+
+
 @inner
 def make_head(state: ClusterState, b: int, j: int) -> None:
     """Give blocked job `j` the head slot of its partition; its first shadow time is computed at once."""
     more = state.node_scalars[b]
     p = state.lanes[state.node_jobs[b, j].lane].partition
     state.heads[b, p].job = j
+    note_head(state, b, j)
     state.head_order[b, more.n_heads] = p
     more.n_heads += 1
     if state.jobs[b, j].reserved < 0:

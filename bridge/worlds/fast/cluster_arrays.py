@@ -30,7 +30,7 @@ from bridge.scheduler.cluster_state import (
     allocate_cluster,
 )
 from bridge.scheduler.state import NEVER, SECOND
-from bridge.workload.requests import JobRequests
+from bridge.workload.requests import MILLI, JobRequests
 from bridge.worlds.fast.cluster_conditions import Conditions, build_conditions
 from bridge.worlds.fast.cluster_demands import Demands, build_demands
 from bridge.worlds.fast.cluster_nodes import CORES, GPUS, MEMORY, NodeClasses, build_node_classes
@@ -87,18 +87,31 @@ class ClusterArrays:
         """Nodes that each job takes of the empty cluster [n]."""
         return np.array([row.nodes for row in self.demands.taken], np.int64)[self.demands.shape]
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether jobs share nodes anywhere."""
+        return not bool(self.classes.counted.all())
+
+    def capacity(self) -> dict[str, int]:
+        """Return what all nodes have: cores, and GPUs where there are some."""
+        total = sum(
+            (self.classes.amounts[c] * len(members) for c, members in enumerate(self.classes.members)),
+            start=np.zeros(len(self.classes.resources), np.int64),
+        )
+        gpus = int(total[GPUS]) // MILLI
+        return {"cores": int(total[CORES])} | ({"gpus": gpus} if gpus else {})
+
+    def requested(self, name: str, which: Ints) -> Array:
+        """Return what jobs request of cores, or of GPUs [n]."""
+        place, scale = {"cores": (CORES, 1), "gpus": (GPUS, MILLI)}[name]
+        amounts = np.array([row.amounts[place] for row in self.demands.taken], np.int64)
+        of_jobs: Array = amounts[self.demands.shape[which]] / scale if scale > 1 else amounts[self.demands.shape[which]]
+        return of_jobs
+
     def partition_names(self, which: Ints) -> list[str]:
         """Return the names of the partitions that jobs wait in."""
         names = [partition.name for partition in self.classes.partitions]
         return [names[p] for p in self.demands.partition[which].tolist()]
-
-    @property
-    def total_cores(self) -> int:
-        """Cores of all nodes."""
-        return sum(
-            int(self.classes.amounts[c, CORES]) * len(members)
-            for c, members in enumerate(self.classes.members)
-        )
 
     def sizes(self, length: int, whole: bool) -> dict[str, int]:
         """Return the sizes of a state for up to `length` jobs; `whole`: the world wants their allocations."""
@@ -234,7 +247,7 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     ok = requests.succeeded & (jobs.logged_run <= jobs.request)
     records["shape_number"] = demands.shape
     records.begin = np.maximum(requests.begin, requests.hold_until)
-    records.allocation = -1
+    records.allocation = records.head_at = -1
     records.any_is_enough = conditions.any_is_enough
     records.is_singleton = conditions.is_singleton
     records.succeeds = ok

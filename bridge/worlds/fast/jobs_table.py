@@ -1,7 +1,7 @@
 """The outcome of a replay as a jobs table: whole, in pieces, or just what is measured."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,9 +9,11 @@ import numpy.typing as npt
 
 from bridge.base.arrays import Flags, Floats, Ints, text_column
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
+from bridge.workload.requests import Texts
 from bridge.workload.select import Ids
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import Schedule
+from bridge.worlds.fast.waiting_reasons import ReasonHistory, build_history
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +28,14 @@ _MEASURED = (
 
 
 #: Further columns on a cluster.
-_OF_CLUSTER = ("eligible_time", "episode", "partition", "reason")
+_OF_CLUSTER = ("eligible_time", "episode", "partition", "reason", "reasons", "qos", "account")
+
+
+def _texts(column: Texts, which: npt.NDArray[np.int32]) -> Any:
+    """Return the texts of jobs, empty where they state none."""
+    import pyarrow as pa
+
+    return pa.array([*column.texts, ""], pa.string()).take(pa.array(column.code[which] % (len(column.texts) + 1)))
 
 
 class JobsTableBuilder:
@@ -38,8 +47,9 @@ class JobsTableBuilder:
     whose run time reaches its request counts as killed there.
 
     On a cluster further: ``eligible_time`` (s, since when the job waits for resources and limits alone; its
-    waiting time begins there), ``episode`` (0), ``partition`` and ``reason`` (why a job that never started
-    waits, in Slurm's words). Jobs that never started stand last, without times.
+    waiting time begins there), ``episode`` (0), ``partition``, ``reason`` (what held it longest, in Slurm's
+    words), ``reasons`` (its history: seconds and reasons), ``qos`` and ``account``. Jobs that never started
+    stand last, without times.
     """
 
     def __init__(self, prepared: Scenario, schedule: Schedule, *, killed_at_request: bool = True) -> None:
@@ -62,7 +72,8 @@ class JobsTableBuilder:
 
         columns = self._columns(self._order)
         resources = self._prepared.jobs.resources[1:]
-        own = _OF_CLUSTER if self._prepared.cluster is not None else ()
+        cluster = self._prepared.cluster
+        own = () if cluster is None else (*_OF_CLUSTER, *cluster.capacity())
         table = {name: columns[name]() for name in (*_MEASURED, *own, *resources)}
         table["final_state"] = pd.Categorical.from_codes(self._state(self._order), pd.Index(_STATES))
         return pd.DataFrame(table, copy=False)
@@ -76,6 +87,17 @@ class JobsTableBuilder:
     def _killed(self, which: npt.NDArray[np.int32]) -> Flags:
         jobs = self._prepared.jobs
         return (jobs.run[which] >= jobs.request[which]) & self._kills
+
+    @cached_property
+    def history(self) -> ReasonHistory:
+        """The history of the jobs' reasons; on a cluster."""
+        assert self._prepared.cluster is not None
+        return build_history(self._prepared.cluster, self._schedule, self._prepared.estimate.waiting)
+
+    @cached_property
+    def main_reasons(self) -> list[str]:
+        """The reason that held each job longest."""
+        return self.history.main_reasons()
 
     def _state(self, which: npt.NDArray[np.int32]) -> npt.NDArray[np.int8]:
         """Return the places of final states in `_STATES` [n]."""
@@ -143,9 +165,14 @@ class JobsTableBuilder:
             columns |= {
                 "eligible_time": lambda: np.where(eligible[which] >= 0, seconds(eligible), np.nan),
                 "episode": lambda: np.zeros(len(which), np.int64),
-                "partition": lambda: text_column(pa.array(cluster.partition_names(which))),
-                "reason": lambda: text_column(pa.array(schedule.reasons_of(which))),
+                "partition": lambda: text_column(pa.array(cluster.partition_names(which), pa.string())),
+                "reason": lambda: text_column(pa.array([self.main_reasons[j] for j in which], pa.string())),
+                "reasons": lambda: text_column(pa.array(self.history.texts(which), pa.string())),
+                "qos": lambda: text_column(_texts(cluster.requests.qos, which)),
+                "account": lambda: text_column(_texts(cluster.requests.account, which)),
             }
+            for name in cluster.capacity():
+                columns[name] = partial(cluster.requested, name, which)
         for r, name in enumerate(jobs.resources[1:], 1):
             columns[name] = partial(jobs.demand.__getitem__, (which, r))
         return columns

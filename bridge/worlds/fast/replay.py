@@ -1,8 +1,9 @@
 """Replays: a whole workload, or many sampled sequences, under one policy."""
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
 from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.arrivals import Arrivals
 from bridge.worlds.fast.allocations import AllocationLog, Allocations, was_eligible
-from bridge.worlds.fast.waiting_reasons import why_never
 from bridge.worlds.fast.episode import Scenario
 
 #: Jobs in a window at first; one of which more than half waits or runs doubles.
@@ -137,7 +137,8 @@ class Schedule:
         eligible: [n] when hold, begin time and dependencies allowed it first, -1: never; None without a
             cluster.
         allocation: what it had of the cluster's nodes; None if nobody collected it.
-        never: of a job that never started, why; by its place.
+        left: [n] how a job left without having run: REFUSED, CANCELLED, or 0; None without a cluster.
+        head_at: [n] since when it was its partition's head first, or -1; None without a cluster.
     """
 
     start: Ints
@@ -149,11 +150,8 @@ class Schedule:
     submit: Ints
     eligible: Ints | None = None
     allocation: Allocations | None = None
-    never: Mapping[int, str] = field(default_factory=dict)
-
-    def reasons_of(self, which: Ints) -> list[str]:
-        """Return why jobs never started; empty for those that did."""
-        return [self.never.get(j, "") for j in which.tolist()]
+    left: Ints | None = None
+    head_at: Ints | None = None
 
 
 def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
@@ -254,12 +252,18 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
     return replace(_read_on_nodes(state, prepared, 0, 0, n), allocation=collected.allocations(n))
 
 
-def _read_on_nodes(state: State, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
+def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
     """Return what became of an episode's jobs ``first:last``; their records hold when they were eligible."""
     schedule, submit = read_schedule(state, b, last - first), prepared.jobs.submit[first:last]
     eligible = np.where(was_eligible(state, b, last - first), schedule.submit, -1)
-    never = why_never(state, b, prepared.cluster, first, last) if prepared.cluster is not None else {}
-    return replace(schedule, submit=submit, eligible=eligible, never=never)
+    rows = state.node_jobs[b][: last - first]
+    return replace(
+        schedule,
+        submit=submit,
+        eligible=eligible,
+        left=rows.gone.astype(np.int64),
+        head_at=rows.head_at.copy(),
+    )
 
 
 def _replay_arrivals(
