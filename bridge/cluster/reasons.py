@@ -10,8 +10,6 @@ _WORDS = {"cores": "Cpu", "nodes": "Node", "memory": "Mem", "gpus": "GRES"}
 
 HELD, BEGIN_TIME, DEPENDENCY = "JobHeldUser", "BeginTime", "Dependency"
 DEPENDENCY_NEVER = "DependencyNeverSatisfied"
-#: A job was refused when it was submitted: too many of its user's or group's jobs waited or ran.
-SUBMIT_LIMIT = "AssocMaxSubmitJobLimit"
 PARTITION_DOWN, PARTITION_INACTIVE = "PartitionDown", "PartitionInactive"
 QOS_NOT_ALLOWED, ACCOUNT_NOT_ALLOWED = "QOSNotAllowed", "AccountNotAllowed"
 PARTITION_TIME_LIMIT, PARTITION_NODE_LIMIT = "PartitionTimeLimit", "PartitionNodeLimit"

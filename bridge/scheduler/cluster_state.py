@@ -54,6 +54,7 @@ NODE_JOB = np.dtype(
     [
         ("begin", "i8"),  # not before; NEVER: never
         ("head_at", "i8"),  # since when it was its partition's head first, or -1
+        ("never_at", "i8"),  # since when its conditions cannot be met any more, or -1
         ("shape_number", "i4"),
         ("lane", "i4"),
         ("held", "i4"),  # one of HELD_*

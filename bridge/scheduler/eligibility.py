@@ -242,6 +242,8 @@ def consider(state: ClusterState, b: int, j: int) -> None:
     job.held = HELD_BY_JOBS
     if job.first_condition < job.last_condition:
         result = _of_conditions(state, b, j)
+        if result == _IMPOSSIBLE and job.never_at < 0:
+            job.never_at = state.scalars[b].now
         if result == _IMPOSSIBLE and state.node_switches[0].kills_invalid:
             leave(state, b, j, GONE_CANCELLED)
         if result != _MET:
@@ -253,7 +255,10 @@ def consider(state: ClusterState, b: int, j: int) -> None:
 def enter(state: ClusterState, b: int, j: int) -> None:
     """Job `j` is submitted: it is refused, held, or comes to its lane."""
     job, more = state.node_jobs[b, j], state.node_scalars[b]
-    if job.refuse > 0 or limit_reached(state, b, j, COUNT_SUBMITTED) >= 0:
+    beyond = limit_reached(state, b, j, COUNT_SUBMITTED)
+    if job.refuse == 0 and beyond >= 0:
+        job.refuse = 1 + state.counted[beyond].reason
+    if job.refuse > 0:
         job.gone = GONE_REFUSED
         job.held = HELD_FOR_EVER
         tell_children(state, b, j)

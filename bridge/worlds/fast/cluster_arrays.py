@@ -247,7 +247,7 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     ok = requests.succeeded & (jobs.logged_run <= jobs.request)
     records["shape_number"] = demands.shape
     records.begin = np.maximum(requests.begin, requests.hold_until)
-    records.allocation = records.head_at = -1
+    records.allocation = records.head_at = records.never_at = -1
     records.any_is_enough = conditions.any_is_enough
     records.is_singleton = conditions.is_singleton
     records.succeeds = ok

@@ -137,8 +137,9 @@ class Schedule:
         eligible: [n] when hold, begin time and dependencies allowed it first, -1: never; None without a
             cluster.
         allocation: what it had of the cluster's nodes; None if nobody collected it.
-        left: [n] how a job left without having run: REFUSED, CANCELLED, or 0; None without a cluster.
-        head_at: [n] since when it was its partition's head first, or -1; None without a cluster.
+        refused: [n] 1 + the place of the reason for which a job was refused, or 0; None without a cluster.
+        never_at: [n] since when a job's conditions could not be met any more, or -1; likewise.
+        head_at: [n] since when it was its partition's head first, or -1; likewise.
     """
 
     start: Ints
@@ -150,7 +151,8 @@ class Schedule:
     submit: Ints
     eligible: Ints | None = None
     allocation: Allocations | None = None
-    left: Ints | None = None
+    refused: Ints | None = None
+    never_at: Ints | None = None
     head_at: Ints | None = None
 
 
@@ -261,7 +263,8 @@ def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int
         schedule,
         submit=submit,
         eligible=eligible,
-        left=rows.gone.astype(np.int64),
+        refused=rows.refuse.astype(np.int64),
+        never_at=rows.never_at.copy(),
         head_at=rows.head_at.copy(),
     )
 

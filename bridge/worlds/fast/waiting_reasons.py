@@ -16,9 +16,6 @@ from bridge.scheduler.cluster_state import COUNT_SUBMITTED, COUNT_TIME, TIME_UNI
 from bridge.scheduler.state import NEVER, SECOND
 from bridge.worlds.fast.cluster_arrays import ClusterArrays
 
-#: Why a job left without having run, beside the reasons of rules.
-REFUSED, CANCELLED = 1, 2
-
 
 @dataclass(frozen=True)
 class ReasonHistory:
@@ -155,11 +152,8 @@ class _Builder:
         schedule, job = self._schedule, self._jobs[j]
         requests, submit = self._cluster.requests, int(schedule.submit[j])
         eligible, start = int(schedule.eligible[j]), int(schedule.start[j])
-        if job.refuse > 0:
-            yield submit, int(job.refuse) - 1
-            return
-        if schedule.left[j] == REFUSED:
-            yield submit, self.code(reasons.SUBMIT_LIMIT)
+        if schedule.refused[j] > 0:
+            yield submit, int(schedule.refused[j]) - 1
             return
         hold, begin = int(requests.hold_until[self._first + j]), int(requests.begin[self._first + j])
         until = eligible if eligible >= 0 else NEVER
@@ -168,9 +162,11 @@ class _Builder:
             if limit > time and time < until:
                 yield time, self.code(name)
                 time = min(limit, until)
-        if time < until:
-            left = schedule.left[j] == CANCELLED
-            yield time, self.code(reasons.DEPENDENCY_NEVER if left else reasons.DEPENDENCY)
+        never = int(schedule.never_at[j])
+        if time < (until if never < 0 else never):
+            yield time, self.code(reasons.DEPENDENCY)
+        if never >= 0:
+            yield never, self.code(reasons.DEPENDENCY_NEVER)
         if eligible < 0:
             return
         partition = self._cluster.classes.partitions[self._cluster.demands.partition[self._first + j]]
