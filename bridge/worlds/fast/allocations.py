@@ -11,7 +11,8 @@ import numpy as np
 
 from bridge.base.arrays import Flags, Ints
 from bridge.scheduler.cluster_state import HELD_FOR_EVER, NOT_GONE, NOT_HELD
-from bridge.worlds.fast.cluster_nodes import NodeClasses
+from bridge.worlds.fast.cluster_demands import Demands
+from bridge.worlds.fast.cluster_nodes import CORES, GPUS, NodeClasses
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,21 @@ class Allocations:
     first: Ints
     classes: Ints
     units: Ints
+
+    def totals(self, classes: NodeClasses, demands: Demands) -> dict[str, Ints]:
+        """Return how many nodes, cores and thousandths of GPUs each job had [n]."""
+        n = len(self.first) - 1
+        job = np.repeat(np.arange(n), np.diff(self.first))
+        counted = classes.counted[self.classes]
+        whole = np.array([shape.whole for shape in demands.shapes], np.bool_)[demands.shape[job]]
+        nodes = np.where(counted, self.units, 1)
+        totals = {"nodes": np.bincount(job, nodes, n).astype(np.int64)}
+        vectors = np.array([shape.vector for shape in demands.shapes], np.int64)
+        for name, r in (("cores", CORES), ("gpus", GPUS)):
+            of_nodes = classes.amounts[self.classes, r] * nodes
+            of_units = vectors[demands.shape[job], r] * self.units
+            totals[name] = np.bincount(job, np.where(whole, of_nodes, of_units), n).astype(np.int64)
+        return totals
 
     def node_indices(self, classes: NodeClasses, start: Ints, end: Ints, serial: Ints) -> list[Ints]:
         """Return the indices of each job's nodes, ascending; of a job that did not start, none."""

@@ -101,12 +101,10 @@ class ClusterArrays:
         gpus = int(total[GPUS]) // MILLI
         return {"cores": int(total[CORES])} | ({"gpus": gpus} if gpus else {})
 
-    def requested(self, name: str, which: Ints) -> Array:
-        """Return what jobs request of cores, or of GPUs [n]."""
-        place, scale = {"cores": (CORES, 1), "gpus": (GPUS, MILLI)}[name]
-        amounts = np.array([row.amounts[place] for row in self.demands.taken], np.int64)
-        of_jobs: Array = amounts[self.demands.shape[which]] / scale if scale > 1 else amounts[self.demands.shape[which]]
-        return of_jobs
+    def shares_nodes(self, which: Ints) -> Ints:
+        """Return 1 for jobs that share nodes with others, 0 for those that have whole nodes [n]."""
+        whole = np.array([shape.whole for shape in self.demands.shapes], np.bool_)
+        return (~whole[self.demands.shape[which]]).astype(np.int64)
 
     def partition_names(self, which: Ints) -> list[str]:
         """Return the names of the partitions that jobs wait in."""

@@ -1,6 +1,6 @@
 """The outcome of a replay as a jobs table: whole, in pieces, or just what is measured."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bridge.base.arrays import Flags, Floats, Ints, text_column
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
-from bridge.workload.requests import Texts
+from bridge.workload.requests import MILLI, Texts
 from bridge.workload.select import Ids
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import Schedule
@@ -28,7 +28,7 @@ _MEASURED = (
 
 
 #: Further columns on a cluster.
-_OF_CLUSTER = ("eligible_time", "episode", "partition", "reason", "reasons", "qos", "account")
+_OF_CLUSTER = ("eligible_time", "episode", "partition", "reason", "reasons", "qos", "account", "shares_nodes")
 
 
 def _texts(column: Texts, which: npt.NDArray[np.int32]) -> Any:
@@ -74,7 +74,8 @@ class JobsTableBuilder:
         resources = self._prepared.jobs.resources[1:]
         cluster = self._prepared.cluster
         own = () if cluster is None else (*_OF_CLUSTER, *cluster.capacity())
-        table = {name: columns[name]() for name in (*_MEASURED, *own, *resources)}
+        names = (name for name in (*_MEASURED, *own, *resources) if name in columns)
+        table = {name: columns[name]() for name in names}
         table["final_state"] = pd.Categorical.from_codes(self._state(self._order), pd.Index(_STATES))
         return pd.DataFrame(table, copy=False)
 
@@ -87,6 +88,14 @@ class JobsTableBuilder:
     def _killed(self, which: npt.NDArray[np.int32]) -> Flags:
         jobs = self._prepared.jobs
         return (jobs.run[which] >= jobs.request[which]) & self._kills
+
+    @cached_property
+    def _had(self) -> Mapping[str, Ints] | None:
+        """What each job had of the cluster, if the world collected it."""
+        allocation, cluster = self._schedule.allocation, self._prepared.cluster
+        if allocation is None or cluster is None:
+            return None
+        return allocation.totals(cluster.classes, cluster.demands)
 
     @cached_property
     def history(self) -> ReasonHistory:
@@ -171,8 +180,13 @@ class JobsTableBuilder:
                 "qos": lambda: text_column(_texts(cluster.requests.qos, which)),
                 "account": lambda: text_column(_texts(cluster.requests.account, which)),
             }
-            for name in cluster.capacity():
-                columns[name] = partial(cluster.requested, name, which)
+            columns["shares_nodes"] = lambda: cluster.shares_nodes(which)
+            if (had := self._had) is not None:
+                started_here = schedule.start[which] >= 0
+                nodes = np.where(started_here, had["nodes"][which], jobs.demand[which, 0])
+                columns["requested_number_of_resources"] = lambda: nodes
+                columns["cores"] = lambda: had["cores"][which]
+                columns["gpus"] = lambda: had["gpus"][which] / MILLI
         for r, name in enumerate(jobs.resources[1:], 1):
             columns[name] = partial(jobs.demand.__getitem__, (which, r))
         return columns
