@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 #: Forms of files, by the names of `--from`.
 _FORMS = ("slurm", "pbsnodes", "platform")
-#: The type of a cluster: a file, or the name of one that comes with bridge.
-_CLUSTER = click.types.FuncParamType(cluster_file)
 
 
 @click.group()
@@ -124,10 +122,10 @@ def new(out: Path, force: bool) -> None:
 
 
 @cluster.command()
-@click.argument("file", type=_CLUSTER)
+@click.argument("file", type=str)
 @shared.file_option("--picture", "Draw nodes and partitions (.png, .svg or .pdf).")
 @shared.json_option
-def show(file: Path, picture: Path | None, as_json: bool) -> None:
+def show(file: str, picture: Path | None, as_json: bool) -> None:
     """Show the site FILE (TOML, slurm.conf, or one that comes with bridge): nodes, partitions, limits.
 
     \b
@@ -139,7 +137,7 @@ def show(file: Path, picture: Path | None, as_json: bool) -> None:
     from bridge.cluster.source import read_cluster
     from bridge.report.cluster_tables import tables_of_cluster
 
-    site = read_cluster(str(file))
+    site = read_cluster(file)
     document = cluster_tables(site) | {"sha256": cluster_digest(site)}
     printed(document, tables_of_cluster(site), as_json)
     if picture is not None:
@@ -150,10 +148,10 @@ def show(file: Path, picture: Path | None, as_json: bool) -> None:
 
 
 @cluster.command()
-@click.argument("files", metavar="FILE…", nargs=-1, required=True, type=_CLUSTER)
+@click.argument("files", metavar="FILE…", nargs=-1, required=True, type=str)
 @shared.json_option
 @click.pass_context
-def check(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
+def check(ctx: click.Context, files: tuple[str, ...], as_json: bool) -> None:
     """Find in FILES what contradicts itself, names that nothing has, and what changes nothing.
 
     Each with file and line. Exit status: 1 if a file cannot be used, 0 otherwise.
@@ -164,7 +162,7 @@ def check(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
     lines: list[str] = []
     document: list[dict[str, Any]] = []
     for file in files:
-        opened = open_cluster(file)
+        opened = open_cluster(cluster_file(file))
         for what, number in opened.unhonoured.items():
             TERMINAL.say(f"not honoured: {number:,} {what}")
         for one in check_cluster(opened.cluster):

@@ -135,7 +135,7 @@ def decide(ctx: click.Context, entry: CommandBackend, request: CommandRequest, p
         gate_of(directory, ctx.params["partition"])
         options.setdefault("events", directory / "events")
     settings = from_tables(AgentConfig, options, "the options")
-    deciding, who = entry.deciding(request)
+    deciding, who = entry.dispatcher_config(request)
 
     def print_line(line: str) -> None:
         click.echo(f"{time.strftime('%H:%M:%S')} {line}", err=True)
@@ -161,7 +161,7 @@ def replay_audit(path: Path, policy: str | None, as_json: bool) -> int:
     name = policy or audit.policy_of(path)
     entry = scheduler("event")
     assert isinstance(entry, Live)
-    deciding, _ = entry.deciding(CommandRequest((parse_policy(name),)))
+    deciding, _ = entry.dispatcher_config(CommandRequest((parse_policy(name),)))
     result = audit.replay(path, deciding)
     same = "the same decisions" if not result.differences else f"{len(result.differences):,} passes differ"
     summary = f"{name}: {result.passes:,} passes, {result.starts:,} starts: {same}"

@@ -132,7 +132,7 @@ class _Checker:
             ("reservations", reservations),
         ):
             for n, name in enumerate(names):
-                if name in names[:n]:  # type: ignore[operator]
+                if name in names[:n]:
                     text = name if isinstance(name, str) else " in ".join(filter(None, name[:2]))
                     yield ClusterFinding("error", f"{table}[{n}].name", f"{text!r} is there twice")
         if ROOT in self.accounts:

@@ -28,7 +28,8 @@ def read_with_lines(path: str | Path) -> tuple[Cluster, TomlLines]:
 
 def cluster_tables(cluster: Cluster) -> dict[str, Any]:
     """Return a cluster as plain tables, without what is as by default."""
-    return sparse_tables(cluster)
+    tables: dict[str, Any] = sparse_tables(cluster)
+    return tables
 
 
 def write_cluster_toml(cluster: Cluster, path: str | Path, comment: str = "") -> None:

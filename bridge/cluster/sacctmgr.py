@@ -185,9 +185,14 @@ def _with_associations(rows: list[Row], where: str, cluster: Cluster, notes: Imp
             fields |= {"default_qos": (row.get("defqos") or row.get("defaultqos") or "").strip()}
             text = row["account"]
             name, depth = text.strip(), len(text) - len(text.lstrip())
-            if user := row["user"].strip():
+            if row["user"].strip():
                 users.append(
-                    User(name=user, account=name, partition=row.get("partition", "").strip(), **fields)
+                    User(
+                        name=row["user"].strip(),
+                        account=name,
+                        partition=row.get("partition", "").strip(),
+                        **fields,
+                    )
                 )
                 continue
             above = [(of, parent) for of, parent in above if of < depth]

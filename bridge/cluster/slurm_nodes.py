@@ -8,9 +8,8 @@ from typing import Any
 from bridge.cluster import slurm_values as values
 from bridge.cluster.imported import ImportNotes
 from bridge.cluster.slurm_conf import Line
+from bridge.cluster.slurm_lines import cores_of, count_of, features_of, is_absent, members_of
 
-#: States of nodes that are no part of the machine (yet).
-_ABSENT = re.compile("FUTURE|UNKNOWN_NODE", re.IGNORECASE)
 _DOWN = frozenset({"DOWN", "ERROR", "FAIL", "FAILING", "FAILG", "INVAL", "INVALID_REG", "NOT_RESPONDING"})
 _DRAINED = frozenset({"DRAIN", "DRAINED", "DRAINING", "DRNG", "MAINT", "MAINTENANCE"})
 #: Settings of nodes that decide where jobs run and have no place here.
@@ -20,16 +19,6 @@ _UNHONOURED = {
 #: No GPU of a type: how it is called among the types.
 GPU = "gpu"
 _NOTHING = frozenset({"", "(null)", "none", "n/a"})
-
-
-def count_of(line: Mapping[str, str], *names: str, default: int = 1) -> int:
-    """Return the number that the first of these fields tells, else ValueError."""
-    name = next((one for one in names if line.get(one)), None)
-    if name is None:
-        return default
-    if not re.fullmatch(r"\d{1,9}", line[name], re.ASCII):
-        raise ValueError(f"{name}={line[name]} is no whole number")
-    return int(line[name])
 
 
 def gpus_of(text: str) -> tuple[dict[str, int], list[str]]:
@@ -78,7 +67,7 @@ class SlurmNodes:
     def add(self, line: Mapping[str, str], place: str) -> None:
         """Take a line of nodes; ValueError: it is none."""
         names = list(values.node_names(line["nodename"]))
-        if _ABSENT.match(line.get("state", "")):
+        if is_absent(line):
             self.notes.leave("nodes of State=FUTURE", len(names))
             return
         self.total += len(names)
@@ -95,10 +84,7 @@ class SlurmNodes:
 
     def _fields(self, line: Mapping[str, str], count: int) -> dict[str, Any]:
         threads = count_of(line, "threadspercore")
-        cores = count_of(line, "cpus", "procs", "cputot", default=0)
-        if not cores:
-            sockets = count_of(line, "sockets", "socketsperboard") * count_of(line, "boards")
-            cores = sockets * count_of(line, "corespersocket") * threads
+        cores = cores_of(line)
         cores -= count_of(line, "corespeccount", default=0) * threads
         if cores < 1:
             raise ValueError("leaves no core to jobs (CoreSpecCount)")
@@ -111,8 +97,7 @@ class SlurmNodes:
         for name in _UNHONOURED.keys() & line.keys():
             if line[name].lower() not in (*_NOTHING, "0"):
                 self.notes.leave(f"nodes with {_UNHONOURED[name]}", count)
-        text = line.get("features") or line.get("feature") or line.get("activefeatures") or ""
-        features = () if text.lower() in _NOTHING else tuple(filter(None, re.split("[,&]", text)))
+        features = tuple(name for name in features_of(line) if name.lower() not in _NOTHING)
         weight = line.get("weight", "1")
         if not re.fullmatch(r"\d{1,12}", weight, re.ASCII):
             raise ValueError(f"weight={weight} is no whole number")
@@ -143,11 +128,6 @@ class SlurmNodes:
 
         In the order of the machine's nodes. ValueError: it is no list.
         """
-        members: set[str] = set()
-        for word in filter(None, re.split(r",(?![^\[]*\])", text)):
-            if word.upper() == "ALL":
-                members |= set(self.nodes)
-            else:
-                members |= set(self.groups[word]) if word in self.groups else set(values.node_names(word))
+        members = members_of(text, self.nodes, self.groups)
         there = [name for name in self.nodes if name in members]
         return there, sorted(members - set(there))

@@ -98,30 +98,28 @@ def partition_of(
         notes.leave("partitions without nodes")
         return None
     listed = ("ALL",) if len(members) == len(nodes.nodes) else (format_nodes(members),)
-    memory = {
-        key: _memory(line.get(word) or usual.get(word, ""))
-        for key, word in (
-            ("default_memory_per_core", "defmempercpu"),
-            ("default_memory_per_node", "defmempernode"),
-            ("max_memory_per_node", "maxmempernode"),
-        )
-    }
     state = line.get("state", "UP").lower()
     if state not in ("up", "down", "drain", "inactive"):
         raise ValueError(f"State={line['state']} is no state of a partition")
+    # 0 is no limit, where a limit is one at least
     fields: dict[str, Any] = {
-        "max_time": seconds_of(line.get("maxtime", "")),
-        "default_time": seconds_of(line.get("defaulttime", "")),
+        "max_time": seconds_of(line.get("maxtime", "")) or None,
+        "default_time": seconds_of(line.get("defaulttime", "")) or None,
         "max_nodes": number_of(line.get("maxnodes", "")),
-        "max_cores_per_node": number_of(line.get("maxcpuspernode", "")),
+        "max_cores_per_node": number_of(line.get("maxcpuspernode", "")) or None,
+        "default_memory_per_core": _memory(line.get("defmempercpu") or usual.get("defmempercpu", "")),
+        "default_memory_per_node": _memory(line.get("defmempernode") or usual.get("defmempernode", "")),
+        "max_memory_per_node": _memory(line.get("maxmempernode") or usual.get("maxmempernode", "")),
         "preempt_mode": preempt_mode_of(line.get("preemptmode", ""), notes),
     }
-    numbers = {
-        key: number_of(line.get(word, "")) for key, word in (
-            ("min_nodes", "minnodes"), ("tier", "prioritytier"),
-            ("priority_factor", "priorityjobfactor"), ("grace_time", "gracetime"),
-        )
-    }  # fmt: skip
+    for field, word in (
+        ("min_nodes", "minnodes"),
+        ("tier", "prioritytier"),
+        ("priority_factor", "priorityjobfactor"),
+        ("grace_time", "gracetime"),
+    ):
+        if (number := number_of(line.get(word, ""))) is not None:
+            fields[field] = number
     return Partition(
         name=name,
         nodes=listed,
@@ -134,8 +132,6 @@ def partition_of(
         allow_accounts=words_of(line.get("allowaccounts", "")),
         deny_accounts=words_of(line.get("denyaccounts", "")),
         **fields,
-        **{key: number for key, number in numbers.items() if number is not None},
-        **{key: amount for key, amount in memory.items() if amount},
     )
 
 
@@ -144,7 +140,7 @@ def _nodes_text(text: str) -> str:
 
 
 def _memory(text: str) -> int | None:
-    return number_of(text.removesuffix("M"))
+    return number_of(text.removesuffix("M")) or None
 
 
 def _is_exclusive(line: Mapping[str, str], notes: ImportNotes) -> bool:

@@ -161,7 +161,9 @@ class EventBackend:
             _deciding(policy, estimator, typed), agent
         ), f"{name.text}, backfill {policy.backfill}"
 
-    def material(self, recipe: "Recipe", request: CommandRequest, digest: str = "") -> "TrainingData":
+    def load_training_data(
+        self, recipe: "Recipe", request: CommandRequest, digest: str = ""
+    ) -> "TrainingData":
         from bridge.learn.agent import digest_of
         from bridge.learn.training import TrainingData
 

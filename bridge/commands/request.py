@@ -125,7 +125,7 @@ class CommandBackend(Protocol):
 class Live(CommandBackend, Protocol):
     """A scheduler that can decide in a world whose clock is not ours, such as a real Slurm."""
 
-    def deciding(self, request: CommandRequest) -> "tuple[DispatcherConfig, str]":
+    def dispatcher_config(self, request: CommandRequest) -> "tuple[DispatcherConfig, str]":
         """Return who decides in a world from outside, and how it is called; BridgeError: as `decide`."""
 
 

@@ -20,7 +20,6 @@ from bridge.workload.catalogue import read_log
 from bridge.workload.derive import restrict_to
 from bridge.workload.formats import FORMATS
 from bridge.workload.table import UNSCHEDULED, Workload
-from bridge.worlds.batsim.estimates import WorkloadFacts
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.scheduler_config import POLICY, SchedulerConfig
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from bridge.platform.model import Platform
     from bridge.workload.select import Jobs
     from bridge.worlds.batsim.dispatcher import DispatcherConfig as Deciding
-    from bridge.worlds.batsim.estimates import EstimateLookup, Numbering
+    from bridge.worlds.batsim.estimates import EstimateLookup, Numbering, WorkloadFacts
     from bridge.worlds.batsim.placement import PlacementFactory
     from bridge.worlds.batsim.process import DecisionProcess
 

@@ -9,7 +9,7 @@ progress.parquet      one row per epoch
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
@@ -22,6 +22,7 @@ from bridge.base.cache import AGENT
 from bridge.base.errors import BridgeError
 from bridge.base.files import replacing
 from bridge.config import from_tables, to_tables
+from bridge.config.fields import keys_of
 from bridge.env.encoder import CompiledEncoder
 from bridge.learn.checkpoint_files import FORMAT, SCHEDULERS, WEIGHTS, read_document, scheduler_of
 from bridge.learn.checkpoint_files import Provenance as Provenance
@@ -85,7 +86,7 @@ def read_agent(folder: Path, kind: type[AnyRecipe] | None = None) -> tuple[Any, 
         what = f"is an agent of {whose}, not of {SCHEDULERS.get(wanted, 'one that is known')}"
         raise BridgeError(what, where=str(folder), remedy="Name it among agents of its own scheduler.")
     recipe_type: Any = kind or kind_of(scheduler).recipe
-    own = {one.name: document[one.name] for one in fields(Provenance) if one.name in document}
+    own = {key: document[key] for key in keys_of(Provenance).values() if key in document}
     origin = from_tables(Provenance, own, str(path))
     if not isinstance(document.get("recipe"), dict):
         raise BridgeError("recipe is no table", where=str(path))

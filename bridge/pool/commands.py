@@ -172,7 +172,12 @@ class PoolBackend:
         )
         return request.process(decided), f"{name.text}, kill {chosen.kill}, {options.settings.units} units"
 
-    def material(self, recipe: "PoolRecipe", request: CommandRequest, digest: str = "") -> "TrainingData":  # noqa: ARG002
+    def load_training_data(
+        self,
+        recipe: "PoolRecipe",
+        request: CommandRequest,
+        digest: str = "",  # noqa: ARG002
+    ) -> "TrainingData":
         from bridge.learn.training import TrainingData
 
         jobs = jobs_of(request.log)

@@ -219,7 +219,7 @@ def _ranks(data: Object, key: str) -> dict[int, int]:
 _RANKS = FieldCodec(_ranks, lambda ranks: text_of({str(rank): str(place) for rank, place in ranks.items()}))
 
 
-def _alone(frame: bytes) -> ev.ActorMessage | None:
+def _alone(frame: bytes) -> ev.Message | None:
     """Return a message as `_ALONE` has it, in half the time; None: any other, or one with something wrong."""
     match = _ALONE.fullmatch(frame.decode("ascii")) if frame.isascii() else None
     if match is None:
@@ -228,9 +228,9 @@ def _alone(frame: bytes) -> ev.ActorMessage | None:
     now = int(clock.replace(".", ""))
     try:
         if job is not None:
-            return ev.ActorMessage(now, (_job(now, job_id, jsontext.loads(job, exact=True), None),))
+            return ev.Message(now, (_job(now, job_id, jsontext.loads(job, exact=True), None),))
         if state in JOB_STATES:
-            return ev.ActorMessage(now, (ev.JobCompleted(now, ended, state, int(code), hosts.parse(alloc)),))
+            return ev.Message(now, (ev.JobCompleted(now, ended, state, int(code), hosts.parse(alloc)),))
     except (MalformedError, ValueError):
         pass
     return None
@@ -241,7 +241,7 @@ class Batsim4(JsonCodec):
 
     name = "Batsim 4"
 
-    def decode(self, frame: bytes, number: int) -> ev.ActorMessage:
+    def decode(self, frame: bytes, number: int) -> ev.Message:
         return _alone(frame) or super().decode(frame, number)
 
     events = CodecTable(

@@ -133,7 +133,7 @@ class SimulationEnds(Event):
 
 
 @dataclass(slots=True)
-class ActorMessage:
+class Message:
     """One message of the platform: what happened up to `now`, in its order."""
 
     now: int

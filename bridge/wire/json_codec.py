@@ -288,10 +288,10 @@ class JsonCodec:
         """Return the dialect's own answer to a frame without events (a handshake), None for a message."""
         return None
 
-    def decode(self, frame: bytes, number: int) -> ev.ActorMessage:
+    def decode(self, frame: bytes, number: int) -> ev.Message:
         """Return a frame as a message; `number` is its place, from 1, which BridgeError names."""
         now, items = self._read(frame, number, self.events, late=False)
-        return ev.ActorMessage(now, cast("tuple[ev.Event, ...]", items))
+        return ev.Message(now, cast("tuple[ev.Event, ...]", items))
 
     def encode(self, reply: ev.Reply) -> bytes:
         """Return a reply as a frame."""
@@ -302,7 +302,7 @@ class JsonCodec:
         now, items = self._read(frame, number, self.decisions, late=True)
         return ev.Reply(now, cast("tuple[ev.Decision, ...]", items))
 
-    def encode_message(self, message: ev.ActorMessage) -> bytes:
+    def encode_message(self, message: ev.Message) -> bytes:
         """Return a message as the frame that the platform would have sent."""
         return self._write(message.now, message.events, self.events)
 

@@ -35,7 +35,7 @@ class Observed:
 @pytest.fixture(autouse=True)
 def observed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have it observed."""
-    monkeypatch.setattr(decide_slurm, "observer", lambda *_: Observed())
+    monkeypatch.setattr(decide_slurm, "open_observer", lambda *_: Observed())
     yield
 
 

@@ -86,7 +86,7 @@ def test_only_the_largest_are_shown_whenever_they_started(places: int) -> None:
 def test_places_of_nobody_hold_the_absent_row() -> None:
     session = at_pick(10, [20], [(0, 100, 3)], [(10, 1, 1)])
     assert list(in_rows(seen(session, running((3,)))[1], 2)) == [[3, 90], [0, 0], [0, 0]]
-    absent = running((3,), absent=(-1.0, 7.0))
+    absent = running((3,), empty_row=(-1.0, 7.0))
     assert list(in_rows(seen(session, absent)[1], 2)) == [[3, 90], [-1, 7], [-1, 7]]
     idle = at_pick(10, [20], [], [(10, 1, 1)])
     assert list(in_rows(seen(idle, absent)[1], 2)) == [[-1, 7]] * 3

@@ -11,7 +11,7 @@ from bridge.learn.checkpoint_files import is_of_pool
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "batsim")]
+sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "worlds" / "batsim")]
 from fake_batsim import MICRO, DelayJob, FakeBatsim  # type: ignore[import-not-found]  # noqa: E402
 from trained_agents import CONFIG as EVENT_CONFIG  # type: ignore[import-not-found]  # noqa: E402
 from trained_agents import POOL_CONFIG  # noqa: E402

@@ -83,7 +83,7 @@ def test_it_learns_to_take_short_jobs_first(tmp_path: Path) -> None:
 
 
 def test_going_on_gives_the_same_bits(tmp_path: Path) -> None:
-    goes_on(tmp_path, evolving(pairs=2, average=0.5, anneal=True, busy=2.0), 1)
+    goes_on(tmp_path, evolving(pairs=2, average=0.5, anneal=True, min_base_metric=2.0), 1)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_joined_are_the_trajectories_one_behind_the_other(tmp_path: Path, other:
     rows = both.rows[both.offsets[last] : both.offsets[last + 1]]
     assert rows.tolist() == two.rows[: two.offsets[1]].tolist()
     assert both.offsets[-1] == len(both.rows)
-    for name in ("actions", "logp", "times", "late", "context"):
+    for name in ("actions", "log_prob", "times", "late", "context"):
         found = getattr(both, name)
         assert found.tolist() == [*getattr(one, name).tolist(), *getattr(two, name).tolist()]
     assert concatenate_rollouts([one]) is one
@@ -68,7 +68,7 @@ def test_validation_is_the_geometric_mean_over_logs(tmp_path: Path, other: str) 
     assert values[0] != values[1]
     assert learner.base == pytest.approx(np.sqrt(values[0] * values[1]))
     both = learner.validate(learner.actor, "greedy")
-    own = [learner.played(one.batch, 50) for one in learner.validations]
+    own = [learner.mean_cost(one.batch, 50) for one in learner.validations]
     assert both == pytest.approx(np.sqrt(own[0] * own[1]))
     assert learner.validate(learner.actor, "greedy") == pytest.approx(np.sqrt(own[0] * own[1]))
 

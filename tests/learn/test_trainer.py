@@ -161,9 +161,8 @@ def test_without_averaging_what_is_trained_is_deployed(tmp_path: Path) -> None:
 
 
 def test_going_on_with_averaging_and_a_lesson_gives_the_same_bits(tmp_path: Path) -> None:
-    recipe = replace(
-        tiny(average=0.5, teacher=("safe",), warmup=1, busy=1.5, validate_every=1), deploy="validated"
-    )
+    changes = {"average": 0.5, "teacher": ("safe",), "warmup": 1, "min_base_metric": 1.5}
+    recipe = replace(tiny(**changes, validate_every=1), deploy="validated")
     goes_on(tmp_path, recipe, 2)
 
 
@@ -185,7 +184,7 @@ def test_only_busy_windows_are_drawn_where_there_are_enough(tmp_path: Path) -> N
     low, high = everywhere.learner.source.part
     values = everywhere.learner.source.values(np.arange(low, high - 64 + 1))
     busy = float(np.quantile(values, 0.5))
-    training = trainer(tmp_path / "b", tiny(busy=busy))
+    training = trainer(tmp_path / "b", tiny(min_base_metric=busy))
     for seed in range(5):
         drawn = np.random.default_rng(seed).integers(low, high - 64 + 1, 16)
         good = drawn[values[drawn - low] >= busy][:4]
@@ -205,7 +204,7 @@ def test_where_too_few_windows_are_busy_others_fill_up(tmp_path: Path) -> None:
     drawn = np.random.default_rng(3).integers(low, high - 64 + 1, 16)
     largest = float(values[drawn - low].max())
     most = drawn[values[drawn - low] >= largest].tolist()
-    source = trainer(tmp_path / "b", tiny(busy=largest)).learner.source
+    source = trainer(tmp_path / "b", tiny(min_base_metric=largest)).learner.source
     starts = source.draw(0, np.random.default_rng(3)).starts
     others = [first for first in drawn.tolist() if first not in most]
     assert starts.tolist() == (most + others)[:4]
@@ -223,7 +222,7 @@ def inspecting(**training: object) -> Recipe:
 def test_an_inspector_begins_by_rejecting_as_often_as_it_is_told(tmp_path: Path) -> None:
     shares = []
     for name, rejecting in (("a", 0.05), ("b", 0.95)):
-        training = trainer(tmp_path / name, inspecting(rejecting=rejecting))
+        training = trainer(tmp_path / name, inspecting(initial_reject_rate=rejecting))
         training.learner.begin()
         actor = training.learner.actor
         with torch.no_grad():
@@ -280,7 +279,7 @@ def test_the_better_way_to_answer_is_validated_and_kept(
 def test_it_trains_on_while_the_best_epoch_is_one_of_the_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, longest: int, values: list[float], epochs: int
 ) -> None:
-    recipe = replace(tiny(validate_every=1, longest=longest), deploy="greedy")
+    recipe = replace(tiny(validate_every=1, max_epochs=longest), deploy="greedy")
     training = trainer(tmp_path / "a", recipe)
     monkeypatch.setattr(training.learner, "validate", lambda *_: values[training.epoch - 1])
     training.run()
@@ -292,14 +291,14 @@ def test_it_trains_on_while_the_best_epoch_is_one_of_the_last(
 
 
 def test_without_validation_nothing_says_to_train_on(tmp_path: Path) -> None:
-    training = trainer(tmp_path / "a", tiny(validation=(0.5, 0.5), epochs=2, longest=9))
+    training = trainer(tmp_path / "a", tiny(validation=(0.5, 0.5), epochs=2, max_epochs=9))
     training.run()
     assert (training.epoch, training.recipe.training.epoch_limit) == (2, 2)
     assert best_epoch_of(tmp_path / "a") == 2, "without validation the last one is"
 
 
 def test_rates_stay_at_a_tenth_where_it_trains_on() -> None:
-    training = tiny(epochs=3, longest=9, anneal=True).training
+    training = tiny(epochs=3, max_epochs=9, anneal=True).training
     assert [training.rate_fraction(epoch) for epoch in range(5)] == pytest.approx([1.0, 0.55, 0.1, 0.1, 0.1])
 
 

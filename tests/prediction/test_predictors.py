@@ -161,7 +161,9 @@ def test_of_selected_jobs_groups_are_not_known() -> None:
     found = of_jobs(jobs)
     assert (found.extra_columns, found.outcome) == ({}, {})
     named = {
-        name: values.tolist() for name, values in vars(found).items() if name not in ("known", "outcome")
+        name: values.tolist()
+        for name, values in vars(found).items()
+        if name not in ("extra_columns", "outcome")
     }
     assert (named["submit"], named["run"], named["request"]) == ([3 * MICRO], [4 * MICRO], [5 * MICRO])
     assert (named["procs"], named["user"], named["queue"]) == ([2], [7], [1])

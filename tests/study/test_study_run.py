@@ -40,7 +40,7 @@ class Loop:
     def start(self, cell: Cell) -> None:
         self.over.append(try_cell(cell, self.store, self.token))
 
-    def ended(self, seconds: float) -> list[CellOutcome]:  # noqa: ARG002
+    def collect_ended(self, seconds: float) -> list[CellOutcome]:  # noqa: ARG002
         found, self.over = self.over, []
         return found
 

@@ -21,7 +21,7 @@ CODEC = codec("batsim4")
 BEGIN = ev.SimulationBegins
 
 
-def decode(text: str) -> ev.ActorMessage:
+def decode(text: str) -> ev.Message:
     return CODEC.decode(text.encode(), 7)
 
 

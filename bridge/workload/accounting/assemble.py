@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, tzinfo
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -71,13 +72,14 @@ def assemble(
     eligible = np.array([waits_from(life, counted) for life in kept])
     origin = math.floor(min(eligible))
     unit = choices.unit
-    jobs = _times(kept, eligible, origin, requests) | _demands(kept, unit) | _words(kept, choices.anonymous)
+    times = _times(kept, eligible, origin, requests)
+    jobs: dict[str, Any] = times | _demands(kept, unit) | _words(kept, choices.anonymous)
     remarks: list[str] = []
     if site is not None:
-        jobs["job_id"] = _ids_by_task(kept, jobs)
-        asked = SiteRequests(kept, jobs["job_id"].tolist(), site, counted, zone)
+        ids = _ids_by_task(kept, times)
+        asked = SiteRequests(kept, ids.tolist(), site, counted, zone)
         jobs |= asked.columns(origin, eligible.tolist())
-        jobs["held"] = np.array([_held(life) for life in kept], np.int64)
+        jobs |= {"job_id": ids, "held": np.array([_held(life) for life in kept], np.int64)}
         remarks = [f"requests are of the cluster {site.name}", *asked.remarks()]
     table = pd.DataFrame({name: jobs.get(name, np.int64(-1)) for name in SWF_COLUMNS} | jobs)
     table = table.iloc[np.lexsort((table["job_id"], table["submit"]))].reset_index(drop=True)

@@ -86,7 +86,7 @@ class Dispatcher(WireScheduler[DispatchedJob]):
         self._arrivals: list[ev.JobSubmitted] = []
         self._opens = self._changed = False
 
-    def decide(self, message: ev.ActorMessage) -> list[ev.Decision]:
+    def decide(self, message: ev.Message) -> list[ev.Decision]:
         """See `Scheduling.decide`; an order's score that is no number is an error as well."""
         if self._begin_event is not None:
             self.session.now = message.now

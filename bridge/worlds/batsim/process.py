@@ -9,7 +9,7 @@ from bridge.scheduler.protocol import Policy
 from bridge.wire import events as ev
 from bridge.wire.batsim4 import Batsim4
 from bridge.wire.dialects import codec
-from bridge.wire.events import ActorMessage, Reply
+from bridge.wire.events import Message, Reply
 from bridge.wire.json_codec import JsonCodec, detect_dialect
 from bridge.wire.times import MICRO
 from bridge.worlds.batsim.dispatcher import Dispatcher, DispatcherConfig
@@ -69,7 +69,7 @@ class DecisionProcess:
             where = f"{place}, {shortened(error.where, _MOST)}" if error.where else place
             raise BridgeError(shortened(error.what, _MOST), where=where, remedy=error.remedy) from error
 
-    def reply_to_message(self, message: ActorMessage) -> Reply:
+    def reply_to_message(self, message: Message) -> Reply:
         """Return what the scheduler decides at a message, as far as it is legal (strict: BridgeError)."""
         self.referee.observe(message)
         decisions = self.dispatcher.decide(message)
@@ -122,7 +122,7 @@ def warm_up() -> None:
     compute = tuple(ev.HostInfo(k, f"host{k}") for k in range(_HOSTS))
 
     def tell(now: int, *events: ev.Event) -> None:
-        process.reply_to_frame(spoken.encode_message(ev.ActorMessage(now, events)))
+        process.reply_to_frame(spoken.encode_message(ev.Message(now, events)))
 
     def job(k: int) -> ev.JobSubmitted:
         fields = {"subtime": 1, "res": 1 + k % _HOSTS, "profile": "p", "walltime": 10 + k % 7}

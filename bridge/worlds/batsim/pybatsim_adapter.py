@@ -29,7 +29,7 @@ try:
     from bridge.base.errors import BridgeError
     from bridge.scheduler.protocol import Policy
     from bridge.wire import batsim4, events, hosts, times
-    from bridge.wire.events import ActorMessage, Decision, Event
+    from bridge.wire.events import Message, Decision, Event
     from bridge.worlds.batsim import placement
     from bridge.worlds.batsim.dispatcher import DispatcherConfig
     from bridge.worlds.batsim.process import DecisionProcess
@@ -142,9 +142,7 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
 
     def onNoMoreEvents(self) -> None:  # noqa: N802
         """A message is complete: decide."""
-        for decision in self._process.reply_to_message(
-            ActorMessage(self._now(), tuple(self._events))
-        ).decisions:
+        for decision in self._process.reply_to_message(Message(self._now(), tuple(self._events))).decisions:
             self._say(decision)
         if self._process.dispatcher.ended and self._out:
             self.result.write(self._out)

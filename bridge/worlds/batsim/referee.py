@@ -80,7 +80,7 @@ class Referee:
 
     # What the platform says.
 
-    def observe(self, message: ev.ActorMessage) -> None:
+    def observe(self, message: ev.Message) -> None:
         """Take note of a message, before it is answered."""
         self._now = message.now
         for event in message.events:

@@ -230,7 +230,7 @@ class _Replay:
 
     def run(self) -> None:
         """Replay all of it."""
-        message: ev.ActorMessage | None = None
+        message: ev.Message | None = None
         for n, frame in enumerate(self._transcript.frames, 1):
             try:
                 if frame.platform:
@@ -244,7 +244,7 @@ class _Replay:
             self._comparison.frames += 1
         self._comparison.ended = self._follower.ended
 
-    def _platform(self, content: bytes, n: int) -> ev.ActorMessage | None:
+    def _platform(self, content: bytes, n: int) -> ev.Message | None:
         greeting = self._codec.greet(content)
         if greeting is not None:
             text = content[4:]
@@ -258,7 +258,7 @@ class _Replay:
         _same(transcripts.canonical(content), transcripts.canonical(self._codec.encode_message(message)))
         return message
 
-    def _decider(self, content: bytes, n: int, message: ev.ActorMessage | None) -> None:
+    def _decider(self, content: bytes, n: int, message: ev.Message | None) -> None:
         if message is None:
             if not self._greeted:
                 raise BridgeError("the session's beginning is missing")

@@ -78,7 +78,7 @@ class WireScheduler(ABC, Generic[J]):
         """How local the allocations were."""
         return self._machine.locality if self._begin_event else Locality(self._placing.placement_name)
 
-    def decide(self, message: ev.ActorMessage) -> list[ev.Decision]:
+    def decide(self, message: ev.Message) -> list[ev.Decision]:
         """Apply a message and return what to do, in order; BridgeError: it contradicts earlier ones."""
         self._now, self._decisions = message.now, []
         fresh = self._begin_event is None
@@ -104,7 +104,7 @@ class WireScheduler(ABC, Generic[J]):
         self._make_decisions()
         return self._decisions
 
-    def _follow(self, message: ev.ActorMessage) -> ev.SimulationBegins:
+    def _follow(self, message: ev.Message) -> ev.SimulationBegins:
         begin = message.events[0] if message.events else None
         if not isinstance(begin, ev.SimulationBegins):
             remedy = "Was another decision process on this socket before? Start the simulation anew."

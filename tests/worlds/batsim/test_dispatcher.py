@@ -275,12 +275,12 @@ def test_a_failed_job_frees_its_hosts() -> None:
 def test_a_refused_start_is_taken_back() -> None:
     dispatcher = Dispatcher(DispatcherConfig())
     begin = ev.SimulationBegins(0, (ev.HostInfo(0, "a"),))
-    dispatcher.decide(ev.ActorMessage(0, (begin,)))
+    dispatcher.decide(ev.Message(0, (begin,)))
     first, second = (ev.JobSubmitted(0, f"w0!{k}", 1, 0, None, "p") for k in (1, 2))
-    [start] = dispatcher.decide(ev.ActorMessage(0, (first,)))
+    [start] = dispatcher.decide(ev.Message(0, (first,)))
     dispatcher.on_refused(start, "for a test")
     assert dispatcher.jobs["w0!1"].state == "lost"
-    [start] = dispatcher.decide(ev.ActorMessage(1, (second,)))
+    [start] = dispatcher.decide(ev.Message(1, (second,)))
     assert start == ev.ExecuteJob(1, "w0!2", ((0, 0),))
 
 

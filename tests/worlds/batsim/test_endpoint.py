@@ -317,7 +317,7 @@ def test_a_port_in_use_and_addresses_that_cannot_be_bound() -> None:
 #: Signals that come while the results are being written.
 AGAIN = """
 import os, signal
-from bridge.worlds.batsim.result import Result
+from bridge.worlds.batsim.result import ProcessResult as Result
 write = Result.write
 def impatient(self, path):
     for number in (signal.SIGINT, signal.SIGTERM):

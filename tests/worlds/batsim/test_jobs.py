@@ -80,8 +80,8 @@ def begun() -> DecisionProcess:
     """Return who has started a job of two hosts on four."""
     process = DecisionProcess(DispatcherConfig(Policy("fcfs", "none")))
     hosts = tuple(ev.HostInfo(k, f"n{k}") for k in range(4))
-    process.reply_to_message(ev.ActorMessage(0, (ev.SimulationBegins(0, hosts),)))
-    reply = process.reply_to_message(ev.ActorMessage(1, (ev.JobSubmitted(1, "w0!1", 2, 1, None, "p"),)))
+    process.reply_to_message(ev.Message(0, (ev.SimulationBegins(0, hosts),)))
+    reply = process.reply_to_message(ev.Message(1, (ev.JobSubmitted(1, "w0!1", 2, 1, None, "p"),)))
     assert reply.decisions == (ev.ExecuteJob(1, "w0!1", ((0, 1),)),)
     return process
 
@@ -89,7 +89,7 @@ def begun() -> DecisionProcess:
 def test_a_completion_on_other_hosts_than_were_given_is_an_error() -> None:
     with pytest.raises(BridgeError) as error:
         begun().reply_to_message(
-            ev.ActorMessage(2, (ev.JobCompleted(2, "w0!1", "COMPLETED_FAILED", 0, ((2, 3),)),))
+            ev.Message(2, (ev.JobCompleted(2, "w0!1", "COMPLETED_FAILED", 0, ((2, 3),)),))
         )
     assert error.value.what == "completed on hosts 2-3, but runs on 0-1 here"
     assert error.value.where == "job w0!1, time 0.000002 s"
@@ -98,6 +98,6 @@ def test_a_completion_on_other_hosts_than_were_given_is_an_error() -> None:
 @pytest.mark.parametrize("hosts", [(), ((0, 1),)], ids=["not repeated", "repeated"])
 def test_a_completion_on_the_hosts_that_were_given(hosts: Hosts) -> None:
     process = begun()
-    process.reply_to_message(ev.ActorMessage(2, (ev.JobCompleted(2, "w0!1", "COMPLETED_FAILED", 0, hosts),)))
+    process.reply_to_message(ev.Message(2, (ev.JobCompleted(2, "w0!1", "COMPLETED_FAILED", 0, hosts),)))
     job = process.dispatcher.jobs["w0!1"]
     assert (job.finish, job.state, job.hosts) == (2, "COMPLETED_FAILED", ((0, 1),))

@@ -52,12 +52,12 @@ class Table:
 
     def __init__(self, *jobs: ev.JobSubmitted, energy: bool = False, **rules: Any) -> None:
         self.referee = Referee(energy=energy)
-        self.referee.observe(ev.ActorMessage(0, (begin(**rules),)))
+        self.referee.observe(ev.Message(0, (begin(**rules),)))
         self.tell(0, *jobs)
 
     def tell(self, now: int, *events: ev.Event) -> None:
         self.now = now
-        self.referee.observe(ev.ActorMessage(now, events))
+        self.referee.observe(ev.Message(now, events))
 
     def legal(self, *decisions: ev.Decision) -> tuple[ev.Decision, ...]:
         return self.referee.check(self.now, decisions).decisions
@@ -298,7 +298,7 @@ def test_profiles_that_batsim_takes(profile: dict[str, Any]) -> None:
 
 def test_strict_raises_and_names_the_decision() -> None:
     referee = Referee(strict=True)
-    referee.observe(ev.ActorMessage(0, (begin(),)))
+    referee.observe(ev.Message(0, (begin(),)))
     with pytest.raises(
         BridgeError, match=r"illegal decision: 0.000000 s: ExecuteJob a: there is no such job"
     ):
@@ -317,10 +317,10 @@ class Hostile:
         self.sizes: dict[str, int] = {}
         self.refusals = 0
 
-    def refused(self, decision: ev.Decision, why: str) -> None:  # noqa: ARG002
+    def on_refused(self, decision: ev.Decision, why: str) -> None:  # noqa: ARG002
         self.refusals += 1
 
-    def decide(self, message: ev.ActorMessage) -> Sequence[ev.Decision]:
+    def decide(self, message: ev.Message) -> Sequence[ev.Decision]:
         for event in message.events:
             if isinstance(event, ev.JobSubmitted):
                 self.ids.append(event.job_id)

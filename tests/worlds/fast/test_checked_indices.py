@@ -5,9 +5,10 @@ from jit_modes import passes_with_checked_indices
 
 
 def test_the_core_reads_nothing_beside_an_array() -> None:
-    passes_with_checked_indices("encode", "env/test_batch.py", "scheduler/test_machine.py")
+    encoders = ("env/test_context.py", "env/test_encoder.py", "env/test_features.py")
+    passes_with_checked_indices(*encoders, "env/test_batch.py", "scheduler/test_core.py")
 
 
 @pytest.mark.slow
 def test_nor_does_any_kernel() -> None:
-    passes_with_checked_indices("encode", "env", "fast", "futures", "judge", "learn", "pool", "scheduler")
+    passes_with_checked_indices("env", "worlds/fast", "forecasting", "judge", "learn", "pool", "scheduler")

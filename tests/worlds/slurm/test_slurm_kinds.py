@@ -34,7 +34,7 @@ RULES = ("lookahead(saf)", "sjf+conservative", "wfp3+easy")
 def deciding(policy: str) -> LivePolicy:
     """Return who decides in the live world."""
     entry: Any = request.scheduler("event")
-    return entry.deciding(CommandRequest((parse_policy(policy),)))[0]  # type: ignore[no-any-return]
+    return entry.dispatcher_config(CommandRequest((parse_policy(policy),)))[0]  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
