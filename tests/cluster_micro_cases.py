@@ -13,10 +13,11 @@ Answers = list[tuple[int | None, list[int]]]
 NEVER: tuple[None, list[int]] = (None, [])
 
 ROWS = (
-    "partition", "overlap", "unknown partition", "QOS limit", "account limit", "MaxNodes", "MaxTime", "feature",
-    "memory", "GPUs", "cores", "licence", "after", "afterok", "afterany", "afternotok", "singleton", "? and ,",
-    "DOWN node", "array limit", "begin", "hold", "exclusive partition", "exclusive job", "weight", "mixed",
-)  # fmt: skip
+    *("partition", "overlap", "unknown partition", "QOS limit", "account limit", "MaxNodes", "MaxTime"),
+    *("feature", "memory", "GPUs", "cores", "licence", "after", "afterok", "afterany", "afternotok"),
+    *("singleton", "? and ,", "DOWN node", "array limit", "begin", "hold", "exclusive partition"),
+    *("exclusive job", "weight", "mixed"),
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,9 @@ def whole(n: int, jobs: Sequence[Mapping[str, Any]], **rules: Any) -> dict[str, 
     return {"nodes": [{"cores": 1}] * n, "partitions": {"work": partition}, "jobs": list(jobs), **rules}
 
 
-def shared(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]], **rules: Any) -> dict[str, Any]:
+def shared(
+    nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]], **rules: Any
+) -> dict[str, Any]:
     """Return jobs that share the nodes of one partition."""
     partition = {"nodes": list(range(len(nodes)))}
     return {"nodes": list(nodes), "partitions": {"work": partition}, "jobs": list(jobs), **rules}
@@ -62,7 +65,9 @@ def shared(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]]
 
 def takes(**vector: Any) -> dict[str, Any]:
     """Return a job that shares its node: memory is none unless it is stated."""
-    fields = {key: vector.pop(key) for key in ("submit", "run", "nodes", "tasks", "exclusive") if key in vector}
+    fields = {
+        key: vector.pop(key) for key in ("submit", "run", "nodes", "tasks", "exclusive") if key in vector
+    }
     return job(**fields, vector={"memory": 0, **vector})
 
 
@@ -70,14 +75,22 @@ MICRO_CASES: dict[str, MicroCase] = {
     "four jobs of a partition of two nodes": MicroCase(
         "partition",
         whole(4, [job(partitions=["two"])] * 4, limits={"nodes": [2, 3]})
-        | {"partitions": {"all": {"nodes": [0, 1, 2, 3], "exclusive": True}, "two": {"nodes": [0, 1], "exclusive": True}}},
+        | {
+            "partitions": {
+                "all": {"nodes": [0, 1, 2, 3], "exclusive": True},
+                "two": {"nodes": [0, 1], "exclusive": True},
+            }
+        },
         [(0, [0]), (0, [1]), (10, [0]), (10, [1])],
     ),
     "of several partitions the first that can hold the job": MicroCase(
         "partition",
         {
             "nodes": [{"cores": 1}] * 3,
-            "partitions": {"one": {"nodes": [0], "exclusive": True}, "two": {"nodes": [1, 2], "exclusive": True}},
+            "partitions": {
+                "one": {"nodes": [0], "exclusive": True},
+                "two": {"nodes": [1, 2], "exclusive": True},
+            },
             "jobs": [
                 job(partitions=["one", "two"], nodes=2),
                 job(partitions=["one", "two"]),
@@ -196,8 +209,15 @@ MICRO_CASES: dict[str, MicroCase] = {
         "account limit",
         whole(
             3,
-            [job(user=user, account=account) for user, account in (("ann", "a"), ("ann", "a"), ("ann", "b"), ("bob", "a"))],
-            accounts={"root": {}, "a": {"parent": "root", "users": {"ann": {"max_jobs": 1}}}, "b": {"parent": "root"}},
+            [
+                job(user=user, account=account)
+                for user, account in (("ann", "a"), ("ann", "a"), ("ann", "b"), ("bob", "a"))
+            ],
+            accounts={
+                "root": {},
+                "a": {"parent": "root", "users": {"ann": {"max_jobs": 1}}},
+                "b": {"parent": "root"},
+            },
         ),
         [(0, [0]), (10, [0]), (0, [1]), (0, [2])],
     ),
@@ -222,9 +242,21 @@ MICRO_CASES: dict[str, MicroCase] = {
         "feature",
         whole(
             3,
-            [job(features="fast"), job(features="fast&big"), job(features="fast"), job(), job(features="none|big")],
+            [
+                job(features="fast"),
+                job(features="fast&big"),
+                job(features="fast"),
+                job(),
+                job(features="none|big"),
+            ],
         )
-        | {"nodes": [{"cores": 1}, {"cores": 1, "features": ["fast"]}, {"cores": 1, "features": ["big", "fast"]}]},
+        | {
+            "nodes": [
+                {"cores": 1},
+                {"cores": 1, "features": ["fast"]},
+                {"cores": 1, "features": ["big", "fast"]},
+            ]
+        },
         [(0, [1]), (0, [2]), (10, [1]), (0, [0]), (10, [2])],
         [(0, [1]), (0, [2]), (10, [1]), (10, [0]), (10, [2])],
     ),
@@ -313,7 +345,10 @@ MICRO_CASES: dict[str, MicroCase] = {
     ),
     "after all tasks of an array": MicroCase(
         "afterok",
-        whole(3, [job(array="x"), job(array="x", run=20), job(depends="afterok:x"), job(7, depends="afterok:99")]),
+        whole(
+            3,
+            [job(array="x"), job(array="x", run=20), job(depends="afterok:x"), job(7, depends="afterok:99")],
+        ),
         [(0, [0]), (0, [1]), (20, [0]), (7, [2])],
     ),
     # the child is eligible from 10 on; its place in the queue is by its submission, before job 2
@@ -360,7 +395,8 @@ MICRO_CASES: dict[str, MicroCase] = {
     # job 1 needs the node that is down: it is head, never has a time, and holds nobody back
     "a node is down": MicroCase(
         "DOWN node",
-        whole(3, [job(nodes=2), job(nodes=3), job()]) | {"nodes": [{"cores": 1, "state": "down"}, *[{"cores": 1}] * 2]},
+        whole(3, [job(nodes=2), job(nodes=3), job()])
+        | {"nodes": [{"cores": 1, "state": "down"}, *[{"cores": 1}] * 2]},
         [(0, [1, 2]), NEVER, (10, [1])],
         [(0, [1, 2]), NEVER, NEVER],
         reasons={1: "Resources"},
@@ -404,23 +440,35 @@ MICRO_CASES: dict[str, MicroCase] = {
         "exclusive job",
         shared(
             [{"cores": 4}] * 2,
-            [takes(cores=1), takes(cores=1, exclusive=True), takes(cores=1, run=20), takes(cores=1, exclusive=True)],
+            [
+                takes(cores=1),
+                takes(cores=1, exclusive=True),
+                takes(cores=1, run=20),
+                takes(cores=1, exclusive=True),
+            ],
         ),
         [(0, [0]), (0, [1]), (0, [0]), (10, [1])],
     ),
     "light nodes first": MicroCase(
         "weight",
-        whole(3, [job(), job(1, nodes=2), job(11)]) | {"nodes": [{"cores": 1, "weight": w} for w in (3, 1, 2)]},
+        whole(3, [job(), job(1, nodes=2), job(11)])
+        | {"nodes": [{"cores": 1, "weight": w} for w in (3, 1, 2)]},
         [(0, [1]), (1, [0, 2]), (11, [1])],
     ),
     "the first that fits": MicroCase(
         "weight",
-        shared([{"cores": c, "weight": w} for c, w in ((4, 3), (2, 1))], [takes(cores=2)] * 3, select="first_fit"),
+        shared(
+            [{"cores": c, "weight": w} for c, w in ((4, 3), (2, 1))], [takes(cores=2)] * 3, select="first_fit"
+        ),
         [(0, [0]), (0, [0]), (0, [1])],
     ),
     "the tightest": MicroCase(
         "weight",
-        shared([{"cores": c} for c in (8, 3, 4)], [takes(cores=2), takes(cores=4), takes(cores=1)], select="best_fit"),
+        shared(
+            [{"cores": c} for c in (8, 3, 4)],
+            [takes(cores=2), takes(cores=4), takes(cores=1)],
+            select="best_fit",
+        ),
         [(0, [1]), (0, [2]), (0, [1])],
     ),
     "the least loaded": MicroCase(
@@ -443,7 +491,10 @@ MICRO_CASES: dict[str, MicroCase] = {
     ),
     "equal jobs on unequal nodes": MicroCase(
         "mixed",
-        shared([{"cores": 4, "memory": 2}, {"cores": 8, "memory": 8}], [takes(tasks=4, cores=2, memory=2), takes(tasks=1, cores=2, memory=1)]),
+        shared(
+            [{"cores": 4, "memory": 2}, {"cores": 8, "memory": 8}],
+            [takes(tasks=4, cores=2, memory=2), takes(tasks=1, cores=2, memory=1)],
+        ),
         # one task on node 0 (memory), three on node 1; the last job has two cores and memory left on node 1
         [(0, [0, 1]), (0, [1])],
     ),
@@ -453,7 +504,10 @@ MICRO_CASES: dict[str, MicroCase] = {
 REFUSED: dict[str, tuple[Mapping[str, Any], str]] = {
     "more cores than a node has": (shared([{"cores": 4}], [takes(cores=5)]), "cores"),
     "more memory than a node has": (shared([{"cores": 4, "memory": 8}], [takes(memory=9)]), "memory"),
-    "more GPUs than a node has": (shared([{"cores": 4, "gpus": {"a100": 2}}], [takes(gpus={"any": 3})]), "gpus"),
+    "more GPUs than a node has": (
+        shared([{"cores": 4, "gpus": {"a100": 2}}], [takes(gpus={"any": 3})]),
+        "gpus",
+    ),
     "more nodes than the partition has": (
         whole(3, [job(nodes=3)], limits={"nodes": [0, 1]}),
         "nodes",

@@ -44,7 +44,9 @@ _FIRST_ARRAY = 1_000_000
 
 def _limits(limits: Case, renamed: Mapping[str, str]) -> dict[str, Any]:
     return {
-        renamed.get(kind, kind): {_TRES[name]: n for name, n in value.items()} if isinstance(value, dict) else value
+        renamed.get(kind, kind): {_TRES[name]: n for name, n in value.items()}
+        if isinstance(value, dict)
+        else value
         for kind, value in limits.items()
         if kind not in ("parent", "users")
     }
@@ -71,9 +73,16 @@ def build_cluster(case: Case) -> Cluster:
     ]
     accounts = case.get("accounts", {})
     return Cluster(
-        nodes=tuple(NodeGroup(**{**node, "name": f"g{i}", "nodes": f"n{i}", "features": tuple(node.get("features", ()))}) for i, node in enumerate(case["nodes"])),
+        nodes=tuple(
+            NodeGroup(
+                **{**node, "name": f"g{i}", "nodes": f"n{i}", "features": tuple(node.get("features", ()))}
+            )
+            for i, node in enumerate(case["nodes"])
+        ),
         partitions=tuple(partitions),
-        qos=tuple(Qos(name=name, **_limits(limits, _RENAMED)) for name, limits in case.get("qos", {}).items()),
+        qos=tuple(
+            Qos(name=name, **_limits(limits, _RENAMED)) for name, limits in case.get("qos", {}).items()
+        ),
         accounts=tuple(
             Account(name=name, parent=limits.get("parent", "root"), **_limits(limits, _RENAMED_IN_ACCOUNTS))
             for name, limits in accounts.items()

@@ -17,7 +17,8 @@ A case is plain data, times in whole seconds, nodes by their index, jobs by thei
                 | {reservation, nodes, begin, end, announced}
     jobs        list of {submit, run, request, estimate, partitions, nodes, tasks, exclusive, features,
                  vector: {cores, memory, gpus: {type or any: n}}, nodelist, exclude, begin, depends, array,
-                 array_limit, licences, qos, account, user, name, hold, hold_until, reservation, fails, requeue}
+                 array_limit, licences, qos, account, user, name, hold, hold_until, reservation, fails,
+                 requeue}
     order, candidate_order, backfill, select, requeue_delay, kill_invalid_dependency
 
 Limits are max_wall, max_jobs, grp_jobs, max_submit, grp_submit, and by cpu, node, mem, gpu: min_tres_per_job,

@@ -12,7 +12,7 @@ TIMED_PARTS = ("calendar", "reservations", "preemption")
 
 
 def draw_case(seed, **options):
-    """Return a random case without jobs that no node can hold; the same seed and options give the same case."""
+    """Return a random case in which each job has nodes that hold it, always the same of a seed."""
     case = draw_any_case(seed, **options)
     while case["jobs"]:
         refused = refused_jobs(case)
@@ -80,7 +80,9 @@ def draw_partitions(rng, has, n):
     style = rng.choice(["exclusive", "shared", "mixed"])
     partitions = {}
     for i in range(rng.choice([1, 1, 2, 2, 3, 4])):
-        members = sorted(rng.sample(range(n), rng.randint(1, n))) if i or rng.random() < 0.3 else list(range(n))
+        members = (
+            sorted(rng.sample(range(n), rng.randint(1, n))) if i or rng.random() < 0.3 else list(range(n))
+        )
         partition = {"nodes": members}
         if style == "exclusive" or (style == "mixed" and rng.random() < 0.5):
             partition["exclusive"] = True
@@ -113,7 +115,14 @@ def draw_kinds(rng, per_user):
     kinds = ["max_tres_per_job", "grp_tres", *(["max_tres", "max_tres_per_account"] if per_user else [])]
     for kind in kinds:
         if rng.random() < 0.15:
-            tres, limit = rng.choice([("cpu", rng.randint(4, 16)), ("node", rng.randint(2, 5)), ("mem", rng.randint(8, 32)), ("gpu", rng.randint(2, 4))])
+            tres, limit = rng.choice(
+                [
+                    ("cpu", rng.randint(4, 16)),
+                    ("node", rng.randint(2, 5)),
+                    ("mem", rng.randint(8, 32)),
+                    ("gpu", rng.randint(2, 4)),
+                ]
+            )
             limits[kind] = {tres: limit}
     if rng.random() < 0.06:
         limits["grp_tres_mins"] = {"cpu": rng.randint(2, 20)}
@@ -170,7 +179,10 @@ def draw_jobs(rng, has, case, n, overruns):
         if rng.random() < 0.1:
             job["fails"] = True
         if has["limits"]:
-            job |= {"qos": rng.choice(["normal", "high"]), "account": rng.choice(["physics", "laser", "biology"])}
+            job |= {
+                "qos": rng.choice(["normal", "high"]),
+                "account": rng.choice(["physics", "laser", "biology"]),
+            }
         if has["limits"] or has["dependencies"]:
             job["user"] = rng.choice(["ann", "bob", "cat"])
             job["name"] = rng.choice(["sim", "post"])
@@ -200,9 +212,8 @@ def matching(case, job):
     nodes = [case["nodes"][i] for i in case["partitions"][job["partitions"][0]]["nodes"]]
     for node in nodes:
         features = set(node.get("features", []))
-        if any(set(part.split("&")) <= features for part in job.get("features", "").split("|") if part):
-            yield node
-        elif "features" not in job:
+        wanted = job.get("features", "")
+        if not wanted or any(set(part.split("&")) <= features for part in wanted.split("|")):
             yield node
 
 
@@ -210,7 +221,7 @@ def draw_demand(rng, case, job):
     """Demand what some node of the partition has; sometimes what none has."""
     nodes = list(matching(case, job))
     if not nodes:
-        job.pop("features")
+        job.pop("features", None)
         nodes = list(matching(case, job))
     if rng.random() < 0.02:
         job |= {"nodes": 9, "vector": {"cores": 9}}
@@ -250,7 +261,9 @@ def draw_dependencies(rng, jobs):
         elif number and rng.random() < 0.35:
             parts = []
             for _ in range(rng.choice([1, 1, 2])):
-                kind = rng.choice(["after", "after", "afterok", "afterok", "afterany", "afterany", "afternotok"])
+                kind = rng.choice(
+                    ["after", "after", "afterok", "afterok", "afterany", "afterany", "afternotok"]
+                )
                 parent = str(rng.randrange(number))
                 parents = [other["array"] for other in jobs[:number] if "array" in other]
                 if parents and "array" not in job and rng.random() < 0.2:
@@ -270,10 +283,14 @@ def draw_calendar(rng, has, case):
             kind = rng.choice(["node", "node", "node", "partition", "cancel", "hold", "release"])
             if kind == "node":
                 nodes = sorted(rng.sample(range(n), rng.randint(1, min(3, n))))
-                calendar.append({"time": time, "nodes": nodes, "state": rng.choice(["down", "drain", "up", "up"])})
+                calendar.append(
+                    {"time": time, "nodes": nodes, "state": rng.choice(["down", "drain", "up", "up"])}
+                )
             elif kind == "partition":
                 name = rng.choice(list(case["partitions"]))
-                calendar.append({"time": time, "set": {"partitions": {name: {"state": rng.choice(["down", "up"])}}}})
+                calendar.append(
+                    {"time": time, "set": {"partitions": {name: {"state": rng.choice(["down", "up"])}}}}
+                )
             else:
                 calendar.append({"time": time, kind: rng.randrange(len(case["jobs"]))})
         if rng.random() < 0.4:

@@ -7,10 +7,10 @@ FOREVER = math.inf
 
 #: Scores of the named orders; the highest goes first. `w` is the wait since the job became eligible.
 ORDERS = {
-    "fcfs": lambda job, w: -job["submit"],
-    "lcfs": lambda job, w: job["submit"],
-    "sjf": lambda job, w: -job["estimate"],
-    "ljf": lambda job, w: job["estimate"],
+    "fcfs": lambda job, _: -job["submit"],
+    "lcfs": lambda job, _: job["submit"],
+    "sjf": lambda job, _: -job["estimate"],
+    "ljf": lambda job, _: job["estimate"],
     "w/t": lambda job, w: w / job["estimate"],
 }
 
@@ -79,7 +79,7 @@ def simulate(case):
     return Simulation(case).play()
 
 
-# ---- amounts: {cores, memory, gpu:TYPE} of a node, {nodes} of a class whose free nodes are counted ------------
+# ---- amounts: {cores, memory, gpu, gpu:TYPE} of a node, {nodes} of a class whose free nodes are counted ----
 def with_gpus(amounts, by_type):
     """Add GPUs: those of each type, and all together, from which a job takes that does not mind the type."""
     for kind, count in by_type.items():
@@ -257,7 +257,9 @@ class Simulation:
         return found
 
     def is_exclusive(self, job, partition=None):
-        return job.get("exclusive", False) or self.partitions[partition or job["partition"]].get("exclusive", False)
+        return job.get("exclusive", False) or self.partitions[partition or job["partition"]].get(
+            "exclusive", False
+        )
 
     # ---- load -------------------------------------------------------------------------------------------
     def load(self, job):
@@ -279,7 +281,9 @@ class Simulation:
 
     def request_time(self, job, name):
         partition = self.partitions[name]
-        return job["request_given"] or partition.get("default_time") or partition.get("max_time") or job["run"]
+        return (
+            job["request_given"] or partition.get("default_time") or partition.get("max_time") or job["run"]
+        )
 
     def vector(self, job, name):
         """Return the amounts of a node or task of the job in a partition; memory "all": what a node has."""
@@ -320,7 +324,9 @@ class Simulation:
         return total
 
     def partition_admits(self, job, name):
-        return self.barred(job, name, self.request_time(job, name), self.request_in(job, name)["node"]) is None
+        return (
+            self.barred(job, name, self.request_time(job, name), self.request_in(job, name)["node"]) is None
+        )
 
     def barred(self, job, name, request, nodes):
         """Return the reason for which the partition's lists and limits do not admit a job, or None."""
@@ -368,7 +374,11 @@ class Simulation:
             if self.kills_invalid:
                 self.cancel_never_satisfied()
             for job in self.jobs:
-                if job["state"] == "waiting" and job["eligible"] is None and self.becomes_eligible(job) == self.now:
+                if (
+                    job["state"] == "waiting"
+                    and job["eligible"] is None
+                    and self.becomes_eligible(job) == self.now
+                ):
                     job["eligible"] = self.now
                     if job["first_eligible"] is None:
                         job["first_eligible"] = self.now
@@ -449,7 +459,11 @@ class Simulation:
             if entry["state"] == "down":
                 for job in self.running() + self.suspended():
                     if set(job["at"]) & set(entry["nodes"]):
-                        self.end_early(job, "NODE_FAIL" if not job.get("requeue", True) else "REQUEUED", self.requeue_delay)
+                        self.end_early(
+                            job,
+                            "NODE_FAIL" if not job.get("requeue", True) else "REQUEUED",
+                            self.requeue_delay,
+                        )
         elif "cancel" in entry:
             job = self.jobs[entry["cancel"]]
             if job["state"] == "waiting":
@@ -462,9 +476,9 @@ class Simulation:
     # ---- ends -------------------------------------------------------------------------------------------
     def close_life(self, job, outcome):
         self.lives.append({
-            "job": job["number"], "episode": job["episode"], "eligible": job["eligible"], "start": job["start"],
-            "end": self.now, "nodes": job["at"], "outcome": outcome, "stood": job["stood"],
-            "serial": job["serial"],
+            "job": job["number"], "episode": job["episode"], "eligible": job["eligible"],
+            "start": job["start"], "end": self.now, "stood": job["stood"], "nodes": job["at"],
+            "outcome": outcome, "serial": job["serial"],
         })  # fmt: skip
         self.leave_grace(job)
 
@@ -487,11 +501,10 @@ class Simulation:
 
     # ---- §3 eligible ------------------------------------------------------------------------------------
     def parents(self, name):
-        array = [job for job in self.jobs if job.get("array") == name]
-        if array:
-            found = array
-        else:
-            found = [self.jobs[int(name)]] if name.isdigit() and int(name) < len(self.jobs) else []
+        """Return the tasks of an array, or the job of a number; none if it was refused."""
+        found = [job for job in self.jobs if job.get("array") == name]
+        if not found and name.isdigit() and int(name) < len(self.jobs):
+            found = [self.jobs[int(name)]]
         return [job for job in found if job["state"] != "refused"]
 
     def part_satisfied_at(self, job, part):
@@ -512,7 +525,7 @@ class Simulation:
             return FOREVER
         return max((p["end"] for p in parents), default=0)
 
-    def part_is_impossible(self, job, part):
+    def part_is_impossible(self, part):
         kind, name, _ = part
         if kind not in ("afterok", "afternotok"):
             return False
@@ -520,13 +533,15 @@ class Simulation:
         ended = [p for p in parents if p["state"] == "ended"]
         if kind == "afterok":
             return any(p["outcome"] != "COMPLETED" for p in ended)
-        return bool(parents) and len(ended) == len(parents) and all(p["outcome"] == "COMPLETED" for p in ended)
+        return (
+            bool(parents) and len(ended) == len(parents) and all(p["outcome"] == "COMPLETED" for p in ended)
+        )
 
     def never_satisfied(self, job):
         if not job.get("depends"):
             return False
         mode, parts = parse_dependency(job["depends"])
-        impossible = [self.part_is_impossible(job, part) for part in parts]
+        impossible = [self.part_is_impossible(part) for part in parts]
         return any(impossible) if mode is all else all(impossible)
 
     def may_begin(self, job):
@@ -565,7 +580,9 @@ class Simulation:
             return "JobHeldUser"
         if self.now < self.may_begin(job):
             return "BeginTime"
-        if job["eligible"] is None or self.dependency_at(job) > self.now:  # a parent started in this very pass
+        if (
+            job["eligible"] is None or self.dependency_at(job) > self.now
+        ):  # a parent started in this very pass
             return "DependencyNeverSatisfied" if self.never_satisfied(job) else "Dependency"
         own = job.get("reservation")
         if own and not self.reservations[own]["begin"] <= self.now < self.reservations[own]["end"]:
@@ -585,7 +602,9 @@ class Simulation:
         if limit:
             return limit
         for name, count in job.get("licences", {}).items():
-            if sum(other.get("licences", {}).get(name, 0) for other in busy) + count > self.licences.get(name, 0):
+            if sum(other.get("licences", {}).get(name, 0) for other in busy) + count > self.licences.get(
+                name, 0
+            ):
                 return "Licenses"
         return None
 
@@ -598,7 +617,9 @@ class Simulation:
         for name in dict.fromkeys(names):
             if name not in self.qos:
                 continue
-            limits = {kind: self.qos[name][kind] for kind in kinds if kind in self.qos[name] and kind not in stated}
+            limits = {
+                kind: self.qos[name][kind] for kind in kinds if kind in self.qos[name] and kind not in stated
+            }
             group = [other for other in members if self.counts_for(other, name)]
             if only_qos is None or name in only_qos:
                 over = self.over("qos", limits, job, group, lambda o, name=name: self.counts_for(o, name))
@@ -608,7 +629,9 @@ class Simulation:
         if only_qos is not None:
             return None
         for account_limits, counts in self.chain(job):
-            limits = {kind: account_limits[kind] for kind in kinds if kind in account_limits and kind not in stated}
+            limits = {
+                kind: account_limits[kind] for kind in kinds if kind in account_limits and kind not in stated
+            }
             group = [other for other in members if counts(other)]
             over = self.over("assoc", limits, job, group, counts)
             if over:
@@ -627,7 +650,9 @@ class Simulation:
             limits = self.accounts[name].get("users", {}).get(user, {})
             levels.append((limits, lambda o: o.get("user") == user and o.get("account") == account))
         while name in self.accounts:
-            levels.append((self.accounts[name], lambda o, name=name: name in self.ancestors(o.get("account"))))
+            levels.append(
+                (self.accounts[name], lambda o, name=name: name in self.ancestors(o.get("account")))
+            )
             name = self.accounts[name].get("parent")
         return levels
 
@@ -661,9 +686,12 @@ class Simulation:
                     amount = job["tres"][tres]
                     used = amount + sum(other["tres"][tres] for other in members)
                     if kind == "grp_tres_mins":
-                        used = amount * job["estimate"] + sum(o["tres"][tres] * o["estimate"] for o in members)
+                        used = amount * job["estimate"] + sum(
+                            o["tres"][tres] * o["estimate"] for o in members
+                        )
                         used += sum(
-                            self.jobs[life["job"]]["tres"][tres] * (life["end"] - life["start"] - life["stood"])
+                            self.jobs[life["job"]]["tres"][tres]
+                            * (life["end"] - life["start"] - life["stood"])
                             for life in self.lives
                             if counts(self.jobs[life["job"]])
                         )
@@ -796,9 +824,13 @@ class Simulation:
                 extra = head["extra"]
                 for victim in removed:
                     if self.believed_end(victim) > head["shadow"]:
-                        gone = {c: add(a, self.holds(victim, c, removed), -1) for c, a in victim["takes"].items()}
+                        gone = {
+                            c: add(a, self.holds(victim, c, removed), -1) for c, a in victim["takes"].items()
+                        }
                         extra = change(extra, gone, 1)
-                have = {c: {n: min(x, extra[c][n]) for n, x in amounts.items()} for c, amounts in have.items()}
+                have = {
+                    c: {n: min(x, extra[c][n]) for n, x in amounts.items()} for c, amounts in have.items()
+                }
         return {c: have[c] for c in self.admissible(job, t)}
 
     # ---- §5 the pass ------------------------------------------------------------------------------------
@@ -948,7 +980,9 @@ class Simulation:
                         have = change(have, takes, -1)
                 if least is None:
                     least = have
-                least = {c: {n: min(x, have[c][n]) for n, x in amounts.items()} for c, amounts in least.items()}
+                least = {
+                    c: {n: min(x, have[c][n]) for n, x in amounts.items()} for c, amounts in least.items()
+                }
         return least
 
     # ---- §6 preemption ----------------------------------------------------------------------------------
@@ -960,7 +994,10 @@ class Simulation:
         return self.preempt_setting(job, "preempt", "off")
 
     def rank(self, job):
-        return (self.partitions[job["partition"]].get("tier", 0), self.qos.get(job.get("qos"), {}).get("priority", 0))
+        return (
+            self.partitions[job["partition"]].get("tier", 0),
+            self.qos.get(job.get("qos"), {}).get("priority", 0),
+        )
 
     def is_victim(self, victim, job, nodes):
         below = self.rank(victim)[0] < self.rank(job)[0]
@@ -976,7 +1013,9 @@ class Simulation:
 
     def preempt(self, job):
         """Remove running jobs in favour of this one; return whether the pass stops."""
-        if any(v.get("preemptor") == job["number"] and v.get("grace_end") is not None for v in self.running()):
+        if any(
+            v.get("preemptor") == job["number"] and v.get("grace_end") is not None for v in self.running()
+        ):
             return False
         nodes = self.admissible_nodes(job, job["partition"], self.now)
         victims = [v for v in self.running() if self.is_victim(v, job, nodes)]
@@ -1050,7 +1089,12 @@ class Simulation:
         """No node holds more than it has; an exclusive job is alone on its nodes."""
         for c, group in enumerate(self.classes):
             if group["counted"]:
-                nodes = [i for job in self.running() for i in job["at"] if c in job["takes"] and i in group["nodes"]]
+                nodes = [
+                    i
+                    for job in self.running()
+                    for i in job["at"]
+                    if c in job["takes"] and i in group["nodes"]
+                ]
                 assert len(nodes) == len(set(nodes))
             else:
                 held = [job["takes"][c] for job in self.running() if c in job["takes"]]

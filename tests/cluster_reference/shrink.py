@@ -7,7 +7,7 @@ NEEDED = {"submit", "run", "cores", "nodes", "partitions", "jobs"}
 
 
 def shrink(case, fails):
-    """Return a smaller case for which `fails(case)` still is true; an error inside `fails` counts as no failure."""
+    """Return a smaller case for which `fails(case)` still is true; an error in `fails` is no failure."""
 
     def still(candidate):
         try:
@@ -68,8 +68,8 @@ def without_jobs(case, gone):
                 if name.isdigit():
                     if int(name) not in place:
                         continue
-                    part = f"{kind}:{place[int(name)]}{plus}{minutes}"
-                parts.append(part)
+                    name = str(place[int(name)])
+                parts.append(f"{kind}:{name}{plus}{minutes}" if parent else part)
             if parts:
                 job["depends"] = mark.join(parts)
             else:

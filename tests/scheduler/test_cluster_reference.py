@@ -1,4 +1,4 @@
-"""The brute-force scheduler of clusters: answers by hand, and those of the plain reference on one partition."""
+"""The brute-force scheduler of clusters: answers by hand, and `standard` on one exclusive partition."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -53,7 +53,9 @@ def plain_case(seed: int, order: str, backfill: str) -> tuple[dict[str, Any], li
         case["jobs"].append({**times, "nodes": demand})
         lengths = [length * reference.SECOND] * 3
         jobs.append(
-            reference.Job(j, int(submit[j]) * reference.SECOND, int(run[j]) * reference.SECOND, *lengths, (demand,))
+            reference.Job(
+                j, int(submit[j]) * reference.SECOND, int(run[j]) * reference.SECOND, *lengths, (demand,)
+            )
         )
     return case, jobs
 
@@ -65,9 +67,13 @@ def test_one_exclusive_partition_is_standard(order: str, backfill: str) -> None:
         case, jobs = plain_case(seed, order, backfill)
         reference.simulate("standard", jobs, [len(case["nodes"])], order, backfill)
         results = simulate(case)["jobs"]
-        assert [job["start"] * reference.SECOND for job in results] == [job.start for job in jobs], format_case(case)
+        assert [job["start"] * reference.SECOND for job in results] == [job.start for job in jobs], (
+            format_case(case)
+        )
         if backfill == "easy":
-            reserved = [-1 if job["reserved"] is None else job["reserved"] * reference.SECOND for job in results]
+            reserved = [
+                -1 if job["reserved"] is None else job["reserved"] * reference.SECOND for job in results
+            ]
             assert reserved == [job.reserved for job in jobs], format_case(case)
 
 
@@ -77,7 +83,7 @@ def lives_by_instant(lives: Sequence[dict[str, Any]], instant: int) -> list[int]
 
 @pytest.mark.parametrize("parts", [PARTS, PARTS + TIMED_PARTS], ids=["untimed", "timed"])
 def test_random_cases_end_and_keep_to_their_rules(parts: tuple[str, ...]) -> None:
-    """What must hold whatever the rules decide: array limits, licences, singletons, parents before children."""
+    """What must hold whatever the rules decide: array limits, licences, singletons, times."""
     for seed in range(30):
         case = draw_case(seed, parts=parts, backfills=("none", "easy", "conservative"))
         result = simulate(case)
@@ -120,7 +126,9 @@ def test_shrinking_keeps_what_fails() -> None:
         result = simulate(case)
         gpu = {number for number, job in enumerate(case["jobs"]) if job.get("vector", {}).get("gpus")}
         lives = [life for life in result["lives"] if life["job"] in gpu]
-        return any(a["start"] < b["end"] and b["start"] < a["end"] for a in lives for b in lives if a is not b)
+        return any(
+            a["start"] < b["end"] and b["start"] < a["end"] for a in lives for b in lives if a is not b
+        )
 
     seed = next(seed for seed in range(200) if fails(draw_case(seed)))
     small = shrink(draw_case(seed), fails)

@@ -1,4 +1,4 @@
-"""Replays on clusters against answers by hand, and against the brute-force scheduler on random small cases."""
+"""Replays on clusters: answers by hand, and those of the brute-force scheduler on random small cases."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,8 @@ def expected_outcomes(case: Case) -> list[Outcome]:
     """Return what the brute force makes of each job."""
     jobs = simulate(case)["jobs"]
     return [
-        (job["eligible"], job["start"], None if job["start"] is None else job["end"], job["nodes"]) for job in jobs
+        (job["eligible"], job["start"], None if job["start"] is None else job["end"], job["nodes"])
+        for job in jobs
     ]
 
 
