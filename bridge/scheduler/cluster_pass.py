@@ -64,7 +64,6 @@ def cluster_finish(state: ClusterState, b: int, j: int) -> None:
     env, job = state.scalars[b], state.jobs[b, j]
     remove_running(state, b, j)
     release_allocation(state, b, j)
-    state.free[b, 0] += state.demand[b, j, 0]
     job.end = env.now
     count_end(state, b, j)
     if state.switches[0].uses_fairshare:
@@ -175,7 +174,6 @@ def _start_on_nodes(state: ClusterState, b: int, j: int, n: int, how: int, past:
     charge_heads(state, b, j, n)
     remove_from_lane(state, b, j)
     allocate_chosen(state, b, j, n)
-    state.free[b, 0] -= state.demand[b, j, 0]
     job.start = env.now
     job.est_end = env.now + job.est_run
     job.how = how
@@ -211,6 +209,17 @@ def _show_head(state: ClusterState, b: int, j: int) -> None:
     env.head = state.heads[b, p].job
     env.shadow = state.heads[b, p].shadow
     env.is_reserved = 1
+    extra = 0
+    for c in range(state.head_extra.shape[2]):
+        if state.classes[c].counted:
+            extra += state.head_extra[b, p, c, 0]
+        else:
+            whole = 1
+            for r in range(state.head_extra.shape[3]):
+                if state.head_extra[b, p, c, r] < state.node_amounts[c, r]:
+                    whole = 0
+            extra += whole
+    state.extra[b, 0] = extra
 
 
 @inner

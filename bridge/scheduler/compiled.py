@@ -135,10 +135,11 @@ def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
         (policy.backfill == "conservative", "conservative backfilling"),
         (main.lookahead is not None, f"the order {policy.order!r}"),
         (policy.blocked in ("held", "first"), f"a blocked pick that is {policy.blocked!r}"),
+        (bool(policy.agent), "an agent"),
     ):
         if broken:
             raise BridgeError(
-                f"{what} does not know the nodes of a cluster",
+                f"{what} does not know the nodes of a cluster yet",
                 where=f"policy {policy.order}+{policy.backfill}",
                 remedy="Use the protocol standard with none or easy, or leave out --cluster.",
             )

@@ -206,12 +206,26 @@ def potential(state: ClusterState, b: int, shape: int, c: int, base: Array) -> i
     return units_available(state, b, shape, c, base)
 
 
+@inline
+def is_empty(state: ClusterState, b: int, c: int) -> int:
+    """Return 1 if nobody has anything of the single node of class `c`, else 0."""
+    for r in range(state.free_node.shape[2]):
+        if state.free_node[b, c, r] < state.node_amounts[c, r]:
+            return 0
+    return 1
+
+
 @inner
 def change_free(state: ClusterState, b: int, shape: int, c: int, units: int, sign: int) -> None:
     """Give back what a demand has in class `c`, or take it (`sign` -1)."""
+    row = state.classes[c]
+    before = is_empty(state, b, c)
     for r in range(state.free_node.shape[2]):
         state.free_node[b, c, r] += sign * amount_taken(state, shape, c, units, r)
-    row = state.classes[c]
+    if row.counted:
+        state.free[b, 0] += sign * units
+    else:
+        state.free[b, 0] += is_empty(state, b, c) - before
     if row.counted:
         cores = units * state.node_amounts[c, 0]
     else:

@@ -201,6 +201,8 @@ def reset_cluster(state: ClusterState, b: int) -> None:
     more.n_free_blocks = state.blocks.shape[1]
     more.n_live = -1
     state.free_node[b] = state.class_capacity
+    single = (state.class_capacity >= state.node_amounts).all(axis=1)
+    state.free[b, 0] = np.where(state.classes.counted > 0, state.class_capacity[:, 0], single).sum()
     lanes = state.lane_states[b]
     lanes.head = lanes.tail = lanes.cursor = -1
     lanes.n = 0

@@ -92,6 +92,12 @@ def prepare(
     """
     compiled = compile_policy(policy, protocol, on_nodes=jobs.cluster is not None)
     cluster = None
+    if jobs.cluster is not None and jobs.follows is not None:
+        raise BridgeError(
+            "jobs that arrive after the end of others do not know the nodes of a cluster yet",
+            where=f"cluster {jobs.cluster.name!r}",
+            remedy="Leave out --dependencies, and write the column 'dependency'; or leave out --cluster.",
+        )
     if jobs.cluster is not None:
         cluster = build_cluster_arrays(jobs.cluster, jobs)
         jobs = replace(jobs, demand=cluster.requested_nodes[:, None])
