@@ -17,11 +17,11 @@ import click
 import numpy as np
 
 from bridge.base.errors import BridgeError
+from bridge.cluster.slurm_values import node_names
 from bridge.slurm_demo import cluster
 from bridge.slurm_demo.demo import AgentProcess
 from bridge.slurm_demo.demo_jobs import submit
 from bridge.slurm_demo.outcome import ControllerLog
-from bridge.workload.accounting.values import node_names
 from bridge.worlds.slurm.client import Client, QueueEntry
 
 

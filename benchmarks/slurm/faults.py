@@ -16,7 +16,7 @@ import click
 import numpy as np
 from bench import Bench, bench, busy_twice, decided, tell
 
-from bridge.workload.accounting.values import node_names
+from bridge.cluster.slurm_values import node_names
 
 _NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
 _TRAP = Path("/tmp/bridge-slurm-trap")

@@ -19,10 +19,10 @@ import click
 import numpy as np
 from bench import Bench, bench, busy_twice, decided, named, quantiles, tell
 
+from bridge.cluster.slurm_values import node_names
 from bridge.slurm_demo import cluster
 from bridge.slurm_demo.demo_jobs import DemoJob
 from bridge.slurm_demo.outcome import DemoResult, apart
-from bridge.workload.accounting.values import node_names
 
 
 @click.command()

@@ -13,6 +13,7 @@ import click
 from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL, show
+from bridge.cluster.source import read_cluster
 from bridge.config.options import Command, given_on_command_line, group, options
 from bridge.report.table import Table
 from bridge.workload.accounting.choices import ImportConfig
@@ -29,6 +30,12 @@ _importing = group(
         "--machine",
         "slurm.conf, or what sinfo or `scontrol show node` prints: the machine's capacities.",
         to="machine_file",
+    ),
+    shared.file_option(
+        "--cluster",
+        "cluster.toml, slurm.conf, or a site that comes with bridge: the log gets what jobs ask of it.",
+        to="site",
+        type=str,
     ),
     options(ImportConfig),
     click.option(
@@ -81,7 +88,8 @@ def jobcomp(ctx: click.Context, /, source: str, **_: Any) -> None:
 @import_.command("command")
 @click.option("--from", "begin", default="2026-01-01", show_default=True, metavar="DATE", help="First day.")
 @click.option("--to", "end", default="now", show_default=True, metavar="DATE", help="Last day.")
-def print_command(begin: str, end: str) -> None:
+@shared.flag("--submit-line", "Have SubmitLine printed, too, for --cluster (Slurm 20.11 or later).")
+def print_command(begin: str, end: str, submit_line: bool) -> None:
     """Print the sacct line to run on the cluster.
 
     It lists each life of a job once, times without a zone, and names last. Jobs that were cancelled while
@@ -93,7 +101,7 @@ def print_command(begin: str, end: str) -> None:
         if not _is_date(word):
             what = f"{word!r} is no date such as 2026-01-31, 2026-01-31T12:00:00 or now-30days."
             raise click.UsageError(what)
-    click.echo(command(begin, end))
+    click.echo(command(begin, end, submit_line=submit_line))
 
 
 def _is_date(word: str) -> bool:
@@ -112,11 +120,17 @@ def _import(ctx: click.Context, source: str, form: str, columns: Sequence[str] =
     from bridge.workload.accounting.source import import_accounting
 
     out, machine_file = ctx.params["out"], ctx.params["machine_file"]
+    if machine_file is not None and ctx.params["site"] is not None:
+        raise click.UsageError("--cluster tells the machine: leave --machine out")
     target = format_of(out)
     shared.check_output(out, ctx.params["force"])
     machine = read_machine(machine_file) if machine_file is not None else None
+    site = read_cluster(ctx.params["site"]) if ctx.params["site"] is not None else None
+    if site is not None and target is FORMATS["swf"]:
+        remedy = "Write a .parquet or .csv file."
+        raise BridgeError("SWF has no room for what jobs ask of a cluster", where=str(out), remedy=remedy)
     choices = ImportConfig(**given_on_command_line(ctx, ImportConfig))
-    imported = import_accounting(source, form, _zone(ctx.params["timezone"]), machine, choices, columns)
+    imported = import_accounting(source, form, _zone(ctx.params["timezone"]), machine, choices, columns, site)
     texts = [name for name in imported.jobs if imported.jobs[name].dtype.kind not in "iuf"]
     if target is FORMATS["swf"]:
         imported = replace(imported, jobs=imported.jobs.drop(columns=texts))

@@ -21,7 +21,7 @@ _SEQUENCES = {
 
 @click.command(cls=Command)
 @click.argument("log")
-@options(SchedulerConfig, "estimator", "cancelled", "nodes", "first", heading=shared.RULES)
+@options(SchedulerConfig, "estimator", "cancelled", "nodes", "first", "cluster", heading=shared.RULES)
 @shared.malformed_option
 @group("Sequences", shared.field_options(Sampling, **_SEQUENCES))
 @shared.json_option

@@ -50,7 +50,11 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
         Experiment,
         workload="The log of the simulated jobs: for --estimator, and for orders that know all jobs.",
     ),
-    shared.field_options(SchedulerConfig, first="Only the first N kept jobs of --workload."),
+    shared.field_options(
+        SchedulerConfig,
+        first="Only the first N kept jobs of --workload.",
+        cluster="The site's nodes, partitions and rules, which the jobs of --workload ask for.",
+    ),
 )
 @group(
     "Platform",

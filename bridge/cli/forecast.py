@@ -36,6 +36,7 @@ _MOST = 5
     shared.number("--first", "Only the first N jobs.", metavar="N"),
     shared.malformed_option,
 )
+@shared.cluster_option
 @group(
     "Output",
     shared.json_option,
@@ -66,6 +67,7 @@ def forecast(ctx: click.Context, /, source: Path | None, judge: bool, as_json: b
         _judge(str(source), as_json, options)
         return
     shared.refuse_options(words & {"nodes", "first", "malformed"}, "a forecast without --judge")
+    shared.refuse_cluster(options["cluster"])
     _forecast(source, as_json, options)
 
 
@@ -148,7 +150,8 @@ def _judge(log: str, as_json: bool, options: dict[str, Any]) -> None:
     from bridge.worlds.fast.recorded import is_recorded
     from bridge.worlds.fast.replay import replay
 
-    setup = SchedulerConfig(nodes=options["nodes"], first=options["first"])
+    setup = SchedulerConfig(nodes=options["nodes"], first=options["first"], cluster=options["cluster"])
+    setup.refuse_cluster("forecasts")
     jobs = setup.select(read_log(log, options["malformed"]))
     TERMINAL.dropped(jobs.tally)
     prepared = setup.build_scenario(jobs)

@@ -62,6 +62,7 @@ COMMANDS: dict[str, str] = {
     "check": "Verify a schedule against the machine and the log.",
     "why": "Tell why a job of a run started when it did.",
     "workload": "Look into job logs, convert, generate and fetch them.",
+    "cluster": "Model a site: nodes, partitions, limits; import, check and show it.",
     "platform": "Make, check, show and try platform descriptions.",
     "run": "Carry out an experiment: fast, on the embedded platform model, or on Batsim.",
     "validate": "Compare policies in the fast world with the same on a detailed platform.",

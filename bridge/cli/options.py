@@ -93,6 +93,7 @@ malformed_option = options(Experiment, "malformed", heading=RULES)
 agent_options = options(Experiment, "agent", "cross_protocol", heading="Policy")
 cross_protocol_option = options(Experiment, "cross_protocol", heading="Policy")
 estimator_option = options(SchedulerConfig, "estimator", heading="Policy")
+cluster_option = options(SchedulerConfig, "cluster", heading=RULES)
 detailed_options = options(Detailed, heading="Platform")
 rule_options = options(
     SchedulerConfig, heading=RULES, exclude=("order", "backfill", "candidate_order", "estimator")
@@ -164,6 +165,13 @@ def option_name(name: str) -> str:
     """Return a parameter of the command that runs as it is typed."""
     param = next(param for param in click.get_current_context().command.params if param.name == name)
     return next((word for word in param.opts if word.startswith("--")), param.human_readable_name)
+
+
+def refuse_cluster(name: str | None) -> None:
+    """Refuse (BridgeError) a cluster where futures are played, which know one pool of nodes."""
+    if name is not None:
+        remedy = "Leave out --cluster."
+        raise BridgeError("futures are played on one pool of nodes", where=f"--cluster {name}", remedy=remedy)
 
 
 def refuse_options(names: Iterable[str], whom: str) -> None:

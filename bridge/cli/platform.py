@@ -30,15 +30,28 @@ def _print_findings(findings: list[Any], more: list[str], as_json: bool) -> None
 
 
 @platform.command()
-@click.argument("spec", type=shared.FILE)
+@click.argument("spec", type=shared.FILE, required=False)
 @click.option("-o", "--out", type=shared.FILE, required=True, help="The XML file to write.")
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    help="The hosts are the nodes of this cluster, by name and cores; SPEC has the rest, or is left out.",
+)
 @shared.flag("--force", "Overwrite the file.")
-def new(spec: Path, out: Path, force: bool) -> None:
-    """Write a platform from the short description SPEC (TOML, or YAML with PyYAML)."""
+def new(spec: Path | None, out: Path, cluster: str | None, force: bool) -> None:
+    """Write a platform from the short description SPEC (TOML, or YAML with PyYAML), or of a cluster's nodes.
+
+    \b
+    Examples:
+      bridge platform new platforms/teaching-16.toml -o teaching.xml
+      bridge platform new --cluster teaching-site -o site.xml
+    """
+    if spec is None and cluster is None:
+        raise click.UsageError("Missing argument 'SPEC', or --cluster FILE.")
     from bridge.platform.author import write_platform
     from bridge.platform.read import read_platform
 
-    findings = write_platform(spec, out, force=force)
+    findings = write_platform(spec, out, force=force, cluster=cluster)
     _print_findings(findings, [], as_json=False)
     new_platform = read_platform(out)
     click.echo(f"{out}: {len(new_platform.compute):,} compute hosts, {out.stat().st_size:,} bytes")

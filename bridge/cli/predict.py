@@ -10,11 +10,14 @@ import click
 from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL, show
+from bridge.cluster.source import read_cluster
 from bridge.config import Constraint, Count
 from bridge.config.fields import record_of
 from bridge.config.options import given_on_command_line, options
 from bridge.workload.catalogue import read_log
 from bridge.workload.formats import FORMATS, format_of, write
+from bridge.workload.requests import with_default_times
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 if TYPE_CHECKING:
     from bridge.prediction.accuracy import Accuracy, Sharpness
@@ -57,6 +60,9 @@ _WITHOUT = {"history": ("every", "memory", "quantile", "seed", "known", "outcome
 @options(Predicting, "model")
 @shared.file_option("--out", "Write the log with its predictions here (.parquet or .csv).", required=True)
 @options(Predicting, exclude=("model",))
+@shared.field_options(
+    SchedulerConfig, cluster="Jobs without a requested time have that of their partition, of this site."
+)
 @shared.malformed_option
 @shared.flag("--force", "Replace FILE if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print how good the predictions are as JSON.")
@@ -93,6 +99,8 @@ def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bo
     _check_output(out, force)
     workload = read_log(log, ctx.params["malformed"] or "refuse")
     name = _check_column(workload, settings_given.column or settings_given.model)
+    if ctx.params["cluster"] is not None:
+        workload = with_default_times(workload, read_cluster(ctx.params["cluster"]))
     TERMINAL.dropped(workload.tally)
     jobs = of_workload(workload, settings_given.with_columns, settings_given.outcome)
     columns, quantiles = dict[str, Any](), None

@@ -33,6 +33,7 @@ _of_study = group(
     shared.number("--seeds", "In place of the study's, for a trial.", metavar="N"),
     shared.number("--epochs", "Of every training, for a trial.", metavar="N"),
     shared.number("--sequences", "Of every test, for a trial.", metavar="N"),
+    click.option("--cluster", metavar="FILE", help="The site of all rows: cluster.toml or slurm.conf."),
     click.option("--table", metavar="NAME", default="", help="Only this one of the file's tables."),
     click.option("--row", metavar="TEXT", default="", help="Only rows whose name contains this."),
     shared.folder_option("--store", _STORE, default=_USUAL, show_default=True),
@@ -47,7 +48,7 @@ def _opened(
     *,
     looks: bool = True,
     plans: bool = False,
-    **trial: int | None,
+    **trial: Any,
 ) -> "tuple[list[tuple[Study, list[Cell]]], Store]":
     from bridge.study import archive
     from bridge.study.cells import cells_of, load_log, prefer_shorter_trainings
@@ -83,7 +84,7 @@ def _opened(
 def _command(file: Path, store: Path, **settings: Any) -> str:
     """Return the command that carries out what a page shows, a trial with all that makes it one."""
     settings["store"] = "" if store == _USUAL else store
-    names = ("seeds", "epochs", "sequences", "table", "row", "store")
+    names = ("seeds", "epochs", "sequences", "cluster", "table", "row", "store")
     options = (spell(f"--{name}", settings[name]) for name in names if settings[name])
     return command_line("study run", str(file), *chain.from_iterable(options))
 

@@ -94,7 +94,7 @@ class TrainOptions:
         order=f"Queue order: a name, or an expression such as '(w/t)**3*n'.{_OWN}",
         backfill=f"Backfilling rule.{_OWN}",
     ),
-    options(SchedulerConfig, "nodes"),
+    options(SchedulerConfig, "nodes", "cluster"),
     shared.malformed_option,
 )
 @group(

@@ -22,6 +22,7 @@ from bridge.config.options import Command
 @shared.number("--futures", "[default: 100]", 2, 10_000, default=100, show_default=False, metavar="N")
 @shared.number("--seed", "Same seed, same futures.  [default: 0]", 0, default=0, show_default=False)
 @decide_slurm.observed_options
+@shared.cluster_option
 @shared.json_option
 def whatif(
     source: Path | None,
@@ -35,6 +36,7 @@ def whatif(
     slurm: bool,
     partition: str | None,
     history: Path | None,
+    cluster: str | None,
     as_json: bool,
 ) -> None:
     """Play the same futures of a machine under several rules, and compare them future by future.
@@ -53,6 +55,7 @@ def whatif(
 
     words = {"at": at, "partition": partition, "history": history}
     decide_slurm.refuse_observed(slurm, source, {name for name, value in words.items() if value is not None})
+    shared.refuse_cluster(cluster)
     if drain and add:
         raise click.UsageError("--drain and --add: choose one")
     change = bool(drain or add or submits)

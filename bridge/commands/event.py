@@ -159,6 +159,8 @@ class EventBackend:
         else:
             policy_fields(name)  # refuses those of the pool
             policy = name.policy(typed.get("backfill", Policy.backfill), typed.get("candidate_order", ""))
+        if typed.get("cluster"):
+            SchedulerConfig(cluster=str(typed["cluster"])).refuse_cluster("decisions over a socket")
         estimator = typed.get("estimator") or (agent.recipe.setup.estimator if agent else "") or "requested"
         return with_agent(
             _deciding(policy, estimator, typed), agent
@@ -324,11 +326,15 @@ def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Decid
             raise BridgeError(what, where=where, remedy="Give --workload.")
         if "first" in typed:
             raise BridgeError("counts jobs of the log", where="--first", remedy="Give --workload.")
+        if "cluster" in typed:
+            what, where = "needs the log whose jobs ask for its nodes", f"--cluster {typed['cluster']}"
+            raise BridgeError(what, where=where, remedy="Give --workload.")
         return setup
     replay = replace(
         SchedulerConfig(policy.order, policy.backfill, policy.candidate_order),
         estimator=estimator,
         first=typed.get("first"),
+        cluster=typed.get("cluster"),
     )
     recorded, facts = beliefs(replay.build_scenario(replay.select(read_log(workload))))
     believed = estimate_requested if estimator.strip() == "requested" else recorded

@@ -6,6 +6,7 @@ from typing import Any
 
 from bridge.base.cache import is_checkpoint
 from bridge.base.progress import ProgressReporter
+from bridge.cluster.source import digest_of_cluster
 from bridge.commands.request import CommandOutput, CommandRequest
 from bridge.config.fields import fields_of
 from bridge.experiment.prepare import PreparedExperiment, prepare_experiment
@@ -94,4 +95,5 @@ def _inputs(task: PreparedExperiment, folder: Path) -> dict[str, Any]:
         "walltime": detailed.limit.name,
         "placement": detailed.placement,
         "estimator": task.setup.estimator or "requested",
+        **({"cluster_sha256": digest_of_cluster(task.setup.cluster)} if task.setup.cluster else {}),
     }

@@ -14,16 +14,23 @@ from typing import Any, Literal, TypeVar
 from bridge.base.errors import BridgeError
 from bridge.base.plugins import did_you_mean
 from bridge.config.fields import Constraint, fields_of, keys_of, split
+from bridge.config.toml_lines import TomlLines
 
 T = TypeVar("T")
+#: Where a document comes from: a text, or the lines of a TOML file, by which an error names the line.
+Source = str | TomlLines
 
 
-def from_tables(kind: type[T], document: object, where: str, base: T | None = None) -> T:
+def _at(where: Source, path: str) -> str:
+    return where if isinstance(where, str) else where.place(path)
+
+
+def from_tables(kind: type[T], document: object, where: Source, base: T | None = None) -> T:
     """Return a dataclass from nested tables, as TOML, JSON and YAML have them, within its fields' bounds.
 
     Instances of dataclasses may stand for their tables; `base` has what is not in the document, else the
-    fields' defaults. Raises BridgeError at `where`: an unknown or missing field, or a value of another type
-    or out of its range.
+    fields' defaults. Raises BridgeError at `where`, in its line where that is known: an unknown or missing
+    field, or a value of another type or out of its range.
     """
     return _instance(kind, _values(kind, document, "", where, base))
 
@@ -51,19 +58,20 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     return tables
 
 
-def _values(kind: Any, document: object, path: str, where: str, base: Any) -> dict[str, Any]:
+def _values(kind: Any, document: object, path: str, where: Source, base: Any) -> dict[str, Any]:
     """Return what the fields of a dataclass hold, by their stored names."""
     fields = fields_of(kind)
     if isinstance(document, kind):
         document = {key: getattr(document, field.name) for key, field in fields.items()}
     if not isinstance(document, Mapping):
         remedy = f"Write [{path}]." if path else f"Its fields: {', '.join(fields)}."
-        raise BridgeError(f"{path or 'this'} is no table", where=where, remedy=remedy)
+        raise BridgeError(f"{path or 'this'} is no table", where=_at(where, path), remedy=remedy)
     for name in document:
         if name not in fields:
             remedy = f"{did_you_mean(str(name), fields)}Known: {', '.join(fields)}."
             inside = f" in {path}" if path else ""
-            raise BridgeError(f"unknown field {name!r}{inside}", where=where, remedy=remedy)
+            place = _at(where, f"{path}.{name}" if path else str(name))
+            raise BridgeError(f"unknown field {name!r}{inside}", where=place, remedy=remedy)
     values: dict[str, Any] = {}
     for name, field in fields.items():
         place = f"{path}.{name}" if path else name
@@ -72,13 +80,14 @@ def _values(kind: Any, document: object, path: str, where: str, base: Any) -> di
             of_kind = field.of.made_of(values) if field.of.made_of else field.hint
             values[name] = _value(of_kind, field.of, document[name], place, where, before)
         elif before is dataclasses.MISSING:
-            raise BridgeError(f"{place} is missing", where=where, remedy=f"Add it: {_wanted(field.hint)}.")
+            remedy = f"Add it: {_wanted(field.hint)}."
+            raise BridgeError(f"{place} is missing", where=_at(where, path), remedy=remedy)
         else:
             values[name] = before
     return values
 
 
-def _value(hint: Any, of: Constraint, value: Any, path: str, where: str, base: Any) -> Any:
+def _value(hint: Any, of: Constraint, value: Any, path: str, where: Source, base: Any) -> Any:
     """Return the value as a field of this type holds it."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
@@ -110,11 +119,11 @@ def _value(hint: Any, of: Constraint, value: Any, path: str, where: str, base: A
             of.parse(value)
         except ValueError as error:
             what = f"{path} cannot be {value!r}: {error}"
-            raise BridgeError(what, where=where, remedy=of.remedy or "Mend it.") from error
+            raise BridgeError(what, where=_at(where, path), remedy=of.remedy or "Mend it.") from error
     return value
 
 
-def _items(args: tuple[Any, ...], of: Constraint, value: Any, path: str, where: str) -> tuple[Any, ...]:
+def _items(args: tuple[Any, ...], of: Constraint, value: Any, path: str, where: Source) -> tuple[Any, ...]:
     """Return a list as a tuple of as many items as its type says."""
     hint = tuple.__class_getitem__(args)
     value = [value] if of.single and not isinstance(value, (list, tuple)) else value
@@ -146,11 +155,11 @@ def _fits(hint: Any, value: Any) -> bool:
     return isinstance(hint, type) and isinstance(value, hint)
 
 
-def _refused(hint: Any, of: Constraint, value: Any, path: str, where: str) -> BridgeError:
+def _refused(hint: Any, of: Constraint, value: Any, path: str, where: Source) -> BridgeError:
     value_text = repr(value) if isinstance(value, (str, Path)) or value is None else str(value)
     value_text = f"{value_text[:100]}…" if len(value_text) > 100 else value_text
     remedy = of.remedy or f"Write {_wanted(hint, of)}."
-    return BridgeError(f"{path} cannot be {value_text}", where=where, remedy=remedy)
+    return BridgeError(f"{path} cannot be {value_text}", where=_at(where, path), remedy=remedy)
 
 
 _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", Path: "a path"}
@@ -193,6 +202,23 @@ def to_tables(value: Any, defaults: Any = None) -> Any:
         return {str(key): to_tables(item) for key, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):
         return [to_tables(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def sparse_tables(value: Any) -> Any:
+    """Return a dataclass as nested tables without what is as its fields have it by default, at any depth."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        table = {}
+        fields = fields_of(type(value))
+        for key in sorted(fields, key=lambda key: key != "name"):  # what it is called comes first
+            own = getattr(value, fields[key].name)
+            if own is not None and own != fields[key].default:
+                table[key] = sparse_tables(own)
+        return table
+    if isinstance(value, Mapping):
+        return {str(key): sparse_tables(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [sparse_tables(item) for item in value]
     return str(value) if isinstance(value, Path) else value
 
 

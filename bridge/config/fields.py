@@ -34,6 +34,7 @@ class Constraint:
         key: the stored name, in files, records and digests, if it is not the field's own.
         option: the option's names if not the field's own, such as ``--backfill-order``; ``-`` is no option.
         help: of the option, if the docstring's line does not do.
+        digest: of a name whose contents decide: what stands for it where results are keyed by contents.
     """
 
     ge: float | None = None
@@ -52,6 +53,7 @@ class Constraint:
     option: str | None = None
     group: str | None = None
     help: str | None = None
+    digest: Callable[[Any], str] | None = None
 
     def merge(self, outer: "Constraint") -> "Constraint":
         """Return this with what another one says laid over it."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bridge.base import files
 from bridge.base.errors import BridgeError
+from bridge.cluster.source import cluster_file
 from bridge.experiment.job_profiles import builder
 from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD
 from bridge.experiment.spec import Detailed, Experiment, platform_file
@@ -114,6 +115,12 @@ class PreparedExperiment:
         write = FORMATS["batsim5" if self.on == BATSIM5 else "batsim"].load("write")
         write(kept, folder / WORKLOAD, profiles, detailed.limit)
 
+    @property
+    def _cluster(self) -> str | None:
+        """Its cluster, for a command that runs in another folder."""
+        name = self.setup.cluster
+        return None if name is None else str(cluster_file(name).absolute())
+
     def repeat_command(self, socket: str) -> tuple[str, ...]:
         """Return the command line that decides once more where the inputs are."""
         agent = self.experiment.agent
@@ -121,7 +128,7 @@ class PreparedExperiment:
             self.experiment,
             workload=WORKLOAD,
             agent=agent if is_own(agent) else agent and str(Path(agent).absolute()),
-            setup=dataclasses.replace(self.setup, first=None, rebase=None),
+            setup=dataclasses.replace(self.setup, first=None, rebase=None, cluster=self._cluster),
             detailed=dataclasses.replace(self.detailed, platform=PLATFORM, image="", program=""),
         )
         where = ("--no-start", "--socket", socket, "--exchange", "again", "--out", "again/run")
@@ -135,11 +142,13 @@ def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
     """
     experiment.check()
     simulated = bool(experiment.detailed.platform)
-    whole = simulated or bool(experiment.agent)  # an agent knows its log by all that is in it
+    # an agent knows its log by all that is in it, and a cluster's jobs have their codes as names
+    whole = simulated or bool(experiment.agent) or experiment.setup.cluster is not None
     left = set() if whole else UNSCHEDULED - ({"think_time"} if experiment.dependencies else set())
     logged = records = read_log(experiment.workload, experiment.malformed, leave=left)
     setup, platform = experiment.seeded(), None
     if simulated:
+        experiment.setup.refuse_cluster("simulated platforms")
         from bridge.experiment.power_options import book_power
 
         platform = read_valid_platform(

@@ -285,10 +285,13 @@ def policy_fields(policy: PolicyName) -> dict[str, str]:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """Return a TOML file's experiment, its workload, agent and platform found from the file's own folder."""
+    """Return a TOML file's experiment; the files that it names are found from the file's own folder."""
     document = read_toml(path)
-    detailed = document.get("detailed")
-    for table, name in ((document, "workload"), (document, "agent"), (detailed, "platform")):
+    named = (
+        *((document, "workload"), (document, "agent")),
+        *((document.get("setup"), "cluster"), (document.get("detailed"), "platform")),
+    )
+    for table, name in named:
         if isinstance(table, dict) and isinstance(table.get(name), str):
             beside = path.parent / table[name]
             if table[name] and is_there(beside):

@@ -110,6 +110,9 @@ def _policy(run: "Run", policy: str) -> Policy:
     if config.get("protocol") != "standard":
         what = "futures are played by the standard protocol only"
         raise BridgeError(what, where=f"{run.name}: protocol {config.get('protocol')!r}")
+    if config.get("cluster"):
+        what = "futures are played on one pool of nodes"
+        raise BridgeError(what, where=f"{run.name}: cluster {config['cluster']!r}")
     if policy:
         return policy_of(policy)
     if (config.get("experiment") or {}).get("agent"):

@@ -7,6 +7,7 @@ import numpy as np
 from bridge.base.arrays import Flags, Ints, behind
 from bridge.base.errors import BridgeError
 from bridge.base.progress import ProgressCallback, ignore_progress
+from bridge.cluster.source import digest_of_cluster
 from bridge.env.batch import Batch, PackedObservations
 from bridge.env.encoder import CompiledEncoder
 from bridge.env.rows import choice_from_action, encode, key_rows, list_rows, write_context
@@ -159,7 +160,13 @@ def was_trained_on(agent: LogAgent, name: str, workload: Workload) -> bool:
 
 
 def require_same(agent: LogAgent, name: str, workload: Workload, remedy: str) -> None:
-    """Refuse a log that is no longer the one that the agent learnt on; `remedy` says how to name another."""
+    """Refuse a log that is no longer the one that the agent learnt on; `remedy` says how to name another.
+
+    Likewise a cluster.
+    """
+    if (cluster := agent.recipe.setup.cluster) and digest_of_cluster(cluster) != agent.origin.cluster_sha256:
+        what = f"the cluster {cluster} has changed since the agent was trained on it"
+        raise refused(agent, what, remedy)
     if not was_trained_on(agent, name, workload):
         raise refused(agent, f"the log {name} has changed since the agent was trained on it", remedy)
 

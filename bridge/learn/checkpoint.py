@@ -59,6 +59,8 @@ class Agent(Generic[R]):
 
 #: Agents of the event-driven scheduler.
 LogAgent = Agent[Recipe]
+#: What agent.json says of an agent's origin only if there is something to say.
+_ABSENT = ("resources", "others", "cluster_sha256")
 
 
 def write_agent(folder: Path, recipe: AnyRecipe, origin: Provenance) -> None:
@@ -69,7 +71,7 @@ def write_agent(folder: Path, recipe: AnyRecipe, origin: Provenance) -> None:
     head |= {"name": recipe.name, "setting": recipe.setting, "decision": recipe.decision}
     if isinstance(recipe, Recipe):
         head["protocol"] = recipe.setup.protocol
-    own = {k: v for k, v in to_tables(origin).items() if v or k not in ("resources", "others")}
+    own = {k: v for k, v in to_tables(origin).items() if v or k not in _ABSENT}
     document = {**head, **own, "recipe": recipe.as_dict()}
     with replacing(folder / AGENT) as out:
         out.write(json.dumps(document, indent=2).encode())

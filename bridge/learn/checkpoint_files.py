@@ -96,6 +96,7 @@ class Provenance:
         constants: name -> value for the encoder's features.
         resources: names, nodes first; empty in agents that only know nodes.
         extra_log_digests: digests of the further logs that it learnt on, by name or path as given.
+        cluster_sha256: digest of the cluster that it learnt on; empty if there was none.
     """
 
     workload: str
@@ -108,6 +109,7 @@ class Provenance:
     command: str = ""
     resources: tuple[str, ...] = ()
     extra_log_digests: Annotated[Mapping[str, str], Constraint(key="others")] = field(default_factory=dict)
+    cluster_sha256: str = ""
 
 
 def sha256_of(path: Path) -> str:

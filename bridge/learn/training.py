@@ -9,6 +9,7 @@ import torch
 
 from bridge.base.cache import is_checkpoint
 from bridge.base.errors import BridgeError
+from bridge.cluster.source import digest_of_cluster
 from bridge.config import verify
 from bridge.env.episode_starts import constants_of
 from bridge.learn import algorithms
@@ -64,9 +65,16 @@ class TrainingData:
             extra_log_digests={
                 name: read(resolve(name)).digest() for name in getattr(self.recipe.training, "logs", ())
             },
+            cluster_sha256=cluster_digest_of(self.recipe),
         )
         verify(provenance, "training")  # before a folder is made that nobody could read
         return provenance
+
+
+def cluster_digest_of(recipe: AnyRecipe) -> str:
+    """Return the digest of the cluster that a recipe's setup names; empty if it names none."""
+    name = recipe.setup.cluster if isinstance(recipe, Recipe) else None
+    return "" if name is None else digest_of_cluster(name)
 
 
 def use_threads(threads: int | None, before: Provenance | None = None) -> None:
@@ -126,6 +134,7 @@ def _refuse_another(
     for name, was, after in (
         ("the seed", old.seed, origin.seed),
         ("the log of digest", old.sha256[:12] or "none", origin.sha256[:12] or "none"),
+        ("the cluster of digest", old.cluster_sha256[:12] or "none", origin.cluster_sha256[:12] or "none"),
         ("further logs of digests", dict(old.extra_log_digests), dict(origin.extra_log_digests)),
         *_fields("", old_recipe.as_dict(), recipe.as_dict()),
     ):

@@ -12,6 +12,7 @@ them.
 
 import functools
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ _CLEAN = ("1e18Bps", "0us", "FATPIPE")
 #: Links on the way: name and direction (empty for a link that is not split-duplex).
 _Way = list[tuple[str, str]]
 _Cell = tuple[int, ...]  # coordinates of a switch of a torus
+#: Names and cores of compute hosts.
+Hosts = Sequence[tuple[str, int]]
 
 
 def _pstates(nodes: Nodes) -> tuple[str, dict[str, str]]:
@@ -63,8 +66,8 @@ def _numbered(word: str, count: int) -> list[str]:
 class _Author:
     """One platform: its zones of compute hosts, links that join them, ways between them and to storage."""
 
-    def __init__(self, spec: Spec, explicit: bool) -> None:
-        self.spec, self.network, self.explicit = spec, spec.network, explicit
+    def __init__(self, spec: Spec, explicit: bool, hosts: "Hosts | None") -> None:
+        self.spec, self.network, self.explicit, self.hosts = spec, spec.network, explicit, hosts
         self.width = len(str(spec.nodes.count - 1))
         self.one_switch = bool(self.network.native) or self.network.topology in ("cluster", "ideal")
         self.zones = self.divided()
@@ -88,6 +91,12 @@ class _Author:
         share, more = divmod(count, len(names))
         starts = [i * share + min(i, more) for i in range(len(names) + 1)]
         return {name: range(*ends) for name, ends in zip(names, itertools.pairwise(starts), strict=True)}
+
+    def host_name(self, number: int) -> str:
+        """Return the name of a compute host."""
+        if self.hosts is not None:
+            return self.hosts[number][0]
+        return f"{self.spec.nodes.prefix}{number:0{self.width}}"
 
     def cells(self) -> list[_Cell]:
         """Coordinates of the switches of a torus."""
@@ -179,7 +188,7 @@ class _Author:
         spec, network, zones = self.spec, self.network, self.zones
         fabric = spec.storage and [("fabric", "")] in self.outside.values()
         clustered = (network.bandwidth, network.latency, "", network.loopback)
-        (speed, power), prefix = _pstates(spec.nodes), spec.nodes.prefix
+        speed, power = _pstates(spec.nodes)
         about = [f"{spec.name}: {spec.description}" if spec.description else spec.name]
         if network.topology == "dragonfly" and not network.native:
             what = "An approximation of a dragonfly: each group is a star, groups are joined pair by pair."
@@ -196,7 +205,8 @@ class _Author:
             "management": slow if spec.master.management == "latency" else _CLEAN,
             "clean": _CLEAN,
             "zones": zones,
-            "hosts": {zone: [f"{prefix}{n:0{self.width}}" for n in zones[zone]] for zone in zones},
+            "hosts": {zone: [self.host_name(n) for n in zones[zone]] for zone in zones},
+            "cores_of": {} if self.hosts is None else {name: n if n > 1 else "" for name, n in self.hosts},
             "first": 10**self.width,
             "cores": spec.nodes.cores if spec.nodes.cores > 1 else "",
             "speed": speed,
@@ -219,12 +229,13 @@ def _template() -> Any:
     return environment.get_template("platform.xml.j2")
 
 
-def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:
+def platform_xml(spec: Spec, *, source: str = "a description", hosts: "Hosts | None" = None) -> bytes:
     """The platform file for a description, the same bytes each time; `source` is named in its comment.
 
-    Raises BridgeError: a combination that cannot be had.
+    `hosts`: names and cores of the compute hosts, if they are not numbered and equal. Raises BridgeError: a
+    combination that cannot be had.
     """
-    explicit = spec.nodes.explicit
+    explicit = True if hosts is not None else spec.nodes.explicit
     possible = spec.network.topology != "ideal" and not spec.network.native
     if explicit and not possible:
         what = "nodes.explicit needs a network built from zones"
@@ -240,19 +251,30 @@ def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:
         remedy = "Set network.latency = '0us' and put the latency on the links between switches, or set "
         remedy += "master.management = 'latency', or nodes.explicit = true (a large file)."
         raise BridgeError(f"{what}node's link", where=source, remedy=remedy)
-    return _Author(spec, explicit).text(source).encode()
+    return _Author(spec, explicit, hosts).text(source).encode()
 
 
-def write_platform(spec_path: str | Path, out: str | Path, *, force: bool = False) -> list[LintFinding]:
+def write_platform(
+    spec_path: str | Path | None, out: str | Path, *, force: bool = False, cluster: str | None = None
+) -> list[LintFinding]:
     """Read a description, check the platform made from it, only then write it; return warnings and notes.
 
-    Raises BridgeError: bad description, existing output without `force`, or an error found by the check.
+    `cluster`: whose nodes are the hosts, by their names; a description is then of the rest, and may be left
+    out. Raises BridgeError: bad description, existing output without `force`, or an error found by the check.
     """
     out = Path(out)
     if out.exists() and not force:
         remedy = "Choose another name, or --force."
         raise BridgeError("the output file exists already", where=str(out), remedy=remedy)
-    data = platform_xml(read_spec(spec_path), source=Path(spec_path).name)
+    if cluster is None:
+        assert spec_path is not None
+        data = platform_xml(read_spec(spec_path), source=Path(spec_path).name)
+    else:
+        from bridge.platform.cluster_hosts import hosts_of, spec_with_nodes
+
+        hosts = hosts_of(cluster)
+        source = " and ".join(Path(name).name for name in (cluster, spec_path) if name is not None)
+        data = platform_xml(spec_with_nodes(spec_path, cluster, len(hosts)), source=source, hosts=hosts)
     findings = require_valid(out, data, energy=True)
     with replacing(out) as file:
         file.write(data)

@@ -232,8 +232,13 @@ def spec_from(data: Any, path: str | Path) -> Spec:
 
 def read_spec(path: str | Path) -> Spec:
     """Read a description. Raises BridgeError: see `spec_from`; an unreadable file; YAML without PyYAML."""
+    return spec_from(read_spec_document(path), path)
+
+
+def read_spec_document(path: str | Path) -> Any:
+    """Read the plain values of a description; errors as `read_spec`."""
     path = Path(path)
-    return spec_from(_yaml(path) if path.suffix in (".yaml", ".yml") else read_toml(path), path)
+    return _yaml(path) if path.suffix in (".yaml", ".yml") else read_toml(path)
 
 
 def _yaml(path: Path) -> object:

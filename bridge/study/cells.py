@@ -35,8 +35,12 @@ def non_default_fields(value: Any) -> Any:
     """
     if not dataclasses.is_dataclass(value):
         return value
-    held = ((key, getattr(value, f.name), f.default) for key, f in fields_of(type(value)).items())
-    return {key: non_default_fields(here) for key, here, default in held if here != default}
+    held = ((key, f, getattr(value, f.name)) for key, f in fields_of(type(value)).items())
+    return {
+        key: f.of.digest(here) if f.of.digest else non_default_fields(here)
+        for key, f, here in held
+        if here != f.default
+    }
 
 
 #: Of a cell's record; another number makes other keys.

@@ -54,7 +54,11 @@ def note_ignored(workload: Workload, heeded: Collection[str] = ()) -> dict[str, 
         notes |= _ignored(
             "were preempted, requeued, or lost a node: they run as long as logged", stopped, ids
         )
-    demands = [str(name) for name in jobs if _DEMAND.fullmatch(str(name)) and name not in workload.capacity]
+    demands = [
+        str(name)
+        for name in jobs
+        if _DEMAND.fullmatch(str(name)) and name not in workload.capacity and name not in heeded
+    ]
     for name in demands:
         notes |= _ignored(f"ask for {name}: no capacity of it is stated", _filled(jobs[name]), ids)
     pooled = [name for name in workload.capacity if _OF_NODES.fullmatch(name) and name in jobs]

@@ -11,9 +11,12 @@ import pandas as pd
 
 from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
+from bridge.cluster.description import Cluster
+from bridge.cluster.node_table import build_node_table
 from bridge.workload.following import NONE, leaders, refuse_circles
 from bridge.workload.ids import ranks
 from bridge.workload.ignored import note_ignored
+from bridge.workload.requests import JobRequests, heeded_columns, read_requests, with_default_times
 from bridge.workload.rules import LoadRule
 from bridge.workload.table import (
     LONGEST,
@@ -62,6 +65,8 @@ class Jobs:
             waits so.
         think: [n] microseconds from that end to the submission; negative = unknown, see
             `bridge.workload.following`.
+        cluster: the site's nodes, partitions and rules; None = one pool of equal nodes.
+        requests: what the jobs ask of the cluster [n], on the jobs' clock; None without one.
 
     Raises BridgeError: a job can never run, or its times go beyond 64 bits; the error names the job and the
     resource or the field.
@@ -85,6 +90,8 @@ class Jobs:
     idle_power: int = 0
     follows: Ints | None = None
     think: Ints | None = None
+    cluster: Cluster | None = None
+    requests: JobRequests | None = None
 
     def __post_init__(self) -> None:
         impossible = self.demand > self.capacity
@@ -134,6 +141,8 @@ class Jobs:
             taken = np.arange(len(self))[which]
             place[taken] = np.arange(len(taken))
             parts |= {"follows": place[self.follows[which]], "think": self.think[which]}
+        if self.requests is not None:
+            parts["requests"] = self.requests.take(which)
         return replace(self, **parts, extra={name: values[which] for name, values in self.extra.items()})
 
 
@@ -281,17 +290,25 @@ def select(
     first: int | None = None,
     rebase: bool | None = None,
     dependencies: bool = False,
+    cluster: Cluster | None = None,
 ) -> Jobs:
     """Apply a loading rule, which says what to drop and repair, to a workload, keeping the `first` N jobs.
 
     `cancelled` overrides the rule for jobs that never ran, `nodes` the machine size, `rebase` whether submit
-    times count from the first kept job, `dependencies` whether jobs wait for their preceding ones.
+    times count from the first kept job, `dependencies` whether jobs wait for their preceding ones. With a
+    `cluster` its nodes are the machine, and jobs have requests of it; none is dropped for its size.
     BridgeError: no machine size, a demand or an id is no whole number, jobs wait for each other, or no job is
     left.
     """
     if cancelled is not None:
         rule = replace(rule, cancelled=cancelled == "keep")
-    capacity = machine_capacity(workload, nodes)
+    requests = None
+    if cluster is None:
+        capacity = machine_capacity(workload, nodes)
+    else:
+        workload = with_default_times(workload, cluster)
+        requests = read_requests(workload)
+        capacity = {"nodes": len(build_node_table(cluster))}
     table = workload.jobs
     ids = _ids(workload)
     sieve = _Sieve(ids, workload.tally)
@@ -302,11 +319,11 @@ def select(
     sieve.drop(submit < 0, "submitted before the log begins")
     run = _runs(workload, rule, logged_run, sieve)
     request = _requests(rule, _micro(table["req_time"]), run, sieve)
-    procs = _processors(workload, rule, sieve)
+    procs = _processors(workload, rule, sieve) if requests is None else np.maximum(requests.nodes, 1)
     if rule.kill:
         sieve.note(run > request, CUT, "noted")
         run = np.minimum(run, request)
-    demand = _demands(workload, procs, capacity, sieve)
+    demand = _demands(workload, procs, capacity, sieve) if requests is None else procs[:, None]
     del procs
     rank = ranks(table["job_id"])
     order = np.lexsort({"id": (rank,), "file": (submit,), "submit": (rank, submit)}[rule.sort])
@@ -321,6 +338,9 @@ def select(
     # From here on each column in its new order replaces the old one: a long log's take most of the memory.
     submit, run, request, logged_run = submit[order], run[order], request[order], logged_run[order]
     demand = demand[order]
+    heeded = {"preceding_job"} if dependencies else set()
+    if cluster is not None:
+        workload, heeded = replace(workload, capacity=capacity), heeded | heeded_columns(workload)
     origin = int(submit.min()) if (rule.rebase if rebase is None else rebase) else 0
     waiting: dict[str, Ints] = {}
     if dependencies:
@@ -340,8 +360,10 @@ def select(
         user=_number_column(workload, "user")[order],
         queue=_number_column(workload, "queue")[order],
         origin=origin,
-        tally=sieve.counted | note_ignored(workload, {"preceding_job"} if dependencies else ()),
+        tally=sieve.counted | note_ignored(workload, heeded),
         extra={c: np.asarray(table[c], np.float64)[order] for c in others if table[c].dtype.kind in "if"},
         idle_power=idle_power_of(workload.header, workload.where),
+        cluster=cluster,
+        requests=None if requests is None else requests.take(order).later(origin),
         **waiting,
     )

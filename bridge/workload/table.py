@@ -34,8 +34,8 @@ UNSCHEDULED = frozenset(SWF_COLUMNS) - {
 }
 #: What stands for an unknown value.
 UNKNOWN = -1
-#: SWF status of a job that was cancelled before or while it ran.
-STATUS_CANCELLED = 5
+#: SWF status of a job that ended well, and of one that was cancelled before or while it ran.
+STATUS_COMPLETED, STATUS_CANCELLED = 1, 5
 
 
 @dataclass(frozen=True)

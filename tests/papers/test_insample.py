@@ -72,7 +72,9 @@ def test_what_is_there_is_of_todays_cells_and_not_measured_again(monkeypatch: py
     assert all(map(insample.is_known, insample._cells([])))
     key = next(cell.shortest.key for cell in insample._cells(["HPC2N"]) if cell.seed == 2)
     found = {"2": [13.0, 4, key], "3": [13.0, 4, "another recipe's"]}
-    monkeypatch.setattr(insample, "read_results", lambda: {"four of the code's differences": {"HPC2N": found}})
+    monkeypatch.setattr(
+        insample, "read_results", lambda: {"four of the code's differences": {"HPC2N": found}}
+    )
     assert missing() == [1, 3]
     with pytest.raises(SystemExit, match="no log 'HPC3N'; choose SDSC-SP2, Lublin-2, HPC2N, Lublin-1"):
         insample.main(["HPC3N"])

@@ -3,23 +3,28 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, tzinfo
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from bridge.base.errors import BridgeError
+from bridge.cluster.description import Cluster as Site
+from bridge.cluster.node_table import build_node_table, partitions_of
 from bridge.workload.accounting.choices import ImportConfig
 from bridge.workload.accounting.lives import AT_WORK, WAITING, JobLife, RecordCounter
 from bridge.workload.accounting.machine import Cluster
-from bridge.workload.table import STATUS_CANCELLED, SWF_COLUMNS, Workload, note_order
+from bridge.workload.accounting.site_requests import SiteRequests, array_of
+from bridge.workload.table import STATUS_CANCELLED, STATUS_COMPLETED, SWF_COLUMNS, Workload, note_order
 
+#: The time limit of a partition, s (infinite: none), or the one of jobs that name none.
+LimitOf = Callable[[str, bool], float]
 #: By which clocks are set back.
 _HOUR = 3600
-#: SWF's status of a job that completed; any other end but a cancellation is a failure, 0.
-COMPLETED = 1
 #: Columns of text that a workload gets -> the word of a life; the first ones tell of people.
 PERSONAL: Mapping[str, str] = {"user_name": "user", "account": "account", "job_name": "name"}
 _TEXTS: Mapping[str, str] = {
@@ -43,12 +48,16 @@ def assemble(
     counted: RecordCounter,
     machine: Cluster | None,
     choices: ImportConfig,
+    site: Site | None = None,
+    zone: tzinfo = UTC,
 ) -> Workload:
     """Return a workload of ended jobs, in order of submission.
 
     A job waits from when it is eligible: time that it is held or waits for another job is no wait (column
     ``held``). Each life of a requeued job is a job of its own (column ``life``, from 0), submitted when it
-    was queued again. Jobs that were cancelled before they started are kept with SWF's status 5. `counted` has
+    was queued again. Jobs that were cancelled before they started are kept with SWF's status 5. With a `site`
+    jobs are submitted when they were, and the columns of `bridge.workload.requests` say what holds them and
+    what they ask for; `zone`: of times in lines of submission. `counted` has
     what was left out so far, and takes what is left out here; the machine's capacities become the workload's,
     for what jobs demand. Raises BridgeError: nothing is left, no job tells its nodes or cores, or clusters
     are mixed.
@@ -57,14 +66,24 @@ def assemble(
     if not kept:
         reasons = "; ".join(f"{reason.count} {why}" for why, reason in counted.tally().items())
         raise BridgeError(f"no job has ended in it ({reasons or 'it is empty'})", where=source)
-    requests = _requests(kept, counted, machine, choices.unlimited)
-    eligible = np.array([_eligible(life, counted) for life in kept])
+    default_limit = _limits_of_site(site) if site else _limits_of_machine(machine)
+    requests = _requests(kept, counted, default_limit, choices.unlimited)
+    waits_from = _submitted if site else _eligible
+    eligible = np.array([waits_from(life, counted) for life in kept])
     origin = math.floor(min(eligible))
     unit = choices.unit
-    jobs = _times(kept, eligible, origin, requests) | _demands(kept, unit) | _words(kept, choices.anonymous)
+    times = _times(kept, eligible, origin, requests)
+    jobs: dict[str, Any] = times | _demands(kept, unit) | _words(kept, choices.anonymous)
+    remarks: list[str] = []
+    if site is not None:
+        ids = _ids_by_task(kept, times)
+        asked = SiteRequests(kept, ids.tolist(), site, counted, zone)
+        jobs |= asked.columns(origin, eligible.tolist())
+        jobs |= {"job_id": ids, "held": np.array([_held(life) for life in kept], np.int64)}
+        remarks = [f"requests are of the cluster {site.name}", *asked.remarks()]
     table = pd.DataFrame({name: jobs.get(name, np.int64(-1)) for name in SWF_COLUMNS} | jobs)
     table = table.iloc[np.lexsort((table["job_id"], table["submit"]))].reset_index(drop=True)
-    capacity = _capacity(table, machine, choices)
+    capacity = _capacity(table, machine, choices) if site is None else _nodes_of_site(site)
     header = {"UnixStartTime": str(origin), "TimeZoneString": "UTC", "MaxJobs": str(len(table))}
     peak = _peak(table)
     if not (table["procs"] > 0).any():
@@ -73,8 +92,8 @@ def assemble(
     most = f"at most {peak} {unit} were allocated at one time"
     if not peak:
         most = f"how many {unit} were allocated at one time is not known: no job ran without being suspended"
-    header["Note"] = f"accounting of Slurm; procs are {unit}; {most}"
-    if 0 < capacity.get("nodes", 0) < peak:
+    header["Note"] = "; ".join((f"accounting of Slurm; procs are {unit}; {most}", *remarks))
+    if site is None and 0 < capacity.get("nodes", 0) < peak:
         more = "jobs share nodes: import with --unit cores" if unit == "nodes" else "check the machine"
         what = f"{peak} {unit} were allocated at one time, and the machine has {capacity['nodes']}"
         raise BridgeError(what, where=source, remedy=f"Either the machine is another one, or {more}.")
@@ -151,6 +170,22 @@ def _eligible(life: JobLife, counted: RecordCounter) -> float:
     return life.eligible
 
 
+def _submitted(life: JobLife, counted: RecordCounter) -> float:
+    """Return when a job was submitted."""
+    if life.start is not None and life.start < life.submit:
+        counted.count_repaired("started before its submission: submitted at its start", life.number)
+        return life.start
+    return life.submit
+
+
+def _held(life: JobLife) -> int:
+    """Return for how long a job was not eligible, as recorded, s."""
+    latest = life.eligible if life.start is None else life.start
+    if life.eligible is None or latest is None:
+        return 0
+    return round(max(min(life.eligible, latest) - life.submit, 0))
+
+
 def _run(life: JobLife) -> float:
     if life.start is None:
         return -1
@@ -160,8 +195,31 @@ def _run(life: JobLife) -> float:
     return max(life.end - life.start - (life.suspended or 0), 0)
 
 
+def _limits_of_machine(machine: Cluster | None) -> LimitOf:
+    def limit(name: str, default: bool) -> float:
+        partition = machine.partitions.get(name) if machine else None
+        return partition.limit_of(default=default) if partition else math.inf
+
+    return limit
+
+
+def _limits_of_site(site: Site) -> LimitOf:
+    partitions = {one.name: one for one in partitions_of(site)}
+
+    def limit(name: str, default: bool) -> float:
+        one = partitions.get(name.split(",")[0])
+        seconds = None if one is None else (one.default_time if default else None) or one.max_time
+        return math.inf if seconds is None else seconds
+
+    return limit
+
+
+def _nodes_of_site(site: Site) -> dict[str, int]:
+    return {"nodes": len(build_node_table(site))}
+
+
 def _requests(
-    kept: list[JobLife], counted: RecordCounter, machine: Cluster | None, unlimited: int | None
+    kept: list[JobLife], counted: RecordCounter, limit_of: LimitOf, unlimited: int | None
 ) -> list[int]:
     """Return requested times in seconds; who has no limit gets the partition's, or the longest of the log."""
     finite = [life.limit for life in kept if life.limit is not None and math.isfinite(life.limit)]
@@ -171,8 +229,7 @@ def _requests(
         limit = life.limit
         if limit is None or math.isinf(limit):
             why = "no time limit (UNLIMITED)" if limit is not None else "the partition's time limit"
-            partition = machine.partitions.get(life.words.get("partition", "")) if machine else None
-            default = partition.limit_of(default=limit is None) if partition else math.inf
+            default = limit_of(life.words.get("partition", ""), limit is None)
             limit = default if math.isfinite(default) and unlimited is None else longest
             counted.count_repaired(f"{why}: {limit:.0f} s taken", life.number)
         requests.append(round(limit))
@@ -192,7 +249,8 @@ def _times(
         if lives[n] or not kept[n].is_numbered:
             following += 1
             ids[n] = following
-    status = {"COMPLETED": COMPLETED, "CANCELLED": STATUS_CANCELLED}
+    # Any other end is a failure, 0.
+    status = {"COMPLETED": STATUS_COMPLETED, "CANCELLED": STATUS_CANCELLED}
     start = np.array([math.nan if life.start is None else life.start for life in kept])
     columns = {
         "job_id": ids,
@@ -206,6 +264,19 @@ def _times(
         "suspended": [life.suspended or _paused(life) for life in kept],
     }
     return {name: np.rint(np.asarray(of, np.float64)).astype(np.int64) for name, of in columns.items()}
+
+
+def _ids_by_task(kept: list[JobLife], jobs: Mapping[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """Return ids that ascend within an array as its tasks do, which start in this order."""
+    ids = jobs["job_id"].copy()
+    tasks: dict[int, list[tuple[int, int]]] = {}
+    for n, life in enumerate(kept):
+        if jobs["life"][n] == 0 and life.is_numbered and (array := array_of(life)) >= 0:
+            tasks.setdefault(array, []).append((int(life.label.rpartition("_")[2]), n))
+    for of_array in tasks.values():
+        places = [n for _, n in sorted(of_array)]
+        ids[places] = np.sort(ids[places])
+    return ids
 
 
 def _task(life: JobLife) -> int:

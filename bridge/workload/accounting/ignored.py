@@ -3,19 +3,12 @@
 A replay has one pool of nodes, on which any job may run at any time.
 """
 
-import re
 from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 
-from bridge.workload.accounting import values
+from bridge.cluster import slurm_values as values
+from bridge.cluster.slurm_nodes import state_of
 
-#: Words of a node's state that say that no job can run there, in the long and in the short form.
-_OUT_OF_SERVICE = frozenset(
-    (
-        *("DOWN", "DRAIN", "DRAINED", "DRAINING", "DRNG", "ERROR", "FAIL", "FAILG", "FAILING", "INVAL"),
-        *("INVALID_REG", "MAINT", "MAINTENANCE", "NOT_RESPONDING"),
-    )
-)
 #: Settings of partitions, and of the whole cluster, by which Slurm decides, in small letters -> as written.
 _OF_PARTITIONS = {
     name.lower(): name
@@ -80,7 +73,7 @@ class Ignored:
     def counts(self, nodes: Mapping[str, Mapping[str, int]], partitions: Sized) -> dict[str, int]:
         """Return what is ignored of a machine with these nodes and partitions -> how many say it."""
         states = {name: self._states.get(name, "") for name in nodes} | dict.fromkeys(self._down, "DOWN")
-        out = [name for name, state in states.items() if name in nodes and _is_out(state)]
+        out = [name for name, state in states.items() if name in nodes and state_of(state) != "up"]
         own = sorted({kind for there in nodes.values() for kind, n in there.items() if n} - {"cores"})
         weights = [weight for name, weight in self._weights.items() if name in nodes]
         limits = {name for names in self._partitions.values() for name in names}
@@ -102,7 +95,3 @@ class Ignored:
 
 def _says(text: str) -> bool:
     return text.lower() not in _NOTHING
-
-
-def _is_out(state: str) -> bool:
-    return not _OUT_OF_SERVICE.isdisjoint(re.split(r"[^A-Z_]+", state.upper()))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Literal
 
-from bridge.workload.accounting import values
+from bridge.cluster import slurm_values as values
 from bridge.workload.table import TallyEntry
 
 #: The states that accounting knows; a cancelled job's may name who did it.
@@ -117,6 +117,7 @@ WORDS = {
     "constraints": "constraints",
     "reservation": "reservation",
     "licenses": "licenses",
+    "nodelist": "node_list",
 }
 #: Columns without which nothing can be said of a job.
 NEEDED = ("jobid", "state", "submit", "start")

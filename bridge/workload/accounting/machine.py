@@ -2,20 +2,19 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bridge.base import files
 from bridge.base.errors import BridgeError
-from bridge.workload.accounting import values
-from bridge.workload.accounting.conf import Line, is_settings, settings
+from bridge.cluster import slurm_values as values
+from bridge.cluster.imported import mending
+from bridge.cluster.slurm_conf import Line, is_settings, settings
+from bridge.cluster.slurm_lines import cores_of, count_of, features_of, is_absent, members_of
+from bridge.cluster.slurm_values import generic as generic
 from bridge.workload.accounting.ignored import Ignored
-from bridge.workload.accounting.values import generic as generic
 
-#: States of nodes that are no part of the machine (yet).
-_ABSENT = re.compile("FUTURE|UNKNOWN_NODE", re.IGNORECASE)
 _REMEDY = "Give slurm.conf, or the output of `sinfo -N -o '%N|%c|%m|%G|%P|%l'` or `scontrol -o show node`."
 
 
@@ -92,7 +91,7 @@ def _of_settings(lines: Iterable[Line], where: str) -> Cluster:
             defaults[kind] |= line
             continue
         whole = defaults.get(kind, {}) | line
-        with _mending(place):
+        with mending(place):
             partitions_by_name.ignored.add(kind, whole)
             if kind == "nodename":
                 _add_nodes(partitions_by_name, whole)
@@ -104,12 +103,13 @@ def _of_settings(lines: Iterable[Line], where: str) -> Cluster:
         raise BridgeError("names no node", where=where, remedy=_REMEDY)
     groups: dict[str, set[str]] = {}
     for name, (place, line) in partitions_by_name.sets.items():
-        with _mending(place):
+        with mending(place):
             of_feature = partitions_by_name.features.get(line.get("feature", ""), ())
-            groups[name] = _members(line.get("nodes", ""), partitions_by_name.nodes, groups).union(of_feature)
+            members = members_of(line.get("nodes", ""), partitions_by_name.nodes, groups)
+            groups[name] = members.union(of_feature)
     partitions = {}
     for place, line in partitions_by_name.partitions:
-        with _mending(place):
+        with mending(place):
             partitions[line["partitionname"]] = _partition(line, partitions_by_name.nodes, groups)
     for name, members in partitions_by_name.named.items():
         partitions.setdefault(name, Partition(name, frozenset(members)))
@@ -120,62 +120,27 @@ def _of_settings(lines: Iterable[Line], where: str) -> Cluster:
     )
 
 
-@contextmanager
-def _mending(place: str) -> Iterator[None]:
-    """Raise BridgeError with this place for a cell that is not what it should be."""
-    try:
-        yield
-    except (ValueError, OverflowError) as error:
-        raise BridgeError(str(error), where=place, remedy="Mend the line.") from error
-
-
 def _add_nodes(nodes_read: _NodesRead, line: Mapping[str, str]) -> None:
-    if _ABSENT.match(line.get("state", "")):
+    if is_absent(line):
         return
-    cores = _count(line, "cpus", "procs", "cputot", default=0)
-    if not cores:
-        sockets = _count(line, "sockets", "socketsperboard") * _count(line, "boards")
-        cores = sockets * _count(line, "corespersocket") * _count(line, "threadspercore")
-    there = {"cores": cores, "main_memory": _count(line, "realmemory", default=0) << 20}
+    there = {"cores": cores_of(line), "main_memory": count_of(line, "realmemory", default=0) << 20}
     there |= generic(line.get("gres", ""))
-    features = line.get("features") or line.get("feature") or line.get("activefeatures") or ""
-    names = list(values.node_names(line["nodename"]))
+    names, features = list(values.node_names(line["nodename"])), features_of(line)
     nodes_read.named_so_far += len(names)
     if nodes_read.named_so_far > values.MOST_NODES:
         raise ValueError(f"with this line more than {values.MOST_NODES:,} nodes are named")
     for name in names:
         nodes_read.nodes[name] = there
-        for feature in filter(None, re.split("[,&]", features)):
+        for feature in features:
             nodes_read.features.setdefault(feature, set()).add(name)
         for partition in filter(None, line.get("partitions", "").split(",")):
             nodes_read.named.setdefault(partition, set()).add(name)
 
 
-def _count(line: Mapping[str, str], *names: str, default: int = 1) -> int:
-    """Return the number that the first of these fields tells."""
-    name = next((one for one in names if line.get(one)), None)
-    if name is None:
-        return default
-    if not re.fullmatch(r"\d{1,9}", line[name], re.ASCII):
-        raise ValueError(f"{name}={line[name]} is no whole number")
-    return int(line[name])
-
-
-def _members(text: str, nodes: Mapping[str, object], groups: Mapping[str, set[str]]) -> set[str]:
-    """Return the nodes of a list that may name sets of nodes, or ALL."""
-    members: set[str] = set()
-    for word in filter(None, re.split(r",(?![^\[]*\])", text)):
-        if word.upper() == "ALL":
-            members |= set(nodes)
-        else:
-            members |= groups[word] if word in groups else set(values.node_names(word))
-    return members
-
-
 def _partition(
     line: Mapping[str, str], nodes: Mapping[str, object], groups: Mapping[str, set[str]]
 ) -> Partition:
-    members = _members(line.get("nodes", ""), nodes, groups)
+    members = members_of(line.get("nodes", ""), nodes, groups)
     limits = {name: values.limit(line.get(name, ""), minutes=True) for name in ("maxtime", "defaulttime")}
     longest, default = limits["maxtime"], limits["defaulttime"]
     return Partition(
@@ -224,9 +189,9 @@ def _of_table(text: str, where: str) -> Cluster:
             names = list(values.node_names(cells["nodes"]))
             there: dict[str, int] = {}
             if "cores" in cells:
-                there["cores"] = _count({"CPUS": cells["cores"].rstrip("+")}, "CPUS")
+                there["cores"] = count_of({"CPUS": cells["cores"].rstrip("+")}, "CPUS")
             if "memory" in cells:
-                there["main_memory"] = _count({"MEMORY": cells["memory"].rstrip("+")}, "MEMORY") << 20
+                there["main_memory"] = count_of({"MEMORY": cells["memory"].rstrip("+")}, "MEMORY") << 20
             there |= generic(cells.get("gres", ""))
             limit = values.limit(cells.get("limit", "infinite"), minutes=True)
             ignored.add_nodes(cells | {"nodename": cells["nodes"]})

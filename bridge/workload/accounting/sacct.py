@@ -10,7 +10,7 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from bridge.base.errors import BridgeError
-from bridge.workload.accounting import values
+from bridge.cluster import slurm_values as values
 from bridge.workload.accounting.forms import refuse_others
 from bridge.workload.accounting.lives import NEEDED, READ, STATES, WORDS, JobLife, RecordCounter, life
 from bridge.workload.accounting.rows import Layout, rows
@@ -29,11 +29,15 @@ _NEEDED = (
 )
 
 
-def command(begin: str, end: str) -> str:
-    """Return the line to run on the cluster, for the jobs between two dates (``2026-01-01``)."""
+def command(begin: str, end: str, *, submit_line: bool = False) -> str:
+    """Return the line to run on the cluster, for the jobs between two dates (``2026-01-01``).
+
+    `submit_line`: have SubmitLine printed, too, which older versions of Slurm do not know.
+    """
+    columns = (*COLUMNS[:-1], "SubmitLine", COLUMNS[-1]) if submit_line else COLUMNS
     return (
         f"TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -D -X -P --noconvert --delimiter=$'\\x1f' -S {begin} -E {end} "
-        f"--format={','.join(COLUMNS)} > sacct.txt"
+        f"--format={','.join(columns)} > sacct.txt"
     )
 
 
@@ -132,6 +136,7 @@ def _life(job: Mapping[str, Any]) -> JobLife:
     words |= {word: job.get(word) for word in ("partition", "qos", "name", "cluster")}
     words |= {"exit_code": _exit_code(job.get("exit_code")), "reason": job["state"].get("reason")}
     words |= {"directory": job.get("working_directory"), "licenses": job.get("licenses")}
+    words |= {"node_list": job.get("nodes"), "command": job.get("submit_line")}
     words |= {
         "constraints": job.get("constraints"),
         "reservation": (job.get("reservation") or {}).get("name"),

@@ -10,7 +10,8 @@ from typing import IO, BinaryIO
 
 from bridge.base import files
 from bridge.base.errors import BridgeError
-from bridge.workload.accounting import values
+from bridge.cluster import slurm_values as values
+from bridge.cluster.description import Cluster as Site
 from bridge.workload.accounting.assemble import assemble
 from bridge.workload.accounting.choices import ImportConfig
 from bridge.workload.accounting.forms import refuse_json_lines
@@ -19,6 +20,7 @@ from bridge.workload.accounting.lives import JobLife, RecordCounter
 from bridge.workload.accounting.machine import Cluster
 from bridge.workload.accounting.sacct import read_sacct, read_sacct_json
 from bridge.workload.ignored import note_ignored
+from bridge.workload.requests import heeded_columns
 from bridge.workload.table import Workload
 
 #: Bytes that are read at a time, and of a line of text at most.
@@ -32,11 +34,13 @@ def import_accounting(
     machine: Cluster | None = None,
     choices: ImportConfig | None = None,
     columns: Sequence[str] = (),
+    site: Site | None = None,
 ) -> Workload:
     """Return the workload of an accounting; `path` ``-`` is standard input, files may be compressed.
 
     `form`: ``sacct`` (text, or JSON if it begins with a brace) or ``jobcomp``; `zone`: of times written as a
-    date; `columns`: of a text of `sacct` without a line of their names. BridgeError: it cannot be read, is
+    date; `columns`: of a text of `sacct` without a line of their names; `site`: the cluster that jobs ask
+    for. BridgeError: it cannot be read, is
     none, or no job has ended in it.
     """
     where = "standard input" if path == "-" else path
@@ -52,8 +56,9 @@ def import_accounting(
         lives = read_sacct(text, where, counted, zone, columns)
     name = "accounting" if path == "-" else files.stem(Path(path)).removesuffix(".txt")
     lives = _noting_doubles(lives, counted, zone)
-    imported = assemble(lives, name, where, counted, machine, choices or ImportConfig())
-    return replace(imported, tally={**imported.tally, **note_ignored(imported)})
+    imported = assemble(lives, name, where, counted, machine, choices or ImportConfig(), site, zone)
+    heeded = heeded_columns(imported) if site is not None else ()
+    return replace(imported, tally={**imported.tally, **note_ignored(imported, heeded)})
 
 
 def _noting_doubles(lives: Iterator[JobLife], counted: RecordCounter, zone: tzinfo) -> Iterator[JobLife]:

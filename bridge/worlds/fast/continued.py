@@ -64,7 +64,7 @@ def continue_from_record(
             episode.write(state, 0, place, prepared, job, job + 1)
         episode.write(state, 0, here, prepared, first, first + length)
         state.jobs[0]["start"][: len(running)] = start[running]
-        clock.clock[0] = (here, n, 0, 0, NEVER)
+        clock.clock[0] = (here, n, 0, 0, NEVER, -1)
         _load(state, clock, len(running), here, now)
         play(state, clock, prepared)
         begun[w] = state.jobs[0]["start"][here:n]

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bridge.base.errors import BridgeError
+from bridge.cluster.source import digest_of_cluster, read_cluster
 from bridge.config import Constraint, Count
 from bridge.config.fields import record_of
 from bridge.scheduler.names import BACKFILLS, ESTIMATORS, ORDERS, RECORDED
@@ -11,6 +12,7 @@ from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol, protocol
 from bridge.workload.rules import DEFAULT_RULE, LOAD_RULES, PRESETS, LoadRule
 
 if TYPE_CHECKING:
+    from bridge.cluster.description import Cluster
     from bridge.workload.select import Jobs
     from bridge.workload.table import Workload
     from bridge.worlds.fast.episode import Scenario
@@ -36,6 +38,8 @@ class SchedulerConfig:
         nodes: machine size, if not the log's.
         first: only the first N kept jobs.
         rebase: count submit times from the first kept job.  [default: the rules' own]
+        cluster: the site's nodes, partitions and rules: cluster.toml, slurm.conf, or one that comes with
+            bridge.  [default: one pool of equal nodes]
         blocked: what becomes of a blocked pick, see `bridge.scheduler.protocol.Policy`.
     """
 
@@ -53,6 +57,7 @@ class SchedulerConfig:
     nodes: Count | None = None
     first: Annotated[Count | None, Constraint(metavar="N")] = None
     rebase: bool | None = None
+    cluster: Annotated[str | None, Constraint(metavar="FILE", digest=digest_of_cluster)] = None
     blocked: Annotated[Literal["", "held", "first", "again"], Constraint(option="-")] = ""
 
     def rules(self) -> tuple[Protocol, LoadRule]:
@@ -85,7 +90,8 @@ class SchedulerConfig:
     @property
     def selection(self) -> tuple[object, ...]:
         """What decides which of a log's jobs it schedules."""
-        return (self.rules()[1], self.cancelled, self.nodes, self.first, self.rebase)
+        cluster = self.cluster and digest_of_cluster(self.cluster)
+        return (self.rules()[1], self.cancelled, self.nodes, self.first, self.rebase, cluster)
 
     def select(self, workload: "Workload", *, dependencies: bool = False) -> "Jobs":
         """Return the jobs that it schedules; BridgeError: no machine size, no job, an unknown demand.
@@ -107,7 +113,24 @@ class SchedulerConfig:
             first=self.first,
             rebase=self.rebase,
             dependencies=dependencies,
+            cluster=None if self.cluster is None else self._read_cluster(self.cluster),
         )
+
+    def _read_cluster(self, name: str) -> "Cluster":
+        """Return the cluster; BridgeError: the protocol has none, or another number of nodes is named."""
+        if self.protocol != "standard":
+            remedy = "Leave out --cluster, or use the standard protocol."
+            raise BridgeError("has one pool of nodes", where=f"protocol {self.protocol!r}", remedy=remedy)
+        if self.nodes is not None:
+            what = "the cluster says how many nodes there are"
+            raise BridgeError(what, where=f"--nodes {self.nodes}", remedy="Leave out --nodes or --cluster.")
+        return read_cluster(name)
+
+    def refuse_cluster(self, subject: str) -> None:
+        """Raise BridgeError if a cluster is named to what does not honour it yet."""
+        if self.cluster is not None:
+            what, where = f"{subject} do not know the nodes of a cluster yet", f"--cluster {self.cluster}"
+            raise BridgeError(what, where=where, remedy="Leave out --cluster: all nodes are then one pool.")
 
     def policy(
         self,
@@ -145,5 +168,9 @@ class SchedulerConfig:
         return replace(self, **{name: getattr(other, name) for name in POLICY})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields for a run's record; unset ones are None."""
-        return record_of(self)
+        """Return the fields for a run's record; unset ones are None. A cluster has its digest beside it."""
+        record = record_of(self)
+        if self.cluster is None:
+            del record["cluster"]
+            return record
+        return record | {"cluster_sha256": digest_of_cluster(self.cluster)}

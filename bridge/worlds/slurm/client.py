@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.base.errors import BridgeError
-from bridge.workload.accounting.values import limit, node_names
+from bridge.cluster.slurm_values import limit, node_names
 
 #: Longest time that any command may take (s): beyond it slurmctld counts as away.
 PATIENCE = 10.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from bridge.workload.accounting.values import amount, node_names
+from bridge.cluster.slurm_values import amount, node_names
 from bridge.worlds.slurm.client import Node, QueueEntry
 
 #: States of a job that has nodes.

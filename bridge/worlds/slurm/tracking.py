@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
-from bridge.workload.accounting.values import node_names
+from bridge.cluster.slurm_values import node_names
 from bridge.worlds.slurm.audited_scheduler import AuditedBook
 from bridge.worlds.slurm.client import HELD, Control, QueueEntry, is_held_by_us, walltime_from_comment
 from bridge.worlds.slurm.event_file import FINAL, EventLine

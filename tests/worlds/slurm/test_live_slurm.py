@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from trained_agents import train
 
+from bridge.cluster.slurm_values import node_names
 from bridge.forecasting.statefile import state_of
 from bridge.serve.observer import PartitionObserver
 from bridge.slurm_demo import cluster
 from bridge.slurm_demo.demo_jobs import submit
-from bridge.workload.accounting.values import node_names
 from bridge.worlds.slurm.client import Client, QueueEntry
 
 NODES = 8

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.workload.accounting import values
+from bridge.cluster import slurm_values as values
 
 PARIS = ZoneInfo("Europe/Paris")
 

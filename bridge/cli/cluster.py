@@ -1,0 +1,176 @@
+"""`bridge cluster`: what a site is, from its own files: imported, made, shown, checked."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bridge.cli import options as shared
+from bridge.cli.terminal import TERMINAL
+from bridge.cli.terminal import show as printed
+from bridge.cluster.source import cluster_file, open_cluster
+from bridge.report.table import Table
+
+if TYPE_CHECKING:
+    from bridge.cluster.imported import ImportedCluster
+
+#: Forms of files, by the names of `--from`.
+_FORMS = ("slurm", "pbsnodes", "platform")
+
+
+@click.group()
+def cluster() -> None:
+    """Model a site: nodes, partitions, limits, a calendar, in cluster.toml."""
+
+
+@cluster.command("import")
+@click.argument("source", metavar="FILE", type=shared.FILE)
+@click.option(
+    "--from",
+    "form",
+    type=click.Choice(_FORMS),
+    help="What FILE is: slurm.conf or what scontrol prints, pbsnodes -a, a SimGrid platform.  "
+    "[default: by its contents]",
+)
+@click.option(
+    "--sacctmgr",
+    "accounting",
+    metavar="FILE",
+    type=shared.FILE,
+    multiple=True,
+    help="The output of `sacctmgr -P show qos` or `sacctmgr -P show assoc`. May be repeated.",
+)
+@shared.file_option("--out", "The cluster.toml to write.", required=True)
+@shared.force_option
+def import_(source: Path, form: str | None, accounting: tuple[Path, ...], out: Path, force: bool) -> None:
+    """Write cluster.toml from what a site has: slurm.conf, pbsnodes, a platform.
+
+    What the files hold and no scheduler here honours is listed, once. Limits of --sacctmgr count, whatever
+    AccountingStorageEnforce says.
+
+    \b
+    Examples:
+      bridge cluster import /etc/slurm/slurm.conf --out cluster.toml
+      bridge cluster import slurm.conf --sacctmgr qos.txt --sacctmgr assoc.txt --out cluster.toml
+      bridge cluster import nodes.txt --from pbsnodes --out cluster.toml
+    """
+    from bridge.cluster.check import check_cluster
+    from bridge.cluster.clusterfile import write_cluster_toml
+    from bridge.cluster.node_table import build_node_table, partitions_of
+
+    shared.check_output(out, force)
+    imported = _imported(source, form or _form_of(source), accounting)
+    site = imported.cluster
+    write_cluster_toml(site, out, f"imported from {source.name}")
+    nodes, partitions = len(build_node_table(site)), len(partitions_of(site))
+    rules = f"{len(site.qos)} QOS, {len(site.accounts)} accounts, {len(site.users)} users"
+    click.echo(f"wrote {out}: {nodes:,} nodes, {partitions} partitions, {rules}")
+    for note in imported.notes:
+        click.echo(f"note: {note}")
+    if imported.unhonoured:
+        table = Table(("", "said by it and not honoured"), title="", words=(1,))
+        for what, count in imported.unhonoured.items():
+            table.add(f"{count:,}", what)
+        table.print()
+    findings = check_cluster(site)
+    if findings:
+        click.echo(f"`bridge cluster check {out}` has {len(findings)} findings: {findings[0].what}, …")
+
+
+def _form_of(path: Path) -> str:
+    from bridge.base import files
+    from bridge.cluster.slurm_conf import is_settings
+
+    text = files.read_text(path)
+    if "<platform" in text[:4000]:
+        return "platform"
+    return "slurm" if is_settings(text) else "pbsnodes"
+
+
+def _imported(source: Path, form: str, accounting: tuple[Path, ...]) -> "ImportedCluster":
+    if form == "slurm":
+        from bridge.cluster.slurm_site import import_slurm
+
+        return import_slurm(source, accounting)
+    if accounting:
+        raise click.UsageError("--sacctmgr goes with --from slurm")
+    if form == "pbsnodes":
+        from bridge.cluster.pbsnodes import import_pbsnodes
+
+        return import_pbsnodes(source)
+    from bridge.platform.cluster_hosts import import_platform
+
+    return import_platform(source)
+
+
+@cluster.command()
+@click.argument("out", metavar="FILE.toml", type=shared.FILE)
+@shared.force_option
+def new(out: Path, force: bool) -> None:
+    """Write a commented cluster.toml to begin with: that of a teaching site.
+
+    \b
+    Example:
+      bridge cluster new cluster.toml
+    """
+    from bridge.base.files import replacing
+
+    shared.check_output(out, force)
+    with replacing(out) as file:
+        file.write(cluster_file("teaching-site").read_bytes())
+    click.echo(f"written: {out}; change it, then: bridge cluster check {out}")
+
+
+@cluster.command()
+@click.argument("file", type=str)
+@shared.file_option("--picture", "Draw nodes and partitions (.png, .svg or .pdf).")
+@shared.json_option
+def show(file: str, picture: Path | None, as_json: bool) -> None:
+    """Show the site FILE (TOML, slurm.conf, or one that comes with bridge): nodes, partitions, limits.
+
+    \b
+    Examples:
+      bridge cluster show teaching-site
+      bridge cluster show slurm.conf --picture site.svg
+    """
+    from bridge.cluster.clusterfile import cluster_digest, cluster_tables
+    from bridge.cluster.source import read_cluster
+    from bridge.report.cluster_tables import tables_of_cluster
+
+    site = read_cluster(file)
+    document = cluster_tables(site) | {"sha256": cluster_digest(site)}
+    printed(document, tables_of_cluster(site), as_json)
+    if picture is not None:
+        from bridge.report.cluster_picture import draw_cluster
+
+        draw_cluster(site, picture)
+        click.echo(f"picture: {picture}", err=as_json)
+
+
+@cluster.command()
+@click.argument("files", metavar="FILE…", nargs=-1, required=True, type=str)
+@shared.json_option
+@click.pass_context
+def check(ctx: click.Context, files: tuple[str, ...], as_json: bool) -> None:
+    """Find in FILES what contradicts itself, names that nothing has, and what changes nothing.
+
+    Each with file and line. Exit status: 1 if a file cannot be used, 0 otherwise.
+    """
+    from bridge.cluster.check import check_cluster
+
+    colours = {"error": "red", "unknown": "yellow", "unused": "cyan"}
+    lines: list[str] = []
+    document: list[dict[str, Any]] = []
+    for file in files:
+        opened = open_cluster(cluster_file(file))
+        for what, number in opened.unhonoured.items():
+            TERMINAL.say(f"not honoured: {number:,} {what}")
+        for one in check_cluster(opened.cluster):
+            where = opened.place(one.path)
+            lines.append(f"{where}: {click.style(one.severity, fg=colours[one.severity])}: {one.what}")
+            document.append({"where": where, "severity": one.severity, "field": one.path, "what": one.what})
+    count = {kind: sum(one["severity"] == kind for one in document) for kind in colours}
+    lines.append(", ".join(f"{n} {kind}{'s' * (kind == 'error' and n != 1)}" for kind, n in count.items()))
+    printed(document, lines, as_json)
+    if count["error"]:
+        ctx.exit(1)
