@@ -95,7 +95,7 @@ def play(prepared: Scenario) -> tuple[float, int]:
     load_episode(state, memory, 0, prepared, 0, len(prepared.jobs))
     log = fast.AllocationLog(state)
     started_at = time.perf_counter()
-    fast._play(state, memory, prepared, log.collect)
+    fast.play(state, memory, prepared, log.collect)
     took = time.perf_counter() - started_at
     start = state.jobs.start[0]
     submit = prepared.jobs.submit

@@ -261,7 +261,7 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
             clock = memory.clock[0]
             progress(int(clock.arrived - clock.pending - state.scalars.n_waiting[0]))
 
-    _play(state, memory, prepared, glance)
+    play(state, memory, prepared, glance)
     collected.collect()
     return replace(_read_on_nodes(state, prepared, 0, 0, n), allocation=collected.allocations(n))
 
@@ -340,8 +340,6 @@ def replay_sequences(
         else:
             episode.load_episode(state, memory, 0, prepared, int(first), int(first) + length)
             play(state, memory, prepared)
-            schedules.append(read_schedule(state, 0, length))
-            _play(state, memory, prepared)
             if prepared.cluster is not None:
                 schedules.append(_read_on_nodes(state, prepared, 0, int(first), int(first) + length))
             else:
