@@ -31,12 +31,9 @@ def qos_of(cluster: Cluster, requests: JobRequests, job: int, user: User | None)
     if user is not None and user.default_qos:
         return user.default_qos
     accounts = {account.name: account for account in cluster.accounts}
-    above = user.account if user is not None else requests.account.of(job)
-    while above in accounts:
-        if accounts[above].default_qos:
-            return accounts[above].default_qos
-        above = accounts[above].parent
-    return ""
+    own = user.account if user is not None else requests.account.of(job)
+    defaults = (accounts[name].default_qos for name in chain_of(cluster, own) if name in accounts)
+    return next(filter(None, defaults), "")
 
 
 def user_of(cluster: Cluster, partition: str, requests: JobRequests, job: int) -> User | None:
