@@ -202,6 +202,8 @@ class _Kernel(codegen.JITCodeLibrary):
         tuning = PipelineTuningOptions(3)
         tuning.loop_unrolling = tuning.loop_interleaving = tuning.slp_vectorization = False
         tuning.loop_vectorization = self.vectors
+        if os.environ.get("XINL"):
+            tuning.inlining_threshold = int(os.environ["XINL"])
         passes = PassBuilder(self._codegen._tm, tuning)
         passes.getModulePassManager().run(self._final_module, passes)
 
@@ -325,6 +327,38 @@ def inner(function: F) -> F:
 def inline(function: F) -> F:
     """Compile a small function, or one with a single caller, into the kernels that call it."""
     return cast(F, _part(function, forceinline=True))
+
+
+def by_type(general: F, special: Callable[..., object], kind: type) -> F:
+    """Return a function that kernels call as `special` where the first argument is a `kind`, else as `general`.
+
+    Both are `inline` or `inner`. Numba chooses by the argument's type, so that a kernel holds one of them only.
+    """
+    if not hasattr(general, "get_call_template"):  # NUMBA_DISABLE_JIT=1
+
+        @functools.wraps(general)
+        def choose(first: object, *others: object) -> object:
+            return (special if isinstance(first, kind) else general)(first, *others)
+
+        return cast(F, choose)
+    chosen: Any = numba.njit(**_OPTIONS)(_no_body)
+    prefix = f"{kind.__name__}_"
+
+    def function_for(first: Any) -> Any:
+        return special if str(getattr(first, "name", "")).startswith(prefix) else general
+
+    def get_call_template(args: Any, words: Any) -> Any:
+        return function_for(args[0]).get_call_template(args, words)
+
+    def get_overload(args: Any) -> Any:
+        return function_for(args[0]).get_overload(args)
+
+    chosen.get_call_template, chosen.get_overload = get_call_template, get_overload
+    return cast(F, chosen)
+
+
+def _no_body() -> None:
+    """Stand for functions that are chosen by type."""
 
 
 def entry(function: F) -> F:

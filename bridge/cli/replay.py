@@ -33,7 +33,7 @@ from bridge.worlds.fast.scheduler_config import SchedulerConfig
     shared.flag("--plot", "Draw a timeline, and a Gantt chart of small runs, into DIR (or here)."),
     click.option(
         "--by",
-        type=click.Choice(["user", "size", "queue"]),
+        type=click.Choice(["user", "size", "queue", "partition", "qos", "account", "reason"]),
         multiple=True,
         help="Break waits and bounded slowdowns down by this. May be repeated.",
     ),

@@ -159,6 +159,8 @@ class EventBackend:
         else:
             policy_fields(name)  # refuses those of the pool
             policy = name.policy(typed.get("backfill", Policy.backfill), typed.get("candidate_order", ""))
+        if typed.get("cluster"):
+            SchedulerConfig(cluster=str(typed["cluster"])).refuse_cluster("decisions over a socket")
         estimator = typed.get("estimator") or (agent.recipe.setup.estimator if agent else "") or "requested"
         return with_agent(
             _deciding(policy, estimator, typed), agent

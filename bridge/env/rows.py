@@ -7,6 +7,7 @@ from bridge.base.jit import hot, inline, inner, kernel
 from bridge.env.encoder import EncoderPrograms, FeatureProgram
 from bridge.scheduler.core import BACKFILL, DECLINE, INSPECT, apply_choice
 from bridge.scheduler.reservation import may_backfill
+from bridge.scheduler.running_jobs import first_place, job_at, next_place
 from bridge.scheduler.score import compute, finite, prepare_variable
 from bridge.scheduler.state import STACK, State
 
@@ -120,8 +121,10 @@ def _largest(state: State, b: int, places: int) -> int:
     """List the largest running jobs, at most `places`, and return how many there are."""
     which = state.scratch[_JOBS]
     n = 0
-    for i in range(state.scalars[b].n_running):
-        j = state.run_job[b, i]
+    place = first_place(state, b)
+    while job_at(state, b, place) >= 0:
+        j = job_at(state, b, place)
+        place = next_place(state.run_job[b], place)
         k = n
         while k > 0 and _before(state, b, j, which[k - 1]):
             k -= 1
@@ -143,8 +146,10 @@ def _by_unit(state: State, b: int, programs: EncoderPrograms, context: Array) ->
     for r in range(programs.running_rows.shape[0]):
         units = programs.running_rows[r]
         end = at + units * width
-        for i in range(state.scalars[b].n_running):
-            which[0] = state.run_job[b, i]
+        place = first_place(state, b)
+        while job_at(state, b, place) >= 0:
+            which[0] = job_at(state, b, place)
+            place = next_place(state.run_job[b], place)
             share = state.demand[b, which[0], r] / max(state.capacity[r], 1)
             held = math.ceil(share * units - _ROUNDING)  # bytes times units overflow 64 bits
             first = at

@@ -148,6 +148,7 @@ def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
     logged = records = read_log(experiment.workload, experiment.malformed, leave=left)
     setup, platform = experiment.seeded(), None
     if simulated:
+        experiment.setup.refuse_cluster("simulated platforms")
         from bridge.experiment.power_options import book_power
 
         platform = read_valid_platform(

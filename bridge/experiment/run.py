@@ -27,6 +27,7 @@ from bridge.judge.run import Run
 from bridge.scheduler.state import SECOND
 from bridge.wire.times import MICRO
 from bridge.worlds.fast import replay as fast
+from bridge.worlds.fast.allocations import as_intervals
 from bridge.worlds.fast.jobs_table import JobsTableBuilder
 
 if TYPE_CHECKING:
@@ -63,6 +64,11 @@ def run_fast(
 
     @cache
     def hosts() -> HostAllocation:
+        if schedule.allocation is not None and prepared.cluster is not None:
+            nodes = schedule.allocation.node_indices(
+                prepared.cluster.classes, schedule.start, schedule.end, schedule.serial
+            )
+            return HostAllocation(*as_intervals([nodes[j] for j in played.order.tolist()]))
         return place_first_fit(measured, int(jobs.capacity[0]))
 
     def rows(start: int, stop: int) -> pd.DataFrame:
@@ -73,8 +79,14 @@ def run_fast(
 
     measured = with_energy(played.metric_columns())
     table = rows(0, len(jobs)) if whole else measured
+    waits = (
+        {f"reason.{name}.seconds": total for name, total in played.history.totals().items()}
+        if prepared.cluster is not None
+        else {}
+    )
     config: dict[str, Any] = {"world": "fast", "idle_power": jobs.idle_power if powered else None}
     result = _run(task, table, config | ({"command": command} if command else {}))
+    result = dataclasses.replace(result, metrics=result.metrics | waits) if waits else result
     return result if whole else dataclasses.replace(result, rows=rows)
 
 
@@ -82,8 +94,13 @@ def _run(task: PreparedExperiment, table: pd.DataFrame, record_fields: dict[str,
     """Return the run that a jobs table is of, with what its world tells."""
     jobs, setup = task.prepared.jobs, task.setup
     capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
+    counted = capacity
+    if (cluster := task.prepared.cluster) is not None:
+        capacity |= cluster.capacity()
+        if cluster.is_shared:  # jobs that share nodes do not add up to nodes
+            counted = {name: amount for name, amount in capacity.items() if name != "nodes"}
     threshold = task.experiment.threshold
-    metrics = compute_metrics(table, capacity, bsld_threshold=threshold, idle_power=jobs.idle_power)
+    metrics = compute_metrics(table, counted, bsld_threshold=threshold, idle_power=jobs.idle_power)
     rule = setup.order if setup.recorded else f"{setup.order}+{setup.backfill}"
     who = task.agent.name if task.agent else rule
     return Run(

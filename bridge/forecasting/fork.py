@@ -55,7 +55,7 @@ class Fork:
             env[name] = one
         env["used_total"] = state.used
         scheduler.free[:] = state.free + state.demand[: state.n_running].sum(axis=0)
-        scheduler.blocks[:] = np.arange(scheduler.blocks.shape[1], dtype=np.int32)
+        scheduler_state.empty_lists(scheduler, slice(None))
         jobs[:] = np.zeros((), jobs.dtype)
         for name in ("start", "end", "reserved", "past"):
             jobs[name] = -1

@@ -3,9 +3,9 @@
 from bridge.base.arrays import Array
 from bridge.base.jit import inline, kernel
 from bridge.scheduler import core
-from bridge.scheduler.amounts import take
+from bridge.scheduler.amounts import copy_amounts, take
 from bridge.scheduler.core import begin_pass
-from bridge.scheduler.running_jobs import add_running
+from bridge.scheduler.running_jobs import add_running, copy_running
 from bridge.scheduler.state import State
 from bridge.worlds.fast.world import DONE, WorldState, push_completion, run_until_decision
 
@@ -43,8 +43,7 @@ def _restart(state: State, memory: WorldState, runs: Array, n_running: int, sett
     n = runs.shape[0]
     state.scalars[1] = state.scalars[PRESENT]
     state.scalars[1].foreseen = 0  # bounds of scores are not copied
-    for r in range(state.capacity.shape[0]):
-        state.free[1, r] = state.free[0, r]
+    copy_amounts(state.free[1], state.free[0])
     for u in range(state.usage.shape[1]):
         state.usage[1, u] = state.usage[0, u]
     for i in range(state.blocks.shape[1]):
@@ -58,9 +57,7 @@ def _restart(state: State, memory: WorldState, runs: Array, n_running: int, sett
             state.min_estimate[1, block, c] = state.min_estimate[0, block, c]
         for k in range(size):
             state.items[1, block, k] = state.items[0, block, k]
-    for k in range(n_running):
-        state.run_end[1, k] = state.run_end[0, k]
-        state.run_job[1, k] = state.run_job[0, k]
+    copy_running(state, PRESENT, FUTURE)
     clock = memory.clock[1]
     clock.arrived = clock.last = n
     clock.pending = 0

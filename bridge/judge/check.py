@@ -75,6 +75,13 @@ class CheckReport:
         return self.first is None
 
 
+def shared_use(jobs: pd.DataFrame) -> Flags:
+    """Tell which rows are of jobs that share their nodes with others [n]."""
+    if "shares_nodes" not in jobs:
+        return np.zeros(len(jobs), np.bool_)
+    return np.asarray(jobs["shares_nodes"].to_numpy() > 0, np.bool_)
+
+
 def check_schedule(
     jobs: pd.DataFrame,
     capacity: dict[str, int],
@@ -95,10 +102,14 @@ def check_schedule(
     _refuse_nonsense(jobs, capacity, tolerance, ignore)
     schedule = _Schedule(jobs, tolerance, ignore)
     _check_rows(schedule)
-    peak = {resource: _check_capacity(schedule, resource, amount) for resource, amount in capacity.items()}
+    shares = shared_use(jobs)
+    counted = {name: amount for name, amount in capacity.items() if name != "nodes" or not shares.any()}
+    peak = {resource: _check_capacity(schedule, resource, amount) for resource, amount in counted.items()}
     if (jobs["allocated_resources"].fillna("") != "").any():
         _check_hosts(schedule, capacity["nodes"])
     notes = _check_log(schedule, workload) if workload is not None else ()
+    if shares.any():
+        notes = (*notes, "jobs share nodes: cores and GPUs are checked all together, not node by node")
     if power is not None and power.first_over is not None:
         schedule.add("power-budget", np.array([power.first_over]), lambda _: ([], power.finding))
     killed = is_killed_attempt(jobs)
@@ -109,7 +120,7 @@ def check_schedule(
         kinds=schedule.kinds,
         first=schedule.first,
         peak=peak,
-        capacity=dict(capacity),
+        capacity=counted,
         notes=notes,
         attempts=int(killed.sum()),
         first_of_kind=schedule.first_of_kind,
@@ -224,9 +235,12 @@ def _check_rows(schedule: _Schedule) -> None:
         rule_text = "starts at {start:.6f}, but it could not before {eligible:.6f}"
         rule("start-before-eligible", undue, rule_text, eligible=eligible)
     rule("finish-before-start", backwards, "finishes at {end:.6f}, before its start at {start:.6f}")
+    waited = (start - submit, "start − submit")
+    if "eligible_time" in schedule.frame:  # on a cluster a job waits since it is eligible
+        waited = (start - schedule.column("eligible_time"), "start − eligible")
     for kind, expected, formula in (
         ("execution-time", end - start, "finish − start"),
-        ("waiting-time", start - submit, "start − submit"),
+        ("waiting-time", *waited),
         ("turnaround-time", end - submit, "finish − submit"),
     ):
         name = kind.replace("-", "_")
@@ -303,6 +317,9 @@ def _check_hosts(schedule: _Schedule, nodes: int) -> None:
         allocation = HostAllocation(allocation.first[keep], allocation.last[keep], offsets)
     end = np.where(schedule.timed, schedule.end, np.nan)
     rows, holders, clash = overlaps(allocation, schedule.start, end - schedule.inexact, schedule.tolerance)
+    shares = shared_use(schedule.frame)
+    alone = ~(shares[rows] & shares[holders])
+    rows, holders, clash = rows[alone], holders[alone], clash[alone]
 
     def describe(k: int) -> tuple[list[str], str]:
         job, holder = schedule.ids[rows[k]], schedule.ids[holders[k]]

@@ -3,10 +3,11 @@
 import csv
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,6 +29,13 @@ COLUMNS: dict[str, type] = {
     "metadata": str,
 }  # fmt: skip
 JOBS_COLUMNS: tuple[str, ...] = tuple(COLUMNS)
+#: Further columns of a jobs table of a cluster.
+CLUSTER_COLUMNS: Mapping[str, type] = {
+    "eligible_time": float,
+    "episode": int,
+    "partition": str,
+    "reason": str,
+}
 TEXT_COLUMNS, INT_COLUMNS = (frozenset(n for n, kind in COLUMNS.items() if kind is k) for k in (str, int))
 #: Columns that are empty (NaN) in a rejected job: from ``starting_time`` to ``stretch``.
 OUTCOME_COLUMNS: tuple[str, ...] = JOBS_COLUMNS[8:14]
@@ -114,34 +122,39 @@ def jobs_of(jobs: pd.DataFrame) -> "pd.Series[str]":
 def write_jobs_csv(pieces: Iterable[pd.DataFrame], path: Path | str) -> None:
     """Write a jobs table in exactly Batsim's columns and number formats, piece by piece.
 
-    Outcome columns that are NaN (rejected jobs), and every unknown in such a row, become empty fields. Raises
+    Those of a cluster follow where the table has them. Outcome columns that are NaN (rejected jobs), and every unknown in such a row, become empty fields. Raises
     BridgeError: a column is missing, or the file cannot be written.
     """
     workers = min(2, os.cpu_count() or 1)
     with files.replacing(Path(path)) as out, ThreadPoolExecutor(workers) as pool:
-        out.write((",".join(JOBS_COLUMNS) + "\n").encode())
+        columns: dict[str, type] = {}
         for jobs in pieces:
             require_columns(jobs, JOBS_COLUMNS, str(path))
+            if not columns:
+                columns = COLUMNS | {name: kind for name, kind in CLUSTER_COLUMNS.items() if name in jobs}
+                out.write((",".join(columns) + "\n").encode())
             starts = range(0, len(jobs), CHUNK)
             for k in range(0, len(starts), workers):  # no more text at a time than there are workers
                 parts = [jobs.iloc[start : start + CHUNK] for start in starts[k : k + workers]]
-                out.writelines(pool.map(_csv, parts))
+                out.writelines(pool.map(partial(_csv, columns=columns), parts))
+        if not columns:
+            out.write((",".join(JOBS_COLUMNS) + "\n").encode())
 
 
-def _csv(jobs: pd.DataFrame) -> bytes:
+def _csv(jobs: pd.DataFrame, columns: Mapping[str, type]) -> bytes:
     """Return rows as text, built column by column in Arrow: a row at a time in Python is ten times slower."""
     rejected = (jobs["final_state"] == "REJECTED").to_numpy()
-    columns = []
-    for name, kind in COLUMNS.items():
+    texts = []
+    for name, kind in columns.items():
         if kind is str:
-            columns.append(_quoted(jobs[name], always=name == "metadata"))
+            texts.append(_quoted(jobs[name], always=name == "metadata"))
         elif kind is int:
-            columns.append(pc.cast(pa.array(jobs[name].to_numpy(np.int64)), pa.string()))
+            texts.append(pc.cast(pa.array(jobs[name].to_numpy(np.int64)), pa.string()))
         else:  # Batsim leaves the energy of a rejected job empty, not -1
             hidden = rejected if name == "consumed_energy" else None
-            columns.append(fixed_six(jobs[name].to_numpy(np.float64), hidden))
-    columns[-1] = pc.binary_join_element_wise(columns[-1], "\n", "")
-    lines = pc.binary_join_element_wise(*columns, ",", null_handling="replace", null_replacement="")
+            texts.append(fixed_six(jobs[name].to_numpy(np.float64), hidden))
+    texts[-1] = pc.binary_join_element_wise(texts[-1], "\n", "")
+    lines = pc.binary_join_element_wise(*texts, ",", null_handling="replace", null_replacement="")
     _, offsets, data = lines.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int32)
     return memoryview(data)[bounds[lines.offset] : bounds[lines.offset + len(lines)]].tobytes()

@@ -153,7 +153,11 @@ def compute_metrics(
     plain = slowdown(done.wait, done.run)
     values["bsld.threshold"] = bsld_threshold
     values |= _spread("wait", done.wait)
-    values |= _spread("turnaround", done.wait + done.run)
+    if "eligible_time" in done.jobs:  # on a cluster a job waits for resources and limits since it is eligible
+        values |= _spread("turnaround", done.end - done.submit)
+        values |= _spread("hold", done.jobs["eligible_time"].to_numpy(np.float64) - done.submit)
+    else:
+        values |= _spread("turnaround", done.wait + done.run)
     values |= _spread("slowdown", plain[~np.isnan(plain)])
     del plain  # of a long log it takes as much as a column
     values |= _spread("bsld", bsld)

@@ -2,12 +2,12 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from bridge.base.arrays import Floats, Ints
+from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.base.progress import ProgressCallback, ignore_progress
 from bridge.judge.idle import idle_share
@@ -44,6 +44,12 @@ def compute_sequence_metric(prepared: Scenario, schedule: Schedule, first: int, 
     part = slice(first, first + len(schedule.start))
     submit, run = schedule.submit, prepared.jobs.run[part] / 1e6
     wait = (schedule.start - submit) / 1e6
+    turnaround = wait + run
+    if schedule.eligible is not None:  # on a cluster: those that started; they wait since they are eligible
+        has_started = schedule.start >= 0
+        if not has_started.all():
+            return _of_some(prepared, schedule, first, metric, has_started)
+        wait = (schedule.start - schedule.eligible) / 1e6
     what, _, resource = metric.partition(".") if metric.startswith("utilisation.") else (metric, "", "nodes")
     match what:
         case "bsld" | "bsld.max":
@@ -54,7 +60,13 @@ def compute_sequence_metric(prepared: Scenario, schedule: Schedule, first: int, 
         case "wait" | "wait.max":
             return float(wait.max() if what == "wait.max" else wait.mean())
         case "turnaround":
-            return float((wait + run).mean())
+            return float(turnaround.mean())
+        case "idle.fitting" if prepared.cluster is not None:
+            raise BridgeError(
+                f"{metric} is defined for one pool of nodes only",
+                where=f"cluster {prepared.cluster.cluster.name!r}",
+                remedy="Compare by bsld, wait or utilisation, or leave out --cluster.",
+            )
         case "idle.fitting":
             jobs = prepared.jobs
             return idle_share(submit, schedule.start, schedule.end, jobs.demand[part], jobs.capacity)
@@ -74,6 +86,21 @@ def compute_sequence_metric(prepared: Scenario, schedule: Schedule, first: int, 
                 remedy="Compare by bsld, or use longer sequences.",
             )
     raise BridgeError("unknown metric", where=repr(metric))
+
+
+def _of_some(prepared: Scenario, schedule: Schedule, first: int, metric: str, which: Flags) -> float:
+    """Return the metric of the jobs of a sequence that started; BridgeError: none has."""
+    last = first + len(which)
+    if not which.any():
+        raise BridgeError(
+            f"{metric} is not defined: no job started",
+            where=f"the sequence of {len(which)} jobs that begins with job {prepared.jobs.id[first]}",
+            remedy="See why in `bridge replay`: the column reason of its jobs.",
+        )
+    columns = ("start", "end", "how", "past", "reserved", "serial", "submit", "eligible")
+    some = replace(schedule, **{name: getattr(schedule, name)[which] for name in columns})
+    jobs = prepared.jobs.take(np.arange(first, last)[which])
+    return compute_sequence_metric(replace(prepared, jobs=jobs), some, 0, metric)
 
 
 def values_of(

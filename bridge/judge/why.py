@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+import pandas as pd
 
 from bridge.base.errors import BridgeError
 from bridge.config.fields import Constraint
@@ -31,6 +32,7 @@ class StartExplanation:
         overtaken_by: later submissions that started before it did.
         backfilled_past: those of them that were backfilled while this job was the blocked head.
         also_asked: further resources and amounts.
+        reasons: on a cluster, since when it waited for which reason, in Slurm's words.
     """
 
     job: str
@@ -49,6 +51,19 @@ class StartExplanation:
     overtaken_by: tuple[str, ...]
     backfilled_past: tuple[str, ...]
     also_asked: dict[str, int]
+    reasons: tuple[tuple[float, str], ...] = ()
+
+
+def _pairs(text: str) -> tuple[tuple[float, str], ...]:
+    """Return a history of reasons, as a jobs table holds it, as times and reasons."""
+    words = (part.split(" ", 1) for part in text.split("; ") if part)
+    return tuple((float(since), reason) for since, reason in words)
+
+
+def _history(jobs: pd.DataFrame, mask: "pd.Series[bool]") -> str:
+    """Return the history of reasons of one job in words."""
+    pairs = _pairs(str(jobs.loc[mask, "reasons"].iloc[0]))
+    return ", ".join(f"{reason} since {since:,.0f} s" for since, reason in pairs) or "no reason"
 
 
 def explain(run: Run, job: str, *, most: int = 5) -> StartExplanation:
@@ -62,6 +77,8 @@ def explain(run: Run, job: str, *, most: int = 5) -> StartExplanation:
     if len(where) == 0:
         never = (run.jobs["job_id"].astype("str") == job).any()
         what = "the job never started" if never else "no such job in the run"
+        if never and "reasons" in run.jobs:
+            what += f": {_history(run.jobs, run.jobs['job_id'].astype('str') == job)}"
         raise BridgeError(what, where=f"job {job!r}", remedy="jobs.csv lists the run's jobs, first column.")
     if len(where) > 1:
         what = f"the job stands in the run {len(where)} times"
@@ -100,6 +117,7 @@ def explain(run: Run, job: str, *, most: int = 5) -> StartExplanation:
         blocked_by=tuple((str(ids[k]), int(nodes[k]), float(end[k])) for k in heaviest),
         overtaken_by=tuple(dict.fromkeys(str(i) for i in owner[overtaking])),
         backfilled_past=tuple(str(i) for i in ids[overtook == ids[me]]),
+        reasons=_pairs(str(table["reasons"].iloc[me])) if "reasons" in table else (),
         also_asked={r: int(table[r].to_numpy()[me]) for r in run.capacity if r != "nodes" and r in table},
     )
 
@@ -127,6 +145,9 @@ def describe_reason(reason: StartExplanation, capacity: int) -> list[str]:
         enough = reason.free_at_submit >= reason.nodes
         short = "enough, but other jobs stood before it" if enough else "too few"
         lines.append(f"When it came: {free} free ({short}), {ahead} waiting.")
+    if reason.reasons:
+        history = ", ".join(f"{why} from {since:,.0f} s" for since, why in reason.reasons)
+        lines.append(f"It waited because of: {history}.")
     if reason.blocked_by:
         holders = ", ".join(f"{i} ({_count(n, 'node')}, until {t:,.0f} s)" for i, n, t in reason.blocked_by)
         lines.append(f"Most node-time while it waited was held by {holders}.")

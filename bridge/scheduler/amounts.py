@@ -20,3 +20,10 @@ def give(free: Array, amounts: Array) -> None:
     """Give amounts, of a job that ends, back to what is free."""
     for r in range(free.shape[0]):
         free[r] += amounts[r]
+
+
+@inline
+def copy_amounts(to: Array, amounts: Array) -> None:
+    """Begin anew: what is free now, or by some other reckoning."""
+    for r in range(to.shape[0]):
+        to[r] = amounts[r]

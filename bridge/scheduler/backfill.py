@@ -24,7 +24,7 @@ from bridge.scheduler.queue import (
     sort_jobs,
 )
 from bridge.scheduler.reservation import ends_before_shadow, may_backfill
-from bridge.scheduler.running_jobs import first_from, fits
+from bridge.scheduler.running_jobs import first_from, first_place, fits
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.starting import _start
 from bridge.scheduler.state import HOW_BACKFILLED, NEVER, State
@@ -224,7 +224,7 @@ def _list_bookable(state: State, b: int) -> None:
         which[0] = env.head
     env.last_bookable = n - 1
     # jobs past their estimates, where those stand as logged, end before now
-    end = NEVER if state.switches[0].clamp_overrun or env.n_running == 0 else state.run_end[b, 0]
+    end = NEVER if state.switches[0].clamp_overrun else state.run_end[b, first_place(state, b)]
     env.in_order = end >= env.now
     # not under an order that changes, as bookings then do; nor among many schedulers: memory is shared
     is_alone = state.scalars.shape[0] == 1
@@ -276,7 +276,7 @@ def _book_in_order(state: State, b: int) -> bool:
         if earliest == before:  # most often: like the one before it
             first_step = max(hole - 1, 0)
         else:
-            first_step = first_from(state.p_time, steps, earliest) if earliest >= 0 else 0
+            first_step = first_from(state.p_time, 0, steps, earliest) if earliest >= 0 else 0
         hole = first_hole(
             state.p_time, state.p_free, steps, state.demand[b, j], job.est_wait, first_step, NEVER
         )

@@ -67,7 +67,7 @@ def _compare(state: State, b: int, steps: int) -> tuple[int, int]:
     now = env.now
     times, free = state.p_time, state.p_free
     kept = int(env.profile_steps)
-    passed = first_from(times, kept, now)
+    passed = first_from(times, 0, kept, now)
     if passed == kept or times[passed] > now:
         passed -= 1
     if passed > 0:
@@ -130,7 +130,7 @@ def _profile_before(state: State, b: int, k: int, until: int) -> int:
     """
     env = state.scalars[b]
     times, free = state.scratch_time, state.spare_free
-    steps = first_from(state.p_time, int(env.profile_steps), until)
+    steps = first_from(state.p_time, 0, int(env.profile_steps), until)
     copy(state.p_time, state.p_free, times, free, steps)
     for m in range(k, env.n_kept):
         if state.kept[m].time < until:
@@ -196,7 +196,7 @@ def started(state: State, b: int, picks: Array, n: int) -> None:
 @inline
 def _is_still_valid(state: State, b: int, j: int, time: int, steps: int) -> bool:
     """Tell whether job `j` can still begin at a time, by the profile before it in ``spare``."""
-    step = first_from(state.scratch_time, steps, time)
+    step = first_from(state.scratch_time, 0, steps, time)
     if step == steps or state.scratch_time[step] != time:
         return False
     length = state.jobs[b, j].est_wait
@@ -237,7 +237,7 @@ def reuse_bookings(state: State, b: int, n: int) -> None:
             if earliest >= limit:
                 k += 1
                 continue
-            step = first_from(times, steps, earliest) if earliest >= 0 else 0
+            step = first_from(times, 0, steps, earliest) if earliest >= 0 else 0
             if first_hole(times, free, steps, demand, length, step, limit) < 0:
                 note_no_hole(state, b, j, limit)
                 k += 1

@@ -51,8 +51,8 @@ class CompiledPolicy:
         return decide(state, b, kind, self.order.scorer, self.chooser)
 
 
-def compile_policy(policy: Policy, rules_of: Protocol) -> CompiledPolicy:
-    """Translate a policy and a protocol to switches and programs.
+def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False) -> CompiledPolicy:
+    """Translate a policy and a protocol to switches and programs; `on_nodes`: for the nodes of a cluster.
 
     Raises:
         BridgeError: unknown order, backfill or agent decision, or one that the protocol does not have.
@@ -102,6 +102,8 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> CompiledPolicy:
             where=f"candidate order {alt_name!r}",
             remedy="Use fcfs, lcfs, sjf, saf, srf or an expression of s, t and n.",
         )
+    if on_nodes:
+        _refuse_on_nodes(policy, rules_of, main)
     rules = np.zeros(1, SWITCHES).view(np.recarray)
     one = rules[0]
     for switch in {f.name for f in fields(rules_of)} & set(SWITCHES.names or ()):
@@ -125,10 +127,28 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> CompiledPolicy:
     needs_order = needs_order or rules_of.persistent_sort or rules_of.tie or rules_of.skip_next
     one.growing_order = int(
         main.dynamic
+        and not on_nodes
         and not (needs_order or one.scored_outside or main.uses & {"z", "l", "fairshare"})
         and is_non_decreasing(main.program)
     )
     return CompiledPolicy(rules_of, policy, main, alt, rules, chooser)
+
+
+def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
+    """Refuse what is not defined on the nodes of a cluster, or not there yet."""
+    for broken, what in (
+        (rules_of.name != "standard", f"the protocol {rules_of.name}"),
+        (policy.backfill == "conservative", "conservative backfilling"),
+        (main.lookahead is not None, f"the order {policy.order!r}"),
+        (policy.blocked in ("held", "first"), f"a blocked pick that is {policy.blocked!r}"),
+        (bool(policy.agent), "an agent"),
+    ):
+        if broken:
+            raise BridgeError(
+                f"{what} does not know the nodes of a cluster yet",
+                where=f"policy {policy.order}+{policy.backfill}",
+                remedy="Use the protocol standard with none or easy, or leave out --cluster.",
+            )
 
 
 def _refuse_beside_lookahead(policy: Policy, rules_of: Protocol, candidate_order: str) -> None:

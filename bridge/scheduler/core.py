@@ -7,8 +7,8 @@ A world calls `submit`, `finish` and `wake` for what happened at one instant (or
 """
 
 from bridge.base.arrays import Array
-from bridge.base.jit import hot, inline, inner, kernel
-from bridge.scheduler.amounts import give, take
+from bridge.base.jit import by_type, hot, inline, inner, kernel
+from bridge.scheduler.amounts import copy_amounts, give, take
 from bridge.scheduler.backfill import (
     _any_waiting_fits,
     _backfill_candidate,
@@ -20,28 +20,60 @@ from bridge.scheduler.backfill import (
     _list_backfillable,
     _list_bookable,
 )
+from bridge.scheduler.cluster_pass import (
+    cluster_advance,
+    cluster_apply_choice,
+    cluster_begin_pass,
+    cluster_finish,
+    cluster_is_due,
+    cluster_must_pause,
+    cluster_next_wake,
+    cluster_sort_by_scores,
+    cluster_submit,
+    cluster_withdraw,
+)
+from bridge.scheduler.cluster_state import ClusterState
+from bridge.scheduler.decisions import (
+    BACKFILL as BACKFILL,
+)
+from bridge.scheduler.decisions import (
+    DECLINE as DECLINE,
+)
+from bridge.scheduler.decisions import (
+    INSPECT as INSPECT,
+)
+from bridge.scheduler.decisions import (
+    NOTHING as NOTHING,
+)
+from bridge.scheduler.decisions import (
+    PAUSE as PAUSE,
+)
+from bridge.scheduler.decisions import (
+    PHASE_BACKFILL,
+    PHASE_BOOK,
+    PHASE_IDLE,
+    PHASE_INSPECT,
+    PHASE_PICK,
+    PHASE_TRY,
+)
+from bridge.scheduler.decisions import (
+    PICK as PICK,
+)
+from bridge.scheduler.decisions import (
+    SCORE as SCORE,
+)
 from bridge.scheduler.growing_scores import bound_scores, find_highest_score
 from bridge.scheduler.names import CONSERVATIVE, EASY
 from bridge.scheduler.queue import first, insert, list_in_order, rearrange, remove, size_class, sort
 from bridge.scheduler.reservation import reserve_head
-from bridge.scheduler.running_jobs import add_running, fits, remove_running
+from bridge.scheduler.running_jobs import add_running, first_place, fits, job_at, next_place, remove_running
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.starting import _start
 from bridge.scheduler.state import NEVER, SECOND, SHAPES, STARTED_AS_HEAD, State
 
-#: Kinds of decision that `advance` returns.
-NOTHING, PICK, INSPECT, BACKFILL = 0, 1, 2, 3
-#: Beside them: an order in Python must score the waiting jobs; ``env.work`` is used up, for a look at Ctrl-C.
-SCORE, PAUSE = 4, -2
-#: The answer "none of them": do not pick, reject, stop backfilling.
-DECLINE = -1
 
-_IDLE, _PICK, _INSPECT, _TRY, _BACKFILL, _BOOK = 0, 1, 2, 3, 4, 5
-
-
-@hot
-def submit(state: State, b: int, j: int) -> None:
-    """Job `j` (its record filled in) joins the queue. Jobs are numbered in order of submission."""
+@inline
+def _submit_pooled(state: State, b: int, j: int) -> None:
     which = state.scratch[0]
     which[0] = j
     job = state.jobs[b, j]
@@ -58,9 +90,17 @@ def submit(state: State, b: int, j: int) -> None:
     insert(state, b, j)
 
 
+_submit = by_type(_submit_pooled, cluster_submit, ClusterState)
+
+
 @hot
-def finish(state: State, b: int, j: int) -> None:
-    """Job `j` has ended now: its resources are free."""
+def submit(state: State, b: int, j: int) -> None:
+    """Job `j` (its record filled in) joins the queue. Jobs are numbered in order of submission."""
+    _submit(state, b, j)
+
+
+@inline
+def _finish_pooled(state: State, b: int, j: int) -> None:
     env = state.scalars[b]
     job = state.jobs[b, j]
     remove_running(state, b, j)
@@ -72,14 +112,31 @@ def finish(state: State, b: int, j: int) -> None:
         env.used_total += used
 
 
-@kernel
-def withdraw(state: State, b: int, j: int) -> None:
-    """Waiting job `j` leaves the queue without having run; a lock on it is released."""
+_finish = by_type(_finish_pooled, cluster_finish, ClusterState)
+
+
+@hot
+def finish(state: State, b: int, j: int) -> None:
+    """Job `j` has ended now: its resources are free."""
+    _finish(state, b, j)
+
+
+@inline
+def _withdraw_pooled(state: State, b: int, j: int) -> None:
     env = state.scalars[b]
     remove(state, b, j)
     if env.head == j:
         env.head = -1
         env.is_reserved = 0
+
+
+_withdraw = by_type(_withdraw_pooled, cluster_withdraw, ClusterState)
+
+
+@kernel
+def withdraw(state: State, b: int, j: int) -> None:
+    """Waiting job `j` leaves the queue without having run; a lock on it is released."""
+    _withdraw(state, b, j)
 
 
 @kernel
@@ -100,29 +157,67 @@ def mark_running(state: State, b: int, j: int, start: int) -> None:
 def set_out_of_service(state: State, b: int, amounts: Array) -> None:
     """Set how much of each resource is neither free nor used by a job."""
     free = state.free[b]
-    for r in range(free.shape[0]):
-        free[r] = state.capacity[r]
+    copy_amounts(free, state.capacity)
     take(free, amounts)
-    for k in range(state.scalars[b].n_running):
-        take(free, state.demand[b, state.run_job[b, k]])
+    place = first_place(state, b)
+    while job_at(state, b, place) >= 0:
+        take(free, state.demand[b, job_at(state, b, place)])
+        place = next_place(state.run_job[b], place)
+
+
+@inline
+def _begin_pass_pooled(state: State, b: int) -> None:
+    env = state.scalars[b]
+    env.phase = PHASE_PICK
+    env.is_sorted = 0
+    env.wake_at = NEVER
+
+
+_begin_pass = by_type(_begin_pass_pooled, cluster_begin_pass, ClusterState)
 
 
 @hot
 def begin_pass(state: State, b: int) -> None:
     """Open a pass: all events that it may know of have been told."""
-    env = state.scalars[b]
-    env.phase = _PICK
-    env.is_sorted = 0
-    env.wake_at = NEVER
+    _begin_pass(state, b)
+
+
+@inline
+def _next_wake_pooled(state: State, b: int) -> int:
+    return int(state.scalars[b].wake_at)
+
+
+#: When the scheduler wants to be woken next, or a held job may become eligible; NEVER if nothing does.
+next_wake = by_type(_next_wake_pooled, cluster_next_wake, ClusterState)
+
+
+@inline
+def _is_due_pooled(_state: State, _b: int) -> bool:
+    return True
+
+
+#: Whether an instant at which no job ended or came is one of a pass.
+is_due = by_type(_is_due_pooled, cluster_is_due, ClusterState)
+
+
+@inline
+def _must_pause_pooled(_state: State, _b: int) -> bool:
+    return False
+
+
+#: Whether the world must collect what was allocated before the next pass.
+must_pause = by_type(_must_pause_pooled, cluster_must_pause, ClusterState)
 
 
 @inner
 def _resort_running(state: State, b: int) -> None:
     """Serve jobs that end together by believed end, as one who sorts the running list does."""
     env = state.scalars[b]
-    for k in range(env.n_running):
-        state.jobs[b, state.run_job[b, k]].serial = env.serial
+    place = first_place(state, b)
+    while job_at(state, b, place) >= 0:
+        state.jobs[b, job_at(state, b, place)].serial = env.serial
         env.serial += 1
+        place = next_place(state.run_job[b], place)
     env.renumbered = 1
 
 
@@ -138,7 +233,7 @@ def _reserve_again(state: State, b: int) -> None:
 def _end_pass(state: State, b: int) -> None:
     """Close the pass; without a head lock the next one picks afresh."""
     env = state.scalars[b]
-    env.phase = _IDLE
+    env.phase = PHASE_IDLE
     if not state.switches[0].head_locked:
         env.head = -1
         env.is_reserved = 0
@@ -160,15 +255,14 @@ def _list_waiting(state: State, b: int) -> None:
     env.n_candidates = n
 
 
-@hot
-def advance(state: State, b: int) -> int:
-    """Carry the open pass on until an agent must answer (its kind) or the pass is over (NOTHING)."""
+@inline
+def _advance_pooled(state: State, b: int) -> int:
     env = state.scalars[b]
     rules = state.switches[0]
     while True:
-        if env.phase == _IDLE:
+        if env.phase == PHASE_IDLE:
             return NOTHING
-        if env.phase == _PICK:
+        if env.phase == PHASE_PICK:
             if env.n_waiting == 0:
                 env.head = -1
                 _end_pass(state, b)
@@ -179,35 +273,35 @@ def advance(state: State, b: int) -> int:
                 sort(state, b)
                 env.is_sorted = 1
             if env.head >= 0:  # locked since an earlier pass
-                env.phase = _TRY
+                env.phase = PHASE_TRY
             elif rules.agent_pick:
                 _list_waiting(state, b)
                 return PICK
             else:
                 env.head = find_highest_score(state, b) if rules.growing_order else first(state, b)
                 env.accepted = 0
-                env.phase = _INSPECT
-        if env.phase == _INSPECT:
+                env.phase = PHASE_INSPECT
+        if env.phase == PHASE_INSPECT:
             if (
                 rules.agent_inspect
                 and not env.accepted
                 and state.jobs[b, env.head].rejects < rules.max_rejects
             ):
                 return INSPECT
-            env.phase = _TRY
-        if env.phase == _TRY:
+            env.phase = PHASE_TRY
+        if env.phase == PHASE_TRY:
             if fits(state.demand[b, env.head], state.free[b]):
                 j = env.head
                 env.head = -1
                 env.is_reserved = 0
                 _start(state, b, j, STARTED_AS_HEAD, -1)
-                env.phase = _PICK
+                env.phase = PHASE_PICK
                 continue
             if rules.head_first and env.head != first(state, b):
                 env.head = first(state, b)
                 env.is_reserved = 0
                 continue
-            env.phase = _BACKFILL
+            env.phase = PHASE_BACKFILL
             env.n_candidates = -1  # not listed yet
             if rules.backfill == EASY and not (env.is_reserved and rules.reserve_once):
                 # where nobody else fits, nobody asks for a reservation; the first one is kept
@@ -218,13 +312,13 @@ def advance(state: State, b: int) -> int:
                 env.is_reserved = 1
             if rules.backfill == CONSERVATIVE:
                 _list_bookable(state, b)
-                env.phase = _BOOK
-        if env.phase == _BOOK:
+                env.phase = PHASE_BOOK
+        if env.phase == PHASE_BOOK:
             if not _book_in_order(state, b):
                 return PAUSE
             _end_pass(state, b)
             return NOTHING
-        if env.phase == _BACKFILL:
+        if env.phase == PHASE_BACKFILL:
             if rules.backfill == EASY:
                 if rules.agent_backfill:
                     if env.n_candidates < 0:
@@ -241,6 +335,15 @@ def advance(state: State, b: int) -> int:
                     _easy(state, b)
             _end_pass(state, b)
             return NOTHING
+
+
+_advance = by_type(_advance_pooled, cluster_advance, ClusterState)
+
+
+@hot
+def advance(state: State, b: int) -> int:
+    """Carry the open pass on until an agent must answer (its kind) or the pass is over (NOTHING)."""
+    return _advance(state, b)
 
 
 @hot
@@ -261,12 +364,52 @@ def apply_events(state: State, b: int, events: Array, n: int) -> int:
     return advance(state, b)
 
 
-@kernel
-def sort_by_scores(state: State, b: int) -> None:
-    """Bring the queue into the order of the scores that Python has written to the waiting jobs."""
+@inline
+def _sort_by_scores_pooled(state: State, b: int) -> None:
     list_in_order(state, b, state.scratch[0])
     rearrange(state, b)
     state.scalars[b].is_sorted = 1
+
+
+_sort_by_scores = by_type(_sort_by_scores_pooled, cluster_sort_by_scores, ClusterState)
+
+
+@kernel
+def sort_by_scores(state: State, b: int) -> None:
+    """Bring the queue into the order of the scores that Python has written to the waiting jobs."""
+    _sort_by_scores(state, b)
+
+
+@inline
+def _apply_choice_pooled(state: State, b: int, choice: int) -> None:
+    env = state.scalars[b]
+    if env.phase == PHASE_PICK:
+        if choice == DECLINE:
+            _end_pass(state, b)
+        else:
+            env.head = state.candidates[b, choice]
+            env.accepted = 0
+            env.phase = PHASE_INSPECT
+    elif env.phase == PHASE_INSPECT:
+        env.inspections += 1
+        if choice == DECLINE:
+            env.rejections += 1
+            state.jobs[b, env.head].rejects += 1
+            env.head = -1
+            env.wake_at = env.now + state.switches[0].retry_after
+            _end_pass(state, b)
+        else:
+            env.accepted = 1
+    elif env.phase == PHASE_BACKFILL:
+        if choice == DECLINE:
+            _end_pass(state, b)
+        else:
+            _backfill_candidate(state, b, choice)
+            if state.switches[0].reserve_each_pick:
+                _reserve_again(state, b)
+
+
+_apply_choice = by_type(_apply_choice_pooled, cluster_apply_choice, ClusterState)
 
 
 @hot
@@ -277,28 +420,4 @@ def apply_choice(state: State, b: int, choice: int) -> None:
         choice: PICK, BACKFILL: a place in ``candidates[b, :n_candidates]``, or DECLINE. INSPECT: DECLINE
             rejects (the scheduler asks to be woken after `retry_after`), anything else accepts.
     """
-    env = state.scalars[b]
-    if env.phase == _PICK:
-        if choice == DECLINE:
-            _end_pass(state, b)
-        else:
-            env.head = state.candidates[b, choice]
-            env.accepted = 0
-            env.phase = _INSPECT
-    elif env.phase == _INSPECT:
-        env.inspections += 1
-        if choice == DECLINE:
-            env.rejections += 1
-            state.jobs[b, env.head].rejects += 1
-            env.head = -1
-            env.wake_at = env.now + state.switches[0].retry_after
-            _end_pass(state, b)
-        else:
-            env.accepted = 1
-    elif env.phase == _BACKFILL:
-        if choice == DECLINE:
-            _end_pass(state, b)
-        else:
-            _backfill_candidate(state, b, choice)
-            if state.switches[0].reserve_each_pick:
-                _reserve_again(state, b)
+    _apply_choice(state, b, choice)

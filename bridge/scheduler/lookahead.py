@@ -23,9 +23,9 @@ import numpy as np
 from bridge.base.arrays import Array
 from bridge.base.errors import BridgeError
 from bridge.base.jit import inline, inner, kernel
-from bridge.scheduler.amounts import give, take
+from bridge.scheduler.amounts import copy_amounts, give, take
 from bridge.scheduler.queue import BY_ORDER, list_in_order, precedes, rearrange, sort_jobs
-from bridge.scheduler.running_jobs import fits
+from bridge.scheduler.running_jobs import fits, list_running
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.state import NEVER, SECOND, State
 
@@ -186,8 +186,7 @@ def _finish(state: State, b: int, work: Array, free: Array, i: int, m: int) -> N
 def _shadow(state: State, b: int, work: Array, free: Array, head: int, running: int) -> int:
     """Return the first end EASY expects at which the head fits, and leave in ``free[1]`` the extra then."""
     demand = state.demand[b, work[_JOB, head]]
-    for r in range(free.shape[1]):
-        free[1, r] = free[0, r]
+    copy_amounts(free[1], free[0])
     end = -1
     i = 0
     while i < running and not fits(demand, free[1]):
@@ -273,8 +272,7 @@ def roll_out(
     """
     start = state.scalars[b].now
     now = start
-    for r in range(free.shape[1]):
-        free[0, r] = state.free[b, r]
+    copy_amounts(free[0], state.free[b])
     for k in range(m):
         for row in range(_END, _NOW):
             work[row, k] = work[row - _END + _NOW, k]
@@ -329,8 +327,7 @@ def roll_out(
 def _undecided(state: State, b: int, flat: Array, n: int, spare: Array) -> bool:
     """Tell whether the order matters now: some job fits, but not all of them."""
     some = False
-    for r in range(spare.shape[0]):
-        spare[r] = state.free[b, r]
+    copy_amounts(spare, state.free[b])
     everybody = True
     for k in range(n):
         demand = state.demand[b, flat[k]]
@@ -349,13 +346,14 @@ def _load(
 ) -> None:
     """Write the jobs of the roll-outs: those that wait in order, those that arrive, those that run."""
     running = state.scalars[b].n_running
+    list_running(state, b, work[_JOB, n + last - first :])
     for k in range(n + last - first + running):
         if k < n:
             j = flat[k]
         elif k < n + last - first:
             j = first + k - n
         else:
-            j = state.run_job[b, k - n - (last - first)]
+            j = work[_JOB, k]
         work[_JOB, k] = j
         work[_LENGTH, k] = max(state.jobs[b, j].est_wait, 1)
         work[_HELD, k] = max(state.jobs[b, j].est_run, work[_LENGTH, k])

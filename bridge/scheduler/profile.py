@@ -7,8 +7,8 @@ import numpy as np
 
 from bridge.base.arrays import Array
 from bridge.base.jit import inline, inner
-from bridge.scheduler.reservation import count_overrun, next_release
-from bridge.scheduler.running_jobs import first_from
+from bridge.scheduler.reservation import behind_overrun, next_release
+from bridge.scheduler.running_jobs import first_from, first_place
 from bridge.scheduler.state import LATEST, NEVER, State
 
 #: Signs of a change: give amounts back, take them. Of each number of Python's, Numba would compile a copy.
@@ -29,10 +29,10 @@ def build(state: State, b: int, times: Array, free: Array) -> int:
         amounts[r] = state.free[b, r]
         free[r, 0] = amounts[r]
     steps = 1
-    late = count_overrun(state, b)
-    i = late
+    place = behind_overrun(state, b)
+    late = place != first_place(state, b)
     while True:
-        end, i, late = next_release(state, b, i, late, amounts)
+        end, place, late = next_release(state, b, place, late, amounts)
         if end == NEVER:
             return steps
         times[steps] = end
@@ -171,7 +171,7 @@ def change_at(
     times: Array, free: Array, steps: int, time: int, until: int, amounts: Array, sign: np.int64
 ) -> int:
     """Do as `change`, from a time on that may lie within a step."""
-    k = first_from(times, steps, time)
+    k = first_from(times, 0, steps, time)
     if k == steps or times[k] != time:
         steps = _open_step(times, free, steps, k, time)
     return change(times, free, steps, k, until, amounts, sign)

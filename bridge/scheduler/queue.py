@@ -9,6 +9,7 @@ import numpy as np
 
 from bridge.base.arrays import Array, Records
 from bridge.base.jit import inline, inner, kernel
+from bridge.scheduler.block_order import close_block, open_block
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.state import BLOCK, CLASSES, NEVER, State
 
@@ -59,31 +60,21 @@ def recompute_bounds(state: State, b: int, block: int) -> None:
 @inline
 def _add_block(state: State, b: int, place: int) -> int:
     """Open an empty block at `place` of the block order and return its number."""
-    blocks = state.blocks[b]
-    n = state.scalars[b].n_blocks
-    block = blocks[n]
-    for i in range(n, place, -1):
-        blocks[i] = blocks[i - 1]
-    blocks[place] = block
-    state.scalars[b].n_blocks = n + 1
+    block = open_block(state.blocks[b], state.scalars[b].n_blocks, place)
+    state.scalars[b].n_blocks += 1
     state.size[b, block] = 0
     state.min_nodes[b, block] = NEVER
     state.score_bound[b, block] = -np.inf
     for c in range(CLASSES):
         state.min_estimate[b, block, c] = NEVER
-    return int(block)
+    return block
 
 
 @inline
 def _drop_block(state: State, b: int, place: int) -> None:
     """Give the block at `place` back to the free ones."""
-    blocks = state.blocks[b]
-    n = state.scalars[b].n_blocks - 1
-    block = blocks[place]
-    for i in range(place, n):
-        blocks[i] = blocks[i + 1]
-    blocks[n] = block
-    state.scalars[b].n_blocks = n
+    close_block(state.blocks[b], state.scalars[b].n_blocks, place)
+    state.scalars[b].n_blocks -= 1
 
 
 @inline

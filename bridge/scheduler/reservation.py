@@ -2,49 +2,47 @@
 
 from bridge.base.arrays import Array
 from bridge.base.jit import inline
-from bridge.scheduler.amounts import give, take
-from bridge.scheduler.running_jobs import fits
+from bridge.scheduler.amounts import copy_amounts, give, take
+from bridge.scheduler.running_jobs import first_place, fits, next_place
 from bridge.scheduler.state import NEVER, SECOND, State
 
 
 @inline
-def count_overrun(state: State, b: int) -> int:
-    """Return how many running jobs are past their estimate and believed to end one second from now."""
-    if not state.switches[0].clamp_overrun:
-        return 0
-    now = state.scalars[b].now
-    n = state.scalars[b].n_running
-    k = 0
-    while k < n and state.run_end[b, k] <= now:
-        k += 1
-    return k
+def behind_overrun(state: State, b: int) -> int:
+    """Return the place behind the jobs past their estimate, which are believed to end in one second."""
+    place = first_place(state, b)
+    if state.switches[0].clamp_overrun:
+        now = state.scalars[b].now
+        while state.run_end[b, place] <= now:
+            place = next_place(state.run_job[b], place)
+    return place
 
 
 @inline
-def next_release(state: State, b: int, i: int, late: int, free: Array) -> tuple[int, int, int]:
+def next_release(state: State, b: int, place: int, late: bool, free: Array) -> tuple[int, int, bool]:
     """Add to `free` all that is believed to be released at the next believed end.
 
-    `i` is the first running job in time that has not been released; the first `late` places are overrun
-    jobs not yet released, believed to end in one second. Returns (time of the release or NEVER, new i, new
-    late).
+    At `place` is the first running job in time that has not been released; `late`: overrun jobs, which stand
+    before and are believed to end in one second, are not yet released. Returns (time of the release or NEVER,
+    new place, new late).
     """
-    n = state.scalars[b].n_running
     ends = state.run_end[b]
     which = state.run_job[b]
     soon = state.scalars[b].now + SECOND
-    if late > 0 and (i == n or ends[i] >= soon):
+    end = ends[place]
+    if late and end >= soon:
         end = soon
-        for k in range(late):
+        late = False
+        k = first_place(state, b)
+        while ends[k] <= state.scalars[b].now:
             give(free, state.demand[b, which[k]])
-        late = 0
-    elif i < n:
-        end = ends[i]
-    else:
-        return NEVER, i, late
-    while i < n and ends[i] == end:
-        give(free, state.demand[b, which[i]])
-        i += 1
-    return end, i, late
+            k = next_place(which, k)
+    if end == NEVER:
+        return NEVER, place, late
+    while ends[place] == end:
+        give(free, state.demand[b, which[place]])
+        place = next_place(which, place)
+    return end, place, late
 
 
 @inline
@@ -57,13 +55,12 @@ def reserve_head(state: State, b: int, j: int) -> None:
     env = state.scalars[b]
     free = state.extra[b]
     demand = state.demand[b, j]
-    for r in range(free.shape[0]):
-        free[r] = state.free[b, r]
-    late = count_overrun(state, b)
-    i = late
+    copy_amounts(free, state.free[b])
+    place = behind_overrun(state, b)
+    late = place != first_place(state, b)
     end = env.now
     while not fits(demand, free) and end != NEVER:
-        end, i, late = next_release(state, b, i, late, free)
+        end, place, late = next_release(state, b, place, late, free)
     env.shadow = end
     take(free, demand)
     if state.jobs[b, j].reserved < 0:

@@ -8,7 +8,7 @@ import numpy as np
 from bridge.base.arrays import Array, Records
 from bridge.base.jit import inline, inner
 from bridge.scheduler.reservation import may_backfill
-from bridge.scheduler.running_jobs import fits
+from bridge.scheduler.running_jobs import first_place, fits, job_at, next_place
 from bridge.scheduler.state import SECOND, STACK, State
 
 #: What programs are made of: a constant; variables, by the names that expressions have for them: those of
@@ -78,8 +78,10 @@ def _goal(state: State, b: int, r: int) -> float:
                 total += work
                 if q == r:
                     own += work
-    for i in range(state.scalars[b].n_running):
-        j = state.run_job[b, i]
+    place = first_place(state, b)
+    while job_at(state, b, place) >= 0:
+        j = job_at(state, b, place)
+        place = next_place(state.run_job[b], place)
         length = max(estimated_remaining(state, b, j), 0.0)
         for q in range(n_resources):
             work = _fraction(state, state.demand[b, j, q], q) * length
@@ -97,8 +99,10 @@ def _load(state: State, b: int) -> float:
         block = state.blocks[b, i]
         for k in range(state.size[b, block]):
             total += 1.0 / max(state.jobs[b, state.items[b, block, k]].t, 1.0)
-    for i in range(state.scalars[b].n_running):
-        total += 1.0 / max(state.jobs[b, state.run_job[b, i]].t, 1.0)
+    place = first_place(state, b)
+    while job_at(state, b, place) >= 0:
+        total += 1.0 / max(state.jobs[b, job_at(state, b, place)].t, 1.0)
+        place = next_place(state.run_job[b], place)
     return total
 
 

@@ -10,6 +10,7 @@ from bridge.base.jit import entry
 from bridge.scheduler import core
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import Policy, Protocol
+from bridge.scheduler.running_jobs import renumber_running, running
 from bridge.scheduler.state import LATEST, NEVER, SECOND, State, allocate, copy_into, unstarted
 
 _FIRST_LENGTH = 1024
@@ -145,8 +146,8 @@ class Session:
         for block in state.blocks[0, : env.n_blocks]:
             items = state.items[0, block, : state.size[0, block]]
             items[:] = new[items]
+        renumber_running(state, 0, new)
         for array, size in (
-            (state.run_job[0], env.n_running),
             (state.started[0], env.n_started),
             (state.kept.job, env.n_kept),
         ):
@@ -238,7 +239,8 @@ class Session:
 
     def running(self) -> list[int]:
         """Return the running jobs by believed end."""
-        return [int(j) for j in self.state.run_job[0, : int(self.state.scalars.n_running[0])]]
+        by_end: list[int] = running(self.state).tolist()
+        return by_end
 
     def begin(self) -> None:
         """Open a pass: everything of this instant has been told."""

@@ -15,6 +15,11 @@ from bridge.base.arrays import Array, Bundle, Records
 SECOND = 1_000_000
 #: Jobs per block of the waiting queue.
 BLOCK = 64
+#: Places per block of the running jobs, the last for its link: so many that most machines need one block.
+RUN_BLOCK = 256
+MOST_IN_BLOCK = RUN_BLOCK - 1
+#: What stands behind the running jobs, see `bridge.scheduler.running_jobs`.
+LAST_BLOCK = -(1 << 31)
 #: Size classes of a block's summary: class of n is its bit length, the last class is open.
 CLASSES = 20
 #: Deepest stack of an order's program.
@@ -73,6 +78,8 @@ SCALARS = np.dtype(
         ("n_waiting", "i4"),
         ("n_running", "i4"),
         ("n_blocks", "i4"),
+        ("n_run_blocks", "i4"),
+        ("first_running", "i4"),  # the place of the running job that ends first
         ("n_started", "i4"),  # starts of this pass that the world has not collected
         ("n_candidates", "i4"),
         ("renumbered", "i4"),  # serials of running jobs have changed
@@ -144,8 +151,10 @@ class _Arrays(NamedTuple):
     score_bound: Annotated[
         Array, "f8", "B", "NB"
     ]  # of a growing order: an upper bound of the scores in a block
-    run_end: Annotated[Array, "i8", "B", "L"]  # believed ends of running jobs, ascending
-    run_job: Annotated[Array, "i4", "B", "L"]
+    run_blocks: Annotated[Array, "i4", "B", "NR"]  # the running jobs: block numbers in order of believed end
+    run_size: Annotated[Array, "i4", "B", "NR"]  # jobs in each block, where there are several
+    run_end: Annotated[Array, "i8", "B", "RP"]  # believed ends, ascending in each block
+    run_job: Annotated[Array, "i4", "B", "RP"]  # job indices
     started: Annotated[Array, "i4", "B", "L"]  # jobs started and not yet collected by the world
     candidates: Annotated[Array, "i4", "B", "W"]  # what an agent may choose from
     usage: Annotated[Array, "f8", "B", "U"]  # node-seconds per user
@@ -190,13 +199,21 @@ def allocate(batch: int, length: int, resources: int, *, window: int = 128, user
     `window`: W, most candidates shown to an agent at once; `users`: U, for fair share.
     """
     length = max(length, 1)
-    blocks = length // (BLOCK // 4) + 4  # as many as can be in use: neighbours hold > BLOCK / 2
-    sizes = {"B": batch, "L": length, "R": resources, "NB": blocks, "W": window, "U": users}
-    state = zeros(State, sizes | {"P": 4 * length + 8})
+    sizes = {"B": batch, "R": resources, "W": window, "U": users, "P": 4 * length + 8}
+    state = zeros(State, sizes | list_sizes(length))
     state.share[:] = 1.0
     for b in range(batch):
         reset(state, b)
     return state
+
+
+def list_sizes(length: int) -> dict[str, int]:
+    """Return the sizes of the lists of waiting and running jobs, by axis, for up to L jobs."""
+    blocks = length // (BLOCK // 4) + 4  # as many as can be in use: neighbours hold > BLOCK / 2
+    # one block is enough for few jobs; else, by the same reasoning
+    run_blocks = 1 if length <= MOST_IN_BLOCK else length // (MOST_IN_BLOCK // 4) + 4
+    places = RUN_BLOCK * run_blocks if run_blocks > 1 else length + 1
+    return {"L": length, "NB": blocks, "NR": run_blocks, "RP": places}
 
 
 def reset(state: State, b: int) -> None:
@@ -207,9 +224,17 @@ def reset(state: State, b: int) -> None:
     state.scalars.wake_at[b] = NEVER
     state.free[b] = state.capacity
     state.usage[b] = 0.0
-    # block numbers beyond n_blocks are the free list
-    state.blocks[b] = np.arange(state.blocks.shape[1], dtype=np.int32)
+    empty_lists(state, slice(b, b + 1))
     unstarted(state.jobs[b])
+
+
+def empty_lists(state: State, which: slice) -> None:
+    """Let no job wait or run in schedulers whose counts are 0: block numbers beyond those in use are free."""
+    for order in (state.blocks, state.run_blocks):
+        order[which] = np.arange(order.shape[1], dtype=np.int32)
+    state.scalars.n_run_blocks[which] = 1
+    state.scalars.first_running[which] = 0
+    state.run_end[which, 0], state.run_job[which, 0] = NEVER, LAST_BLOCK
 
 
 def unstarted(jobs: Records) -> None:

@@ -14,6 +14,7 @@ from bridge.scheduler.python_rules import JobsView
 from bridge.scheduler.state import NEVER, SECOND, State, reset
 from bridge.workload.rules import LOAD_RULES, LoadRule
 from bridge.workload.select import END, Jobs
+from bridge.worlds.fast.cluster_arrays import ClusterArrays, build_cluster_arrays, reset_cluster
 from bridge.worlds.fast.world import WorldState
 
 
@@ -28,6 +29,7 @@ class Scenario:
         tie: [n] what breaks equal scores before the submission order does.
         true_requests: the loading rule put true run times in the requests' place.
         recorded: the log's own starts are played, see `bridge.worlds.fast.recorded`.
+        cluster: the nodes and rules that the jobs meet; None: one pool of nodes.
     """
 
     jobs: Jobs
@@ -39,6 +41,7 @@ class Scenario:
     tie: Ints
     true_requests: bool = False
     recorded: bool = False
+    cluster: ClusterArrays | None = None
 
     @property
     def oracle(self) -> bool:
@@ -89,9 +92,17 @@ def prepare(
     Raises BridgeError: unknown order, backfilling or estimator (`bridge.scheduler.estimators`), a pair that
     the protocol does not have, or believed times beyond 64 bits.
     """
-    if jobs.cluster is not None:  # until the scheduler places jobs on nodes
-        remedy = "Leave out --cluster: all nodes are then one pool."
-        raise BridgeError("the scheduler does not know clusters yet", where=jobs.cluster.name, remedy=remedy)
+    compiled = compile_policy(policy, protocol, on_nodes=jobs.cluster is not None)
+    cluster = None
+    if jobs.cluster is not None and jobs.follows is not None:
+        raise BridgeError(
+            "jobs that arrive after the end of others do not know the nodes of a cluster yet",
+            where=f"cluster {jobs.cluster.name!r}",
+            remedy="Leave out --dependencies, and write the column 'dependency'; or leave out --cluster.",
+        )
+    if jobs.cluster is not None:
+        cluster = build_cluster_arrays(jobs.cluster, jobs)
+        jobs = replace(jobs, demand=cluster.requested_nodes[:, None])
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
     believed = estimate(
         estimator,
@@ -124,12 +135,13 @@ def prepare(
     return Scenario(
         jobs=jobs,
         estimate=believed,
-        compiled=compile_policy(policy, protocol),
+        compiled=compiled,
         users=users,
         share=share,
         partition=queue_share[queues],
         tie=_ties(jobs, protocol, rule),
         true_requests=rule.request == "oracle",
+        cluster=cluster,
     )
 
 
@@ -145,6 +157,8 @@ def load_episode(state: State, world: WorldState, b: int, prepared: Scenario, fi
     """Make episode `b` the jobs ``first:last``, submitted to an idle machine."""
     reset(state, b)
     write(state, b, 0, prepared, first, last)
+    if prepared.cluster is not None:
+        reset_cluster(state, b)
     behind = int(prepared.jobs.submit[last]) if last < len(prepared.jobs) else -1
     world.clock[b] = (0, last - first, 0, 0, NEVER, behind)
 
@@ -169,3 +183,5 @@ def write(state: State, b: int, place: int, prepared: Scenario, first: int, last
     row["t"] = believed.order[part] / SECOND
     row["s"] = jobs.submit[part] / SECOND
     state.demand[b, place : place + last - first] = jobs.demand[part]
+    if prepared.cluster is not None:
+        prepared.cluster.write(state, b, place, first, last)

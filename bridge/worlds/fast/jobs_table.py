@@ -1,7 +1,7 @@
 """The outcome of a replay as a jobs table: whole, in pieces, or just what is measured."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,16 +9,18 @@ import numpy.typing as npt
 
 from bridge.base.arrays import Flags, Floats, Ints, text_column
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
+from bridge.workload.requests import MILLI, Texts
 from bridge.workload.select import Ids
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.recorded import ELIGIBLE
 from bridge.worlds.fast.replay import Schedule
+from bridge.worlds.fast.waiting_reasons import ReasonHistory, build_history
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Final states: not killed, killed at the request.
-_STATES = ("COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED")
+#: Final states: not killed, killed at the request; of a job that a cluster's rules never let start.
+_STATES = ("COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED", "REJECTED")
 #: The column of the waits that the log records.
 RECORDED_WAIT = "recorded_wait"
 #: What metrics and breakdowns read, beside the final state and demands for further resources.
@@ -26,6 +28,19 @@ _MEASURED = (
     *("submission_time", "requested_number_of_resources", "starting_time", "execution_time", "finish_time"),
     *("waiting_time", "consumed_energy", "user", "queue"),
 )
+
+
+#: Further columns on a cluster.
+_OF_CLUSTER = ("eligible_time", "episode", "partition", "reason", "reasons", "qos", "account", "shares_nodes")
+
+
+def _texts(column: Texts, which: npt.NDArray[np.int32]) -> Any:
+    """Return the texts of jobs, empty where they state none."""
+    import pyarrow as pa
+
+    return pa.array([*column.texts, ""], pa.string()).take(
+        pa.array(column.code[which] % (len(column.texts) + 1))
+    )
 
 
 class JobsTableBuilder:
@@ -36,15 +51,26 @@ class JobsTableBuilder:
     promised as blocked head, s, NaN if never), one column per further resource. Of a log that records waits
     ``recorded_wait`` (s, NaN where it is not known); of a record that says so ``eligible_time``, from when
     the job could start. `killed_at_request`: a job whose run time reaches its request counts as killed there.
+
+    On a cluster further: ``eligible_time`` (s, since when the job waits for resources and limits alone; its
+    waiting time begins there), ``episode`` (0), ``partition``, ``reason`` (what held it longest, in Slurm's
+    words), ``reasons`` (its history: seconds and reasons), ``qos`` and ``account``. Jobs that never started
+    stand last, without times.
     """
 
     def __init__(self, prepared: Scenario, schedule: Schedule, *, killed_at_request: bool = True) -> None:
         self._prepared, self._schedule = prepared, schedule
         self._kills = killed_at_request
-        self._order = np.lexsort((schedule.serial, schedule.end)).astype(np.int32)
+        never = schedule.start < 0
+        self._order = np.lexsort((schedule.serial, schedule.end, never)).astype(np.int32)
 
     def __len__(self) -> int:
         return len(self._order)
+
+    @property
+    def order(self) -> npt.NDArray[np.int32]:
+        """The place among the jobs of each row [n]."""
+        return self._order
 
     def metric_columns(self) -> "pd.DataFrame":
         """Return the columns that metrics and breakdowns read, final states as categories."""
@@ -52,10 +78,11 @@ class JobsTableBuilder:
 
         columns = self._columns(self._order)
         resources = self._prepared.jobs.resources[1:]
-        table = {name: columns[name]() for name in (*_MEASURED, *resources)}
-        table["final_state"] = pd.Categorical.from_codes(
-            self._killed(self._order).view(np.int8), pd.Index(_STATES)
-        )
+        cluster = self._prepared.cluster
+        own = () if cluster is None else (*_OF_CLUSTER, *cluster.capacity())
+        names = (name for name in (*_MEASURED, *own, *resources) if name in columns)
+        table = {name: columns[name]() for name in names}
+        table["final_state"] = pd.Categorical.from_codes(self._state(self._order), pd.Index(_STATES))
         return pd.DataFrame(table, copy=False)
 
     def rows(self, start: int = 0, stop: int | None = None) -> "pd.DataFrame":
@@ -68,18 +95,47 @@ class JobsTableBuilder:
         jobs = self._prepared.jobs
         return (jobs.run[which] >= jobs.request[which]) & self._kills
 
+    @cached_property
+    def _had(self) -> Mapping[str, Ints] | None:
+        """What each job had of the cluster, if the world collected it."""
+        allocation, cluster = self._schedule.allocation, self._prepared.cluster
+        if allocation is None or cluster is None:
+            return None
+        return allocation.totals(cluster.classes, cluster.demands)
+
+    @cached_property
+    def history(self) -> ReasonHistory:
+        """The history of the jobs' reasons; on a cluster."""
+        assert self._prepared.cluster is not None
+        return build_history(self._prepared.cluster, self._schedule, self._prepared.estimate.waiting)
+
+    @cached_property
+    def main_reasons(self) -> list[str]:
+        """The reason that held each job longest."""
+        return self.history.main_reasons()
+
+    def _state(self, which: npt.NDArray[np.int32]) -> npt.NDArray[np.int8]:
+        """Return the places of final states in `_STATES` [n]."""
+        return np.where(self._schedule.start[which] < 0, np.int8(2), self._killed(which).view(np.int8))
+
     def _columns(self, which: npt.NDArray[np.int32]) -> dict[str, Callable[[], Any]]:
         """Return what makes each column of these jobs."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         jobs, schedule = self._prepared.jobs, self._schedule
+        waits_since = schedule.submit if schedule.eligible is None else schedule.eligible
 
         def text(ids: Ids) -> Any:
             return pc.cast(pa.array(ids), pa.string())
 
         def seconds(times: Ints) -> Floats:
             return times[which] / SECOND
+
+        def started(values: Any) -> Any:
+            """Return times of jobs, NaN for those that never started."""
+            never = schedule.start[which] < 0
+            return np.where(never, np.nan, values) if never.any() else values
 
         def stretch() -> Any:
             run = jobs.run[which]
@@ -101,14 +157,14 @@ class JobsTableBuilder:
             "submission_time": lambda: seconds(schedule.submit),
             "requested_number_of_resources": lambda: jobs.demand[which, 0],
             "requested_time": lambda: seconds(jobs.request),
-            "success": lambda: (~self._killed(which)).astype(np.int64),
-            "final_state": lambda: text_column(pc.if_else(self._killed(which), *reversed(_STATES))),
-            "starting_time": lambda: seconds(schedule.start),
-            "execution_time": lambda: seconds(jobs.run),
-            "finish_time": lambda: seconds(schedule.end),
-            "waiting_time": lambda: (schedule.start[which] - schedule.submit[which]) / SECOND,
-            "turnaround_time": lambda: (schedule.end[which] - schedule.submit[which]) / SECOND,
-            "stretch": stretch,
+            "success": lambda: (self._state(which) == 0).astype(np.int64),
+            "final_state": lambda: text_column(pa.array(_STATES).take(pa.array(self._state(which)))),
+            "starting_time": lambda: started(seconds(schedule.start)),
+            "execution_time": lambda: started(seconds(jobs.run)),
+            "finish_time": lambda: started(seconds(schedule.end)),
+            "waiting_time": lambda: started((schedule.start[which] - waits_since[which]) / SECOND),
+            "turnaround_time": lambda: started((schedule.end[which] - schedule.submit[which]) / SECOND),
+            "stretch": lambda: started(stretch()),
             "allocated_resources": lambda: "",
             "consumed_energy": lambda: np.broadcast_to(-1.0, len(which)),
             "metadata": lambda: "",
@@ -126,6 +182,24 @@ class JobsTableBuilder:
             )
         if self._prepared.recorded and ELIGIBLE in jobs.extra:
             columns["eligible_time"] = lambda: jobs.extra[ELIGIBLE][which]
+        if (cluster := self._prepared.cluster) is not None and schedule.eligible is not None:
+            eligible = schedule.eligible
+            columns |= {
+                "eligible_time": lambda: np.where(eligible[which] >= 0, seconds(eligible), np.nan),
+                "episode": lambda: np.zeros(len(which), np.int64),
+                "partition": lambda: text_column(pa.array(cluster.partition_names(which), pa.string())),
+                "reason": lambda: text_column(pa.array([self.main_reasons[j] for j in which], pa.string())),
+                "reasons": lambda: text_column(pa.array(self.history.texts(which), pa.string())),
+                "qos": lambda: text_column(_texts(cluster.requests.qos, which)),
+                "account": lambda: text_column(_texts(cluster.requests.account, which)),
+            }
+            columns["shares_nodes"] = lambda: cluster.shares_nodes(which)
+            if (had := self._had) is not None:
+                started_here = schedule.start[which] >= 0
+                nodes = np.where(started_here, had["nodes"][which], jobs.demand[which, 0])
+                columns["requested_number_of_resources"] = lambda: nodes
+                columns["cores"] = lambda: had["cores"][which]
+                columns["gpus"] = lambda: had["gpus"][which] / MILLI
         for r, name in enumerate(jobs.resources[1:], 1):
             columns[name] = partial(jobs.demand.__getitem__, (which, r))
         return columns

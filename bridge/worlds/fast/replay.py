@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -10,8 +11,10 @@ from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
 from bridge.scheduler import state as scheduler_state
+from bridge.scheduler.running_jobs import renumber_running
 from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
 from bridge.worlds.fast import episode, world
+from bridge.worlds.fast.allocations import AllocationLog, Allocations, was_eligible
 from bridge.worlds.fast.arrivals import Arrivals
 from bridge.worlds.fast.episode import Scenario
 
@@ -25,6 +28,9 @@ def allocate(prepared: Scenario, length: int) -> tuple[State, world.WorldState]:
     """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates."""
     window = 1 if prepared.compiled.chooser is None else length
     users, resources = len(prepared.share), len(prepared.jobs.resources)
+    if prepared.cluster is not None:
+        nodes = prepared.cluster.allocate(1, length, window=window, users=users, whole=True)
+        return episode.configure(nodes, prepared), world.allocate(1, length)
     state = scheduler_state.allocate(1, length, resources, window=window, users=users)
     return episode.configure(state, prepared), world.allocate(1, length)
 
@@ -99,12 +105,12 @@ class LogWindow:
         env, heap = state.scalars[0], self.memory.heap[0]
         for numbers in (
             state.items[0],
-            state.run_job[0, : env.n_running],
             heap.job[: self.memory.clock.pending[0]],
             state.kept.job[: env.n_kept],
             state.scalars.head[: int(env.head >= 0)],  # if there is one
         ):
             numbers[:] = place[numbers]
+        renumber_running(state, 0, place)
 
     def _grow(self) -> None:
         """Make room for twice as many jobs, or the whole log."""
@@ -128,6 +134,12 @@ class Schedule:
         reserved: [n] the first time it was given as blocked head, or -1.
         serial: [n] its place in the order of starts.
         submit: [n] when it arrived.
+        eligible: [n] when hold, begin time and dependencies allowed it first, -1: never; None without a
+            cluster.
+        allocation: what it had of the cluster's nodes; None if nobody collected it.
+        refused: [n] 1 + the place of the reason for which a job was refused, or 0; None without a cluster.
+        never_at: [n] since when a job's conditions could not be met any more, or -1; likewise.
+        head_at: [n] since when it was its partition's head first, or -1; likewise.
     """
 
     start: Ints
@@ -137,6 +149,11 @@ class Schedule:
     reserved: Ints
     serial: Ints
     submit: Ints
+    eligible: Ints | None = None
+    allocation: Allocations | None = None
+    refused: Ints | None = None
+    never_at: Ints | None = None
+    head_at: Ints | None = None
 
 
 def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
@@ -151,7 +168,7 @@ def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
             where=f"order {prepared.compiled.order.name!r}",
             remedy="Guard divisions and logarithms, for example log2(max(n, 2)).",
         )
-    if kind == world.STUCK:
+    if kind == world.STUCK and prepared.cluster is None:
         raise BridgeError(
             f"{state.scalars.n_waiting[b]} jobs wait and nothing will ever happen again",
             where=f"time {state.scalars.now[b] / SECOND:g} s",
@@ -207,6 +224,8 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
         return _recorded(prepared, 0, len(prepared.jobs))
     if prepared.jobs.follows is not None:
         return _replay_arrivals(prepared, 0, len(prepared.jobs), progress)
+    if prepared.cluster is not None:
+        return _replay_on_nodes(prepared, progress)
     window = LogWindow(prepared)
 
     def glance() -> None:
@@ -227,6 +246,39 @@ def _recorded(prepared: Scenario, first: int, last: int) -> Schedule:
     serial[np.argsort(start, kind="stable")] = np.arange(last - first)
     nothing = np.full(last - first, -1, np.int64)
     return Schedule(start, start + jobs.run[part], nothing, nothing, nothing, serial, jobs.submit[part])
+
+
+def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None = None) -> Schedule:
+    """Replay all jobs on the nodes of a cluster; jobs that can never start have a start of -1."""
+    n = len(prepared.jobs)
+    state, memory = allocate(prepared, n)
+    episode.load_episode(state, memory, 0, prepared, 0, n)
+    collected = AllocationLog(state)
+
+    def glance() -> None:
+        collected.collect()
+        if progress:
+            clock = memory.clock[0]
+            progress(int(clock.arrived - clock.pending - state.scalars.n_waiting[0]))
+
+    play(state, memory, prepared, glance)
+    collected.collect()
+    return replace(_read_on_nodes(state, prepared, 0, 0, n), allocation=collected.allocations(n))
+
+
+def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
+    """Return what became of an episode's jobs ``first:last``; their records hold when they were eligible."""
+    schedule, submit = read_schedule(state, b, last - first), prepared.jobs.submit[first:last]
+    eligible = np.where(was_eligible(state, b, last - first), schedule.submit, -1)
+    rows = state.node_jobs[b][: last - first]
+    return replace(
+        schedule,
+        submit=submit,
+        eligible=eligible,
+        refused=rows.refuse.astype(np.int64),
+        never_at=rows.never_at.copy(),
+        head_at=rows.head_at.copy(),
+    )
 
 
 def _replay_arrivals(
@@ -288,7 +340,10 @@ def replay_sequences(
         else:
             episode.load_episode(state, memory, 0, prepared, int(first), int(first) + length)
             play(state, memory, prepared)
-            schedules.append(read_schedule(state, 0, length))
+            if prepared.cluster is not None:
+                schedules.append(_read_on_nodes(state, prepared, 0, int(first), int(first) + length))
+            else:
+                schedules.append(read_schedule(state, 0, length))
         if progress:
             progress(k + 1)
     return schedules

@@ -126,6 +126,12 @@ class SchedulerConfig:
             raise BridgeError(what, where=f"--nodes {self.nodes}", remedy="Leave out --nodes or --cluster.")
         return read_cluster(name)
 
+    def refuse_cluster(self, subject: str) -> None:
+        """Raise BridgeError if a cluster is named to what does not honour it yet."""
+        if self.cluster is not None:
+            what, where = f"{subject} do not know the nodes of a cluster yet", f"--cluster {self.cluster}"
+            raise BridgeError(what, where=where, remedy="Leave out --cluster: all nodes are then one pool.")
+
     def policy(
         self,
         decision: str = "",

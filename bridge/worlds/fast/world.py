@@ -10,7 +10,17 @@ import numpy as np
 
 from bridge.base.arrays import Records
 from bridge.base.jit import hot, inline, inner
-from bridge.scheduler.core import NOTHING, PAUSE, advance, begin_pass, finish, submit
+from bridge.scheduler.core import (
+    NOTHING,
+    PAUSE,
+    advance,
+    begin_pass,
+    finish,
+    is_due,
+    must_pause,
+    next_wake,
+    submit,
+)
 from bridge.scheduler.state import NEVER, State
 
 #: Kinds that `play` returns beside the scheduler's: the episode is over; jobs wait but nothing will ever
@@ -162,11 +172,11 @@ def run_until_decision(state: State, world: WorldState, b: int, events: int) -> 
                 return kind
             clock.open = 0
             events -= 1
-            if events <= 0 or env.bad_score >= 0:
+            if events <= 0 or env.bad_score >= 0 or must_pause(state, b):
                 return PAUSE
         arrival = state.jobs[b, clock.arrived].submit if clock.arrived < clock.last else NEVER
         end = world.heap[b, 0].end if clock.pending > 0 else NEVER
-        wake = env.wake_at
+        wake = next_wake(state, b)
         if free_tail and wake < NEVER and clock.arrived >= clock.last:
             wake = _wake_in_tail(env.now, wake, clock.behind, clock.pending)
         now = min(arrival, end, wake)
@@ -188,5 +198,7 @@ def run_until_decision(state: State, world: WorldState, b: int, events: int) -> 
             ):
                 _submit_next(state, world, b)
                 took += 1
+        if took == 0 and not is_due(state, b):
+            continue
         begin_pass(state, b)
         clock.open = 1

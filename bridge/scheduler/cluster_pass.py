@@ -1,0 +1,466 @@
+"""A pass on a cluster: eligible jobs in queue order start or become their partition's head; then backfilling.
+
+The counterpart of the passes in `bridge.scheduler.core` for `ClusterState`, called through it.
+"""
+
+from bridge.base.arrays import Array
+from bridge.base.jit import inline, inner
+from bridge.scheduler.cluster_state import GONE_CANCELLED, NOT_HELD, ClusterState
+from bridge.scheduler.decisions import (
+    BACKFILL,
+    DECLINE,
+    INSPECT,
+    NOTHING,
+    PHASE_BACKFILL,
+    PHASE_IDLE,
+    PHASE_INSPECT,
+    PHASE_PICK,
+    PHASE_TRY,
+    PICK,
+    SCORE,
+)
+from bridge.scheduler.eligibility import (
+    count_end,
+    count_start,
+    enter,
+    is_eligible,
+    lane_is_exhausted,
+    leave,
+    release_due,
+)
+from bridge.scheduler.heads import (
+    charge_heads,
+    fits_beside_heads,
+    make_head,
+    may_fit,
+    note_head,
+    reserve_heads,
+)
+from bridge.scheduler.lanes import (
+    first_in_lane,
+    list_lanes,
+    next_in_lane,
+    rearrange_lanes,
+    recompute_lane_bounds,
+    remove_from_lane,
+    sort_lanes,
+)
+from bridge.scheduler.names import EASY
+from bridge.scheduler.placement import allocate_chosen, release_allocation, select
+from bridge.scheduler.queue import BY_ALT, BY_ORDER, precedes, size_class, sort_jobs
+from bridge.scheduler.running_jobs import add_running, remove_running
+from bridge.scheduler.state import (
+    HOW_BACKFILLED,
+    NEVER,
+    SECOND,
+    STARTED_AS_HEAD,
+)
+
+
+@inner
+def cluster_submit(state: ClusterState, b: int, j: int) -> None:
+    """Job `j` (its records filled in) is submitted."""
+    job = state.jobs[b, j]
+    job.size_class = size_class(state.shapes[state.node_jobs[b, j].shape_number].room)
+    enter(state, b, j)
+
+
+@inner
+def cluster_finish(state: ClusterState, b: int, j: int) -> None:
+    """Job `j` has ended now."""
+    env, job = state.scalars[b], state.jobs[b, j]
+    remove_running(state, b, j)
+    release_allocation(state, b, j)
+    job.end = env.now
+    count_end(state, b, j)
+    if state.switches[0].uses_fairshare:
+        used = job.n * ((env.now - job.start) / SECOND)
+        state.usage[b, job.user] += used
+        env.used_total += used
+
+
+@inner
+def cluster_withdraw(state: ClusterState, b: int, j: int) -> None:
+    """Waiting job `j` leaves without having run."""
+    if state.node_jobs[b, j].held == NOT_HELD:
+        remove_from_lane(state, b, j)
+    leave(state, b, j, GONE_CANCELLED)
+
+
+@inner
+def cluster_begin_pass(state: ClusterState, b: int) -> None:
+    """Open a pass: all events of this instant have been told."""
+    env, more = state.scalars[b], state.node_scalars[b]
+    release_due(state, b)
+    env.phase = PHASE_PICK
+    env.is_sorted = 0
+    env.wake_at = NEVER
+    env.head = -1
+    env.is_reserved = 0
+    more.pass_number += 1
+    more.n_heads = 0
+    more.n_reserved = 0
+    more.n_live = -1
+    for p in range(state.heads.shape[1]):
+        state.heads[b, p].job = -1
+
+
+@inline
+def cluster_next_wake(state: ClusterState, b: int) -> int:
+    """Return when a job may become eligible next, or the scheduler wants to be woken; NEVER: neither."""
+    wake = state.scalars[b].wake_at
+    if state.node_scalars[b].n_timers > 0:
+        wake = min(wake, state.timers[b, 0].time)
+    return int(wake)
+
+
+@inner
+def cluster_is_due(state: ClusterState, b: int) -> bool:
+    """Tell whether a job becomes eligible now, or the scheduler wanted to be woken."""
+    return bool(release_due(state, b) > 0 or state.scalars[b].wake_at <= state.scalars[b].now)
+
+
+@inline
+def cluster_must_pause(state: ClusterState, b: int) -> bool:
+    """Tell whether the allocations of one more pass might find no place in the log."""
+    size = state.log_class.shape[1]
+    return bool(size > 0 and state.node_scalars[b].n_log > size - state.entry_class.shape[1])
+
+
+@inline
+def _has_head(state: ClusterState, b: int, g: int) -> bool:
+    return bool(state.heads[b, state.lanes[g].partition].job >= 0)
+
+
+@inner
+def _list_live_lanes(state: ClusterState, b: int) -> None:
+    """List the lanes of which a job may be eligible, each at its first job."""
+    more = state.node_scalars[b]
+    n = 0
+    for i in range(more.n_active):
+        g = state.active[b, i]
+        if not lane_is_exhausted(state, b, g):
+            state.lane_states[b, g].cursor = first_in_lane(state, b, g)
+            state.live[b, n] = g
+            n += 1
+    more.n_live = n
+
+
+@inner
+def _next_eligible(state: ClusterState, b: int) -> int:
+    """Return the next eligible job of a partition without head, in queue order, or -1; go on behind it."""
+    more = state.node_scalars[b]
+    live = state.live[b]
+    while True:
+        best, best_lane, k = -1, -1, 0
+        while k < more.n_live:
+            g = live[k]
+            j = state.lane_states[b, g].cursor
+            if j < 0 or _has_head(state, b, g):
+                more.n_live -= 1
+                live[k] = live[more.n_live]
+                continue
+            if best < 0 or precedes(state.jobs[b], j, best):
+                best, best_lane = j, g
+            k += 1
+        if best < 0:
+            return -1
+        if lane_is_exhausted(state, b, best_lane):
+            state.lane_states[b, best_lane].cursor = -1
+            continue
+        state.lane_states[b, best_lane].cursor = next_in_lane(state, b, best)
+        if is_eligible(state, b, best):
+            return int(best)
+
+
+@inner
+def _start_on_nodes(state: ClusterState, b: int, j: int, n: int, how: int, past: int) -> None:
+    """Start job `j` now on the `n` classes that were chosen for it."""
+    env = state.scalars[b]
+    job = state.jobs[b, j]
+    charge_heads(state, b, j, n)
+    remove_from_lane(state, b, j)
+    allocate_chosen(state, b, j, n)
+    job.start = env.now
+    job.est_end = env.now + job.est_run
+    job.how = how
+    job.past = past
+    job.serial = env.serial
+    env.serial += 1
+    add_running(state, b, j)
+    count_start(state, b, j)
+    state.started[b, env.n_started] = j
+    env.n_started += 1
+
+
+@inner
+def _strike(state: ClusterState, b: int, j: int) -> None:
+    """Job `j` is blocked and nobody backfills: its partition's nodes are out for the rest of the pass."""
+    more = state.node_scalars[b]
+    p = state.lanes[state.node_jobs[b, j].lane].partition
+    state.heads[b, p].job = j
+    note_head(state, b, j)
+    for i in range(state.partition_first[p], state.partition_first[p + 1]):
+        state.struck[b, state.partition_classes[i]] = more.pass_number
+
+
+@inner
+def _show_head(state: ClusterState, b: int, j: int) -> None:
+    """Let features and rules see the head of job `j`'s partition; else the first head, if there is one."""
+    env, more = state.scalars[b], state.node_scalars[b]
+    p = state.lanes[state.node_jobs[b, j].lane].partition
+    if state.heads[b, p].job < 0:
+        if more.n_heads == 0:
+            return
+        p = state.head_order[b, 0]
+    env.head = state.heads[b, p].job
+    env.shadow = state.heads[b, p].shadow
+    env.is_reserved = 1
+    extra = 0
+    for c in range(state.head_extra.shape[2]):
+        if state.classes[c].counted:
+            extra += state.head_extra[b, p, c, 0]
+        else:
+            whole = 1
+            for r in range(state.head_extra.shape[3]):
+                if state.head_extra[b, p, c, r] < state.node_amounts[c, r]:
+                    whole = 0
+            extra += whole
+    state.extra[b, 0] = extra
+
+
+@inner
+def _list_pickable(state: ClusterState, b: int) -> int:
+    """List the candidates of a PICK: eligible jobs of partitions without head, the first in queue order."""
+    env, more = state.scalars[b], state.node_scalars[b]
+    _list_live_lanes(state, b)
+    window = state.candidates.shape[1]
+    n = 0
+    while n < window:
+        j = _next_eligible(state, b)
+        if j < 0:
+            break
+        state.candidates[b, n] = j
+        n += 1
+    more.n_live = -1
+    env.n_candidates = n
+    return n
+
+
+@inner
+def _gather(state: ClusterState, b: int, out: Array, guard: bool, listing: int) -> int:
+    """List the eligible jobs that may start behind the heads, in no order; return how many.
+
+    For a decision (`listing`) those that fit now; else also those that might when others have started.
+    """
+    more = state.node_scalars[b]
+    n = 0
+    for i in range(more.n_active):
+        g = state.active[b, i]
+        if lane_is_exhausted(state, b, g):
+            continue
+        p = state.lanes[g].partition
+        head, room = state.heads[b, p], state.room[b, p]
+        block = state.lane_states[b, g].head
+        while block >= 0:
+            if state.min_nodes[b, block] <= room:
+                before = n
+                for k in range(state.size[b, block]):
+                    j = state.items[b, block, k]
+                    if state.shapes[state.node_jobs[b, j].shape_number].room > room or j == head.job:
+                        continue
+                    if not is_eligible(state, b, j):
+                        continue
+                    shape = state.node_jobs[b, j].shape_number
+                    if state.shapes[shape].nodes > 0 and state.shapes[shape].tasks > 0 and listing == 0:
+                        fits = may_fit(state, b, shape)  # what fits is not known before its turn
+                    else:
+                        fits = _fits(state, b, j, guard) >= 0
+                    if fits:
+                        out[n] = j
+                        n += 1
+                if n == before and not state.switches[0].dynamic_order:
+                    recompute_lane_bounds(state, b, block)
+            block = state.next_block[b, block]
+    return n
+
+
+@inner
+def _backfill_all(state: ClusterState, b: int) -> None:
+    """Backfill in queue order, or in the candidates' own order."""
+    env = state.scalars[b]
+    which = state.scratch[2]
+    n = _gather(state, b, which, True, 0)
+    by = BY_ALT if state.switches[0].own_candidate_order else BY_ORDER
+    sort_jobs(state.jobs[b], which, state.scratch[3], n, by)
+    for k in range(n):
+        j = which[k]
+        if is_eligible(state, b, j):
+            chosen = fits_beside_heads(state, b, j, False)
+            if chosen >= 0:
+                p = state.lanes[state.node_jobs[b, j].lane].partition
+                _start_on_nodes(state, b, j, chosen, HOW_BACKFILLED, state.heads[b, p].job)
+    env.n_candidates = 0
+
+
+@inner
+def _list_cluster_candidates(state: ClusterState, b: int) -> None:
+    """List the candidates of a BACKFILL."""
+    env = state.scalars[b]
+    which = state.scratch[2]
+    reserve_heads(state, b)
+    n = _gather(state, b, which, state.switches[0].guard > 0, 1)
+    by = BY_ALT if state.switches[0].own_candidate_order else BY_ORDER
+    sort_jobs(state.jobs[b], which, state.scratch[3], n, by)
+    n = min(n, state.candidates.shape[1])
+    for k in range(n):
+        state.candidates[b, k] = which[k]
+    env.n_candidates = n
+    if n > 0:
+        _show_head(state, b, state.candidates[b, 0])
+
+
+@inner
+def cluster_advance(state: ClusterState, b: int) -> int:
+    """Carry the open pass on until an agent must answer (its kind) or the pass is over (NOTHING)."""
+    env, more = state.scalars[b], state.node_scalars[b]
+    rules = state.switches[0]
+    while True:
+        if env.phase == PHASE_IDLE:
+            return NOTHING
+        if env.phase == PHASE_PICK:
+            if env.n_waiting == 0:
+                env.phase = PHASE_IDLE
+                return NOTHING
+            if rules.dynamic_order and not env.is_sorted:
+                if rules.scored_outside:
+                    return SCORE
+                sort_lanes(state, b)
+                env.is_sorted = 1
+            if rules.agent_pick:
+                if _list_pickable(state, b) > 0:
+                    return PICK
+                env.head = -1
+            else:
+                if more.n_live < 0:
+                    _list_live_lanes(state, b)
+                env.head = _next_eligible(state, b)
+            if env.head < 0:
+                env.phase = PHASE_BACKFILL
+                env.n_candidates = -1
+            else:
+                env.accepted = 0
+                env.phase = PHASE_INSPECT
+        if env.phase == PHASE_INSPECT:
+            if (
+                rules.agent_inspect
+                and not env.accepted
+                and state.jobs[b, env.head].rejects < rules.max_rejects
+            ):
+                return INSPECT
+            env.phase = PHASE_TRY
+        if env.phase == PHASE_TRY:
+            j = env.head
+            env.head = -1
+            env.phase = PHASE_PICK
+            strikes = rules.backfill != EASY
+            chosen = fits_beside_heads(state, b, j, strikes)
+            if chosen >= 0:
+                _start_on_nodes(state, b, j, chosen, STARTED_AS_HEAD, -1)
+            elif strikes:
+                _strike(state, b, j)
+            else:
+                make_head(state, b, j)
+            continue
+        if env.phase == PHASE_BACKFILL:
+            if rules.backfill == EASY and more.n_heads > 0:
+                if rules.agent_backfill:
+                    if env.n_candidates < 0:
+                        _list_cluster_candidates(state, b)
+                    if env.n_candidates > 0:
+                        return BACKFILL
+                else:
+                    _backfill_all(state, b)
+            env.phase = PHASE_IDLE
+            env.head = -1
+            env.is_reserved = 0
+            return NOTHING
+
+
+@inner
+def cluster_apply_choice(state: ClusterState, b: int, choice: int) -> None:
+    """Answer the decision that `cluster_advance` returned; see `bridge.scheduler.core.apply_choice`."""
+    env = state.scalars[b]
+    if env.phase == PHASE_PICK:
+        if choice == DECLINE:
+            env.phase = PHASE_IDLE
+        else:
+            env.head = state.candidates[b, choice]
+            env.accepted = 0
+            env.phase = PHASE_INSPECT
+    elif env.phase == PHASE_INSPECT:
+        env.inspections += 1
+        if choice == DECLINE:
+            env.rejections += 1
+            state.jobs[b, env.head].rejects += 1
+            env.head = -1
+            env.wake_at = env.now + state.switches[0].retry_after
+            env.phase = PHASE_IDLE
+        else:
+            env.accepted = 1
+    elif env.phase == PHASE_BACKFILL:
+        if choice == DECLINE:
+            env.phase = PHASE_IDLE
+            env.head = -1
+            env.is_reserved = 0
+        else:
+            _backfill_choice(state, b, choice)
+
+
+@inner
+def _backfill_choice(state: ClusterState, b: int, choice: int) -> None:
+    """Start a candidate; the others are the next candidates where they still may start."""
+    env, more = state.scalars[b], state.node_scalars[b]
+    guard = state.switches[0].guard > 0
+    n, kept = env.n_candidates, 0
+    for k in range(n):
+        j = state.candidates[b, k]
+        if k == choice:
+            chosen = _fits(state, b, j, guard)
+            p = state.lanes[state.node_jobs[b, j].lane].partition
+            _start_on_nodes(state, b, j, chosen, HOW_BACKFILLED, state.heads[b, p].job)
+    for k in range(n):
+        j = state.candidates[b, k]
+        if k != choice and is_eligible(state, b, j) and _fits(state, b, j, guard) >= 0:
+            state.candidates[b, kept] = j
+            kept += 1
+    env.n_candidates = kept if n < state.candidates.shape[1] else -1
+    more.n_caps = 0
+    if kept > 0:
+        _show_head(state, b, state.candidates[b, 0])
+
+
+@inner
+def _fits(state: ClusterState, b: int, j: int, guard: bool) -> int:
+    """Choose classes for a candidate; return how many, or -1."""
+    if guard:
+        return fits_beside_heads(state, b, j, False)
+    state.node_scalars[b].n_caps = 0
+    return select(state, b, state.node_jobs[b, j].shape_number, state.free_node[b], False)
+
+
+@inner
+def cluster_sort_by_scores(state: ClusterState, b: int) -> None:
+    """Bring the lanes into the order of the scores that Python has written to the waiting jobs."""
+    flat = state.scratch[0]
+    n = list_lanes(state, b, flat)
+    rearrange_lanes(state, b, flat, n)
+    state.scalars[b].is_sorted = 1
+
+
+@inner
+def cluster_list_in_order(state: ClusterState, b: int, out: Array) -> int:
+    """Write the eligible waiting jobs in queue order to `out` and return how many they are."""
+    n = list_lanes(state, b, out)
+    sort_jobs(state.jobs[b], out, state.scratch[1], n, BY_ORDER)
+    return n

@@ -1,0 +1,229 @@
+"""The state of a scheduler that places jobs on the nodes of a cluster: `State`, and what nodes and rules need.
+
+Axes beside those of `bridge.scheduler.state`: C classes of nodes, R amounts of a node (cores, memory, GPUs …),
+P partitions, G lanes, K counters, Q quantities of a job that counters count.
+
+A *class* is either counted, many equal nodes that only whole-node jobs reach, whose free amount is the number
+of free nodes; or a single node with its free amounts. A *lane* holds the waiting jobs of one partition to
+which the same counters apply, in queue order, so that a head or an exhausted limit puts all of them aside at
+once. A *shape* is a demand with its admissible classes; jobs with the same demand have the same shape.
+"""
+
+from collections import namedtuple
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from bridge.base.arrays import Array, Bundle, Records
+from bridge.scheduler.state import State, list_sizes, zeros
+
+#: An amount of a node that nobody counts.
+UNCOUNTED = 1 << 50
+#: In a shape's vector: all that the node has of it.
+ALL_OF_IT = -1
+#: Keys by which `select` walks the admissible classes. The first two are the order of the set itself.
+BY_SET, BEST_FIT, LEAST_LOADED = 0, 1, 2
+
+#: A class of nodes. `lowest`: the lowest index of its nodes, by which classes are numbered.
+CLASS = np.dtype(
+    [
+        ("counted", "i4"),
+        ("first_partition", "i4"),  # of `class_partitions`
+        ("last_partition", "i4"),
+        ("first_entry", "i4"),
+    ],
+    align=True,
+)
+#: A demand. Of `nodes` nodes (0: as many as its tasks need) and `tasks` tasks (0: one vector a node).
+SHAPE = np.dtype(
+    [
+        ("first", "i8"),  # its admissible classes in packing order: of `set_classes`
+        ("last", "i8"),
+        ("room", "i8"),  # cores that it takes at least
+        ("nodes", "i8"),
+        ("tasks", "i8"),
+        ("most_tasks", "i8"),  # on one node
+        ("admits", "i4"),  # row of `admits`
+        ("whole", "i4"),  # takes whole empty nodes
+    ],
+    align=True,
+)
+#: What the scheduler knows of a job beside `JOB`.
+NODE_JOB = np.dtype(
+    [
+        ("begin", "i8"),  # not before; NEVER: never
+        ("head_at", "i8"),  # since when it was its partition's head first, or -1
+        ("never_at", "i8"),  # since when its conditions cannot be met any more, or -1
+        ("shape_number", "i4"),
+        ("lane", "i4"),
+        ("held", "i4"),  # one of HELD_*
+        ("for_ever", "i4"),  # 1 + the number of the reason for which it never starts, or 0
+        ("refuse", "i4"),  # likewise, but it is refused when submitted
+        ("block", "i4"),  # where it waits
+        ("allocation", "i4"),  # the first of its entries in the pool, or -1
+        ("first_condition", "i4"),  # of `conditions`
+        ("last_condition", "i4"),
+        ("first_child", "i4"),  # of `children`
+        ("last_child", "i4"),
+        ("any_is_enough", "i4"),
+        ("group", "i4"),  # jobs of one user and name, of which a singleton is one; -1: of no such group
+        ("is_singleton", "i4"),
+        ("succeeds", "i4"),  # its end is a success, for afterok
+        ("gone", "i4"),  # it left without having run: GONE_*
+    ],
+    align=True,
+)
+#: Why a job is not in its lane: it is not submitted, or in the lane (NOT_HELD); it waits for a time, for other
+#: jobs, or for ever.
+NOT_HELD, HELD_UNTIL, HELD_BY_JOBS, HELD_FOR_EVER = 0, 1, 2, 3
+NOT_GONE, GONE_REFUSED, GONE_CANCELLED = 0, 1, 2
+#: One condition on another job, `parent` (-1: unknown), `delay` µs after its start; conditions of one `part`
+#: are met together.
+CONDITION = np.dtype([("delay", "i8"), ("parent", "i4"), ("kind", "i4"), ("part", "i4")], align=True)
+AFTER, AFTER_ANY, AFTER_OK, AFTER_NOT_OK, SINGLETON = 0, 1, 2, 3, 4
+#: A lane's own: its partition, and its counters (`counted`).
+LANE = np.dtype([("partition", "i4"), ("first", "i4"), ("last", "i4"), ("is_down", "i4")], align=True)
+#: A counter that a lane's jobs change by their quantity while they run, or from submission on.
+COUNTED = np.dtype(
+    [
+        ("counter", "i4"),
+        ("quantity", "i4"),
+        ("kind", "i4"),  # COUNT_*
+        ("tested", "i4"),
+        ("reason", "i4"),
+        ("limit", "i8"),
+    ],
+    align=True,
+)
+COUNT_RUNNING, COUNT_TIME, COUNT_SUBMITTED = 0, 1, 2
+#: Amounts x time are counted in milliseconds: years of a large machine fit int64.
+TIME_UNIT = 1_000
+#: A lane of one scheduler: its first and last block, its jobs, where the pass is in it.
+LANE_STATE = np.dtype(
+    [
+        ("head", "i4"),
+        ("tail", "i4"),
+        ("n", "i4"),
+        ("place", "i4"),  # in `active`
+        ("cursor", "i4"),  # the next job that the pass looks at, or -1
+    ],
+    align=True,
+)
+#: A partition's head slot. `n`: entries of what is reserved for it, in `head_classes` and `head_units`.
+HEAD = np.dtype(
+    [
+        ("shadow", "i8"),
+        ("until", "i8"),
+        ("job", "i4"),
+        ("n", "i4"),
+    ],
+    align=True,
+)
+#: A time at which a job may become eligible.
+TIMER = np.dtype([("time", "i8"), ("job", "i8")], align=True)
+#: One scheduler's further scalars.
+NODE_SCALARS = np.dtype(
+    [
+        ("n_active", "i4"),
+        ("n_free_blocks", "i4"),
+        ("n_heads", "i4"),
+        ("n_reserved", "i4"),  # heads whose reservations are computed
+        ("n_timers", "i4"),
+        ("n_released", "i4"),  # jobs that became eligible since the last pass
+        ("n_live", "i4"),  # lanes that phase 1 still looks at
+        ("free_entry", "i4"),  # the allocations' pool: the first free entry
+        ("n_log", "i4"),
+        ("n_held", "i4"),
+        ("inspected", "i4"),
+        ("is_phase_two", "i4"),
+        ("n_caps", "i4"),
+        ("releases", "i8"),  # how often amounts were given back
+        ("pass_number", "i8"),
+    ],
+    align=True,
+)
+NODE_SWITCHES = np.dtype([("key", "i4"), ("cores", "i4"), ("kills_invalid", "i4")], align=True)
+
+
+class ClusterFields(NamedTuple):
+    """What `ClusterState` has beside the fields of `State`."""
+
+    node_switches: Annotated[Records, NODE_SWITCHES, 1]
+    # the cluster
+    classes: Annotated[Records, CLASS, "C"]
+    node_amounts: Annotated[Array, "i8", "C", "R"]  # of one node of the class, empty
+    class_capacity: Annotated[
+        Array, "i8", "C", "R"
+    ]  # what is free at first: nodes (first column), or amounts
+    class_partitions: Annotated[Array, "i4", "CP"]
+    partition_first: Annotated[Array, "i4", "P1"]  # a partition's classes: `first[p]:first[p + 1]` of
+    partition_classes: Annotated[Array, "i4", "PC"]
+    shapes: Annotated[Records, SHAPE, "S"]
+    vectors: Annotated[Array, "i8", "S", "R"]  # amounts of one node, or one task
+    set_classes: Annotated[Array, "i4", "SC"]
+    admits: Annotated[Array, "i1", "A", "C"]
+    lanes: Annotated[Records, LANE, "G"]
+    counted: Annotated[Records, COUNTED, "GK"]
+    lane_least: Annotated[Array, "i8", "G", "Q"]  # lower bounds of its jobs' quantities
+    # the jobs
+    node_jobs: Annotated[Records, NODE_JOB, "B", "L"]
+    quantity: Annotated[Array, "i8", "B", "L", "Q"]
+    conditions: Annotated[Records, CONDITION, "B", "CO"]
+    children: Annotated[Array, "i4", "B", "CH"]
+    group_first: Annotated[Array, "i4", "B", "GR1"]  # members of a group, in order of submission
+    group_members: Annotated[Array, "i4", "B", "GM"]
+    group_running: Annotated[Array, "i4", "B", "GR"]
+    group_pending: Annotated[Array, "i4", "B", "GR"]  # place of the first member that may still run or wait
+    # what changes
+    node_scalars: Annotated[Records, NODE_SCALARS, "B"]
+    free_node: Annotated[Array, "i8", "B", "C", "R"]
+    room: Annotated[Array, "i8", "B", "P"]  # free cores of a partition
+    struck: Annotated[Array, "i8", "B", "C"]  # the pass in which a blocked job struck the class out
+    lane_states: Annotated[Records, LANE_STATE, "B", "G"]
+    active: Annotated[Array, "i4", "B", "G"]  # lanes with jobs
+    live: Annotated[Array, "i4", "B", "G"]
+    next_block: Annotated[Array, "i4", "B", "NB"]
+    previous_block: Annotated[Array, "i4", "B", "NB"]
+    heads: Annotated[Records, HEAD, "B", "P"]
+    head_order: Annotated[Array, "i4", "B", "P"]  # partitions in the order in which they got a head
+    head_classes: Annotated[Array, "i4", "B", "P", "C"]
+    head_units: Annotated[Array, "i8", "B", "P", "C"]
+    head_extra: Annotated[Array, "i8", "B", "P", "C", "R"]
+    caps: Annotated[Array, "i4", "B", "P"]  # heads whose extra amounts bound what a job may take
+    counter_used: Annotated[Array, "i8", "B", "K"]
+    timers: Annotated[Records, TIMER, "B", "T"]
+    no_fit: Annotated[Array, "i8", "B", "S"]  # `releases` at which a shape did not fit what was free
+    entry_class: Annotated[Array, "i4", "B", "E"]  # the pool of allocations: sparse lists of class and units
+    entry_units: Annotated[Array, "i8", "B", "E"]
+    entry_next: Annotated[Array, "i4", "B", "E"]
+    log_class: Annotated[Array, "i4", "B", "LG"]  # allocations that the world has not collected
+    log_units: Annotated[Array, "i8", "B", "LG"]
+    log_job: Annotated[Array, "i4", "B", "LG"]
+    # scratch
+    chosen_classes: Annotated[Array, "i4", "C1"]  # what `select` chose
+    chosen_units: Annotated[Array, "i8", "C1"]
+    work_free: Annotated[Array, "i8", "C", "R"]
+    class_keys: Annotated[Array, "i8", "C", 3]
+    class_order: Annotated[Array, "i4", "C1"]
+
+
+_fields: Any = (*State._fields, *ClusterFields._fields)
+_Joined: Any = namedtuple("_Joined", _fields)
+
+
+class ClusterState(Bundle, _Joined):  # type: ignore[misc]
+    """Everything a scheduler of a cluster knows: the fields of `State`, and those of `ClusterFields`."""
+
+
+def allocate_cluster(
+    batch: int, length: int, sizes: Mapping[str, int], *, window: int = 128, users: int = 1
+) -> ClusterState:
+    """Return the empty state of B schedulers of up to L jobs each, on a cluster of these `sizes`."""
+    length = max(length, 1)
+    own = {"B": batch, **list_sizes(length)}
+    own["NB"] += min(sizes["G"], length)  # a lane with few jobs has a block of its own
+    pooled = own | {"R": 1, "W": window, "U": users, "P": 8}  # P is the profile's length here
+    state: ClusterState = ClusterState(*zeros(State, pooled), *zeros(ClusterFields, own | sizes))
+    state.share[:] = 1.0
+    return state

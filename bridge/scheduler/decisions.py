@@ -1,0 +1,11 @@
+"""Kinds of decision that a pass waits for, and the stages of a pass: what both kinds of state have in common."""
+
+#: Kinds of decision that `bridge.scheduler.core.advance` returns.
+NOTHING, PICK, INSPECT, BACKFILL = 0, 1, 2, 3
+#: Beside them: an order in Python must score the waiting jobs; ``env.work`` is used up, for a look at Ctrl-C.
+SCORE, PAUSE = 4, -2
+#: The answer "none of them": do not pick, reject, stop backfilling.
+DECLINE = -1
+
+#: Stages of a pass, ``env.phase``.
+PHASE_IDLE, PHASE_PICK, PHASE_INSPECT, PHASE_TRY, PHASE_BACKFILL, PHASE_BOOK = 0, 1, 2, 3, 4, 5

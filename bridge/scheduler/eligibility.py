@@ -1,0 +1,359 @@
+"""What holds a job back besides resources: times, other jobs, limits. Held jobs wait outside the lanes.
+
+A job comes to its lane when hold, begin time and dependencies allow it; from then on its wait counts. Limits
+are counters, tested when the job's turn comes: a lane in which no job can be below a limit is put aside whole.
+"""
+
+from bridge.base.jit import inline, inner
+from bridge.scheduler.cluster_state import (
+    AFTER,
+    AFTER_ANY,
+    AFTER_OK,
+    COUNT_RUNNING,
+    COUNT_SUBMITTED,
+    COUNT_TIME,
+    GONE_CANCELLED,
+    GONE_REFUSED,
+    HELD_BY_JOBS,
+    HELD_FOR_EVER,
+    HELD_UNTIL,
+    NOT_GONE,
+    NOT_HELD,
+    SINGLETON,
+    TIME_UNIT,
+    ClusterState,
+)
+from bridge.scheduler.lanes import insert_in_lane
+from bridge.scheduler.score import evaluate
+from bridge.scheduler.state import NEVER
+
+#: Of one condition, or all of a job's: met, not yet, never.
+_MET, _OPEN, _IMPOSSIBLE = 0, 1, 2
+
+
+@inner
+def push_timer(state: ClusterState, b: int, time: int, j: int) -> None:
+    """Note that job `j` may become eligible at a time."""
+    heap, k = state.timers[b], state.node_scalars[b].n_timers
+    state.node_scalars[b].n_timers += 1
+    while k > 0:
+        parent = (k - 1) // 2
+        if heap[parent].time <= time:
+            break
+        heap[k].time, heap[k].job = heap[parent].time, heap[parent].job
+        k = parent
+    heap[k].time, heap[k].job = time, j
+
+
+@inner
+def _pop_timer(state: ClusterState, b: int) -> int:
+    """Drop the earliest timer and return its job."""
+    heap = state.timers[b]
+    j = heap[0].job
+    state.node_scalars[b].n_timers -= 1
+    n = state.node_scalars[b].n_timers
+    time, job = heap[n].time, heap[n].job
+    k = 0
+    while True:
+        child = 2 * k + 1
+        if child >= n:
+            break
+        if child + 1 < n and heap[child + 1].time < heap[child].time:
+            child += 1
+        if heap[child].time >= time:
+            break
+        heap[k].time, heap[k].job = heap[child].time, heap[child].job
+        k = child
+    heap[k].time, heap[k].job = time, job
+    return int(j)
+
+
+@inner
+def _singleton_waits(state: ClusterState, b: int, j: int) -> bool:
+    """Tell whether a job of the same user and name runs, or an earlier one has not ended."""
+    g = state.node_jobs[b, j].group
+    if state.group_running[b, g] > 0:
+        return True
+    k = state.group_pending[b, g]
+    last = state.group_first[b, g + 1]
+    while k < last:
+        i = state.group_members[b, k]
+        if state.jobs[b, i].end < 0 and state.node_jobs[b, i].gone == NOT_GONE:
+            break
+        k += 1
+    state.group_pending[b, g] = k
+    return bool(state.group_members[b, k] < j)
+
+
+@inline
+def _of_condition(state: ClusterState, b: int, j: int, k: int) -> int:
+    """Return whether one condition of job `j` is met."""
+    condition = state.conditions[b, k]
+    if condition.kind == SINGLETON:
+        return _OPEN if _singleton_waits(state, b, j) else _MET
+    parent = condition.parent
+    if parent < 0:
+        return _MET
+    gone = state.node_jobs[b, parent].gone
+    if gone == GONE_REFUSED:
+        return _MET
+    job = state.jobs[b, parent]
+    if condition.kind == AFTER:
+        if gone == GONE_CANCELLED:
+            return _MET
+        return _MET if job.start >= 0 and state.scalars[b].now >= job.start + condition.delay else _OPEN
+    if job.end < 0 and gone == NOT_GONE:
+        return _OPEN
+    if condition.kind == AFTER_ANY:
+        return _MET
+    succeeded = gone == NOT_GONE and state.node_jobs[b, parent].succeeds
+    return _MET if bool(succeeded) == (condition.kind == AFTER_OK) else _IMPOSSIBLE
+
+
+@inner
+def _of_conditions(state: ClusterState, b: int, j: int) -> int:
+    """Return whether the conditions of job `j` are met: all, or of `any_is_enough` those of one part.
+
+    Of an array as a parent for `afternotok` one task is enough, when all have ended.
+    """
+    job = state.node_jobs[b, j]
+    whole = _IMPOSSIBLE if job.any_is_enough else _MET
+    k = job.first_condition
+    while k < job.last_condition:
+        part = state.conditions[b, k].part
+        kind = state.conditions[b, k].kind
+        met = opened = failed = 0
+        while k < job.last_condition and state.conditions[b, k].part == part:
+            result = _of_condition(state, b, j, k)
+            met += result == _MET
+            opened += result == _OPEN
+            failed += result == _IMPOSSIBLE
+            k += 1
+        result = _MET
+        if opened > 0:
+            result = _OPEN
+        elif failed > 0 and (kind <= AFTER_OK or met == 0):
+            result = _IMPOSSIBLE
+        if kind == AFTER_OK and failed > 0:
+            result = _IMPOSSIBLE
+        if job.any_is_enough:
+            whole = min(whole, result)
+        else:
+            whole = max(whole, result)
+    return whole
+
+
+@inner
+def _count(state: ClusterState, b: int, j: int, kind: int, sign: int) -> None:
+    """Change the counters of one kind by what job `j` counts."""
+    lane = state.lanes[state.node_jobs[b, j].lane]
+    for k in range(lane.first, lane.last):
+        of = state.counted[k]
+        if of.kind == kind:
+            state.counter_used[b, of.counter] += sign * state.quantity[b, j, of.quantity]
+
+
+@inner
+def _count_time(state: ClusterState, b: int, j: int, length: int, sign: int) -> None:
+    """Change the counters of amounts x time by what job `j` counts in a length."""
+    lane = state.lanes[state.node_jobs[b, j].lane]
+    for k in range(lane.first, lane.last):
+        of = state.counted[k]
+        if of.kind == COUNT_TIME:
+            state.counter_used[b, of.counter] += (
+                sign * (length // TIME_UNIT) * state.quantity[b, j, of.quantity]
+            )
+
+
+@inner
+def limit_reached(state: ClusterState, b: int, j: int, kind: int) -> int:
+    """Return the first of the counters of job `j`'s lane that it would bring above its limit, or -1.
+
+    `kind`: COUNT_SUBMITTED, or COUNT_RUNNING, with which those of time are tested.
+    """
+    lane = state.lanes[state.node_jobs[b, j].lane]
+    for k in range(lane.first, lane.last):
+        of = state.counted[k]
+        if of.tested and (of.kind == COUNT_SUBMITTED) == (kind == COUNT_SUBMITTED):
+            amount = state.quantity[b, j, of.quantity]
+            if of.kind == COUNT_TIME:
+                amount *= state.jobs[b, j].est_wait // TIME_UNIT
+            if state.counter_used[b, of.counter] + amount > of.limit:
+                return k
+    return -1
+
+
+@inner
+def lane_is_exhausted(state: ClusterState, b: int, g: int) -> bool:
+    """Tell whether certainly no job of a lane may start: its partition is down, or a limit is reached."""
+    lane = state.lanes[g]
+    if lane.is_down:
+        return True
+    for k in range(lane.first, lane.last):
+        of = state.counted[k]
+        if (
+            of.tested
+            and of.kind == COUNT_RUNNING
+            and state.counter_used[b, of.counter] + state.lane_least[g, of.quantity] > of.limit
+        ):
+            return True
+    return False
+
+
+@inner
+def is_eligible(state: ClusterState, b: int, j: int) -> bool:
+    """Tell whether only resources hold job `j`, which is in its lane."""
+    if state.node_jobs[b, j].is_singleton and _of_conditions(state, b, j) != _MET:
+        return False  # of the same user and name, another one has started since
+    return limit_reached(state, b, j, COUNT_RUNNING) < 0
+
+
+@inner
+def _enter_lane(state: ClusterState, b: int, j: int) -> None:
+    """Job `j` is eligible from now on: hold, begin time and dependencies allow it."""
+    job, more = state.jobs[b, j], state.node_scalars[b]
+    of = state.node_jobs[b, j]
+    job.submit = state.scalars[b].now
+    more.n_released += 1
+    if of.for_ever > 0:
+        of.held = HELD_FOR_EVER
+        return
+    of.held = NOT_HELD
+    more.n_held -= 1
+    which = state.scratch[0]
+    which[0] = j
+    if not state.switches[0].dynamic_order:
+        evaluate(state, b, state.program, which, 1)
+        job.score = state.stack[0, 0]
+    if state.switches[0].own_candidate_order:
+        evaluate(state, b, state.alt_program, which, 1)
+        job.alt = state.stack[0, 0]
+    insert_in_lane(state, b, j)
+
+
+@inner
+def consider(state: ClusterState, b: int, j: int) -> None:
+    """Let job `j`, which is submitted and held, into its lane if nothing holds it any more."""
+    job = state.node_jobs[b, j]
+    if job.held == NOT_HELD or job.held == HELD_FOR_EVER:
+        return
+    if job.begin > state.scalars[b].now:
+        job.held = HELD_UNTIL
+        return
+    job.held = HELD_BY_JOBS
+    if job.first_condition < job.last_condition:
+        result = _of_conditions(state, b, j)
+        if result == _IMPOSSIBLE and job.never_at < 0:
+            job.never_at = state.scalars[b].now
+        if result == _IMPOSSIBLE and state.node_switches[0].kills_invalid:
+            leave(state, b, j, GONE_CANCELLED)
+        if result != _MET:
+            return
+    _enter_lane(state, b, j)
+
+
+@inner
+def enter(state: ClusterState, b: int, j: int) -> None:
+    """Job `j` is submitted: it is refused, held, or comes to its lane."""
+    job, more = state.node_jobs[b, j], state.node_scalars[b]
+    beyond = limit_reached(state, b, j, COUNT_SUBMITTED)
+    if job.refuse == 0 and beyond >= 0:
+        job.refuse = 1 + state.counted[beyond].reason
+    if job.refuse > 0:
+        job.gone = GONE_REFUSED
+        job.held = HELD_FOR_EVER
+        tell_children(state, b, j)
+        return
+    _count(state, b, j, COUNT_SUBMITTED, 1)
+    job.held = HELD_BY_JOBS
+    more.n_held += 1
+    if job.begin > state.scalars[b].now:
+        job.held = HELD_UNTIL
+        if job.begin < NEVER:
+            push_timer(state, b, job.begin, j)
+    for k in range(job.first_condition, job.last_condition):
+        condition = state.conditions[b, k]
+        if condition.kind == AFTER and condition.parent >= 0 and state.jobs[b, condition.parent].start >= 0:
+            time = state.jobs[b, condition.parent].start + condition.delay
+            if time > state.scalars[b].now:
+                push_timer(state, b, time, j)
+    consider(state, b, j)
+
+
+@inner
+def leave(state: ClusterState, b: int, j: int, gone: int) -> None:
+    """Job `j` leaves without having run; it is in no lane any more."""
+    job = state.node_jobs[b, j]
+    if job.held != NOT_HELD:
+        state.node_scalars[b].n_held -= 1
+    job.gone = gone
+    job.held = HELD_FOR_EVER
+    _count(state, b, j, COUNT_SUBMITTED, -1)
+    tell_children(state, b, j)
+    tell_group(state, b, j)
+
+
+@inner
+def tell_children(state: ClusterState, b: int, j: int) -> None:
+    """Job `j` has ended or left: look at the jobs that wait for it at the end of this instant's events."""
+    job = state.node_jobs[b, j]
+    for k in range(job.first_child, job.last_child):
+        child = state.children[b, k]
+        if state.node_jobs[b, child].held == HELD_BY_JOBS:
+            push_timer(state, b, state.scalars[b].now, child)
+
+
+@inner
+def tell_group(state: ClusterState, b: int, j: int) -> None:
+    """A job of a group has ended or left: look at those of the group that wait for all others."""
+    g = state.node_jobs[b, j].group
+    if g < 0:
+        return
+    for k in range(state.group_pending[b, g], state.group_first[b, g + 1]):
+        i = state.group_members[b, k]
+        if state.node_jobs[b, i].held == HELD_BY_JOBS and state.node_jobs[b, i].is_singleton:
+            push_timer(state, b, state.scalars[b].now, i)
+            return  # the others wait for this one
+
+
+@inner
+def count_start(state: ClusterState, b: int, j: int) -> None:
+    """Job `j` starts: count it, and let time run for those that wait for its start."""
+    job, now = state.node_jobs[b, j], state.scalars[b].now
+    _count(state, b, j, COUNT_RUNNING, 1)
+    _count_time(state, b, j, state.jobs[b, j].est_wait, 1)
+    if job.group >= 0:
+        state.group_running[b, job.group] += 1
+    for k in range(job.first_child, job.last_child):
+        child = state.children[b, k]
+        of = state.node_jobs[b, child]
+        if of.held == HELD_BY_JOBS or of.held == HELD_UNTIL:
+            for i in range(of.first_condition, of.last_condition):
+                condition = state.conditions[b, i]
+                if condition.parent == j and condition.kind == AFTER:
+                    push_timer(state, b, now + condition.delay, child)
+
+
+@inner
+def count_end(state: ClusterState, b: int, j: int) -> None:
+    """Job `j`, which ran, has ended now."""
+    job, of = state.jobs[b, j], state.node_jobs[b, j]
+    _count(state, b, j, COUNT_RUNNING, -1)
+    _count_time(state, b, j, job.est_wait, -1)
+    _count_time(state, b, j, job.end - job.start, 1)
+    _count(state, b, j, COUNT_SUBMITTED, -1)
+    if of.group >= 0:
+        state.group_running[b, of.group] -= 1
+    tell_children(state, b, j)
+    tell_group(state, b, j)
+
+
+@inner
+def release_due(state: ClusterState, b: int) -> int:
+    """Look at all jobs whose times have come; return how many became eligible since the last pass."""
+    more = state.node_scalars[b]
+    while more.n_timers > 0 and state.timers[b, 0].time <= state.scalars[b].now:
+        consider(state, b, _pop_timer(state, b))
+    n = more.n_released
+    more.n_released = 0
+    return int(n)

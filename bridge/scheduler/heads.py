@@ -1,0 +1,211 @@
+"""Heads of partitions: each blocked head has a shadow time, nodes reserved for it then, and extra amounts.
+
+What a job may take is bounded by the extra amounts of every head that it would outlast. Reservations are
+computed when they are needed first: where nobody else fits, nobody asks for them.
+"""
+
+from bridge.base.arrays import Array
+from bridge.base.jit import inline, inner
+from bridge.scheduler.cluster_state import ClusterState
+from bridge.scheduler.placement import change_base, potential, select
+from bridge.scheduler.reservation import behind_overrun
+from bridge.scheduler.running_jobs import first_place, next_place
+from bridge.scheduler.state import NEVER, SECOND
+
+
+@inner
+def set_caps(state: ClusterState, b: int, j: int, time: int) -> None:
+    """Let ``caps`` be the heads whose shadow times lie within job `j` if it starts at a time."""
+    more = state.node_scalars[b]
+    more.n_caps = 0
+    end = time + state.jobs[b, j].est_wait
+    for k in range(more.n_reserved):
+        p = state.head_order[b, k]
+        if time < state.heads[b, p].shadow < end:
+            state.caps[b, more.n_caps] = p
+            more.n_caps += 1
+
+
+@inner
+def _change_by_heads(state: ClusterState, b: int, base: Array, time: int, sign: int) -> None:
+    """Take what is reserved for heads at a time out of some amounts (`sign` -1), or give it back."""
+    for k in range(state.node_scalars[b].n_reserved):
+        p = state.head_order[b, k]
+        head = state.heads[b, p]
+        if head.shadow <= time < head.until:
+            shape = state.node_jobs[b, head.job].shape_number
+            for i in range(head.n):
+                change_base(state, base, shape, state.head_classes[b, p, i], state.head_units[b, p, i], sign)
+
+
+@inner
+def _next_head_end(state: ClusterState, b: int, time: int) -> int:
+    """Return the first end of a head's reservation after a time, or NEVER."""
+    end = NEVER
+    for k in range(state.node_scalars[b].n_reserved):
+        until = state.heads[b, state.head_order[b, k]].until
+        if until > time:
+            end = min(end, until)
+    return int(end)
+
+
+@inner
+def _give_back(state: ClusterState, b: int, base: Array, shape: int, j: int) -> int:
+    """Give back to some amounts what running job `j` has; return how much more of a demand fits since."""
+    of, entry = state.node_jobs[b, j].shape_number, state.node_jobs[b, j].allocation
+    admits = state.shapes[shape].admits
+    more = 0
+    while entry >= 0:
+        c, units = state.entry_class[b, entry], state.entry_units[b, entry]
+        if state.admits[admits, c]:
+            before = potential(state, b, shape, c, base)
+            change_base(state, base, of, c, units, 1)
+            more += potential(state, b, shape, c, base) - before
+        else:
+            change_base(state, base, of, c, units, 1)
+        entry = state.entry_next[b, entry]
+    return int(more)
+
+
+@inner
+def _reserve(state: ClusterState, b: int, p: int) -> None:
+    """Reserve for the head of partition `p`: the first time at which it fits, and what it gets there."""
+    env, more, head = state.scalars[b], state.node_scalars[b], state.heads[b, p]
+    j = head.job
+    shape = state.node_jobs[b, j].shape_number
+    row, base = state.shapes[shape], state.work_free
+    for c in range(base.shape[0]):
+        for r in range(base.shape[1]):
+            base[c, r] = state.free_node[b, c, r]
+    more.n_caps = 0
+    need = max(row.nodes, row.tasks)
+    has = 0
+    for i in range(row.first, row.last):
+        has += potential(state, b, shape, state.set_classes[i], base)
+    ends, which = state.run_end[b], state.run_job[b]
+    late, behind = first_place(state, b), behind_overrun(state, b)
+    place = behind
+    time = env.now
+    chosen = -1
+    while chosen < 0:
+        end = _next_head_end(state, b, time)
+        if late != behind:
+            end = min(end, env.now + SECOND)
+        time = min(end, ends[place])
+        if time == NEVER:
+            break
+        while late != behind and env.now + SECOND <= time:
+            has += _give_back(state, b, base, shape, which[late])
+            late = next_place(which, late)
+        while ends[place] <= time:
+            has += _give_back(state, b, base, shape, which[place])
+            place = next_place(which, place)
+        if has >= need:
+            set_caps(state, b, j, time)
+            _change_by_heads(state, b, base, time, -1)
+            chosen = select(state, b, shape, base, False)
+            if chosen < 0:
+                _change_by_heads(state, b, base, time, 1)
+            more.n_caps = 0
+    head.shadow = time
+    head.n = max(chosen, 0)
+    head.until = NEVER if time == NEVER else time + state.jobs[b, j].est_wait
+    if state.jobs[b, j].reserved < 0:
+        state.jobs[b, j].reserved = time
+    for i in range(head.n):
+        c, units = state.chosen_classes[i], state.chosen_units[i]
+        state.head_classes[b, p, i], state.head_units[b, p, i] = c, units
+        change_base(state, base, shape, c, units, -1)
+    extra = state.head_extra[b, p]
+    for c in range(base.shape[0]):
+        for r in range(base.shape[1]):
+            extra[c, r] = base[c, r]
+    for k in range(more.n_reserved):
+        g = state.head_order[b, k]
+        if time < state.heads[b, g].shadow < head.until:
+            for i in range(head.n):
+                c, units = state.head_classes[b, p, i], state.head_units[b, p, i]
+                change_base(state, state.head_extra[b, g], shape, c, units, -1)
+    more.n_reserved += 1
+
+
+@inner
+def reserve_heads(state: ClusterState, b: int) -> None:
+    """Compute the reservations of all heads that have none yet, in the order in which they became heads."""
+    more = state.node_scalars[b]
+    while more.n_reserved < more.n_heads:
+        _reserve(state, b, state.head_order[b, more.n_reserved])
+
+
+@inline
+def note_head(state: ClusterState, b: int, j: int) -> None:
+    """Note since when job `j` is its partition's head."""
+    if state.node_jobs[b, j].head_at < 0:
+        state.node_jobs[b, j].head_at = state.scalars[b].now
+
+
+@inner
+def make_head(state: ClusterState, b: int, j: int) -> None:
+    """Give blocked job `j` the head slot of its partition; its first shadow time is computed at once."""
+    more = state.node_scalars[b]
+    p = state.lanes[state.node_jobs[b, j].lane].partition
+    state.heads[b, p].job = j
+    note_head(state, b, j)
+    state.head_order[b, more.n_heads] = p
+    more.n_heads += 1
+    if state.jobs[b, j].reserved < 0:
+        reserve_heads(state, b)
+
+
+@inner
+def charge_heads(state: ClusterState, b: int, j: int, n: int) -> None:
+    """Take the `n` chosen classes of job `j`, which starts now, from the extra amounts of heads it outlasts."""
+    shape = state.node_jobs[b, j].shape_number
+    end = state.scalars[b].now + state.jobs[b, j].est_wait
+    for k in range(state.node_scalars[b].n_reserved):
+        p = state.head_order[b, k]
+        if state.heads[b, p].shadow < end:
+            for i in range(n):
+                change_base(
+                    state,
+                    state.head_extra[b, p],
+                    shape,
+                    state.chosen_classes[i],
+                    state.chosen_units[i],
+                    -1,
+                )
+
+
+@inner
+def may_fit(state: ClusterState, b: int, shape: int) -> bool:
+    """Tell whether enough is free for a demand, wherever its nodes are; it stays false until a release.
+
+    Of all demands but those of nodes and tasks, whose tasks are dealt out greedily, this is what `select`
+    tells; there it may be true in vain.
+    """
+    row, releases = state.shapes[shape], state.node_scalars[b].releases
+    if state.no_fit[b, shape] == releases:
+        return False
+    need = max(row.nodes, row.tasks)
+    has = 0
+    for i in range(row.first, row.last):
+        has += potential(state, b, shape, state.set_classes[i], state.free_node[b])
+        if has >= need:
+            return True
+    state.no_fit[b, shape] = releases
+    return False
+
+
+@inner
+def fits_beside_heads(state: ClusterState, b: int, j: int, strikes: bool) -> int:
+    """Choose classes for job `j` now; return how many, or -1 if it does not fit beside the heads."""
+    more = state.node_scalars[b]
+    shape = state.node_jobs[b, j].shape_number
+    if not may_fit(state, b, shape):
+        return -1
+    if more.n_heads > 0 and not strikes:
+        reserve_heads(state, b)
+        set_caps(state, b, j, state.scalars[b].now)
+    n = select(state, b, shape, state.free_node[b], strikes)
+    more.n_caps = 0
+    return n

@@ -1,0 +1,279 @@
+"""Placement on nodes: which classes a job gets, what it takes there, and what comes back when it ends.
+
+`select` is the one rule; every test whether a job fits is a call of it. What is available is a base amount by
+class, and the minimum with the extra amounts of some heads (``caps``).
+"""
+
+from bridge.base.arrays import Array
+from bridge.base.jit import inline, inner
+from bridge.scheduler.cluster_state import (
+    ALL_OF_IT,
+    BEST_FIT,
+    BY_SET,
+    UNCOUNTED,
+    ClusterState,
+)
+
+_NONE = -1
+
+
+@inline
+def amount_taken(state: ClusterState, shape: int, c: int, units: int, r: int) -> int:
+    """Return how much of amount `r` a demand takes in class `c`: `units` are nodes, or tasks on the node."""
+    if state.classes[c].counted:
+        return units if r == 0 else 0
+    if state.shapes[shape].whole:
+        return int(state.node_amounts[c, r])
+    amount = state.vectors[shape, r]
+    if amount == ALL_OF_IT:
+        amount = state.node_amounts[c, r]
+        return int(amount) if amount < UNCOUNTED else 0
+    return int(amount * units)
+
+
+@inline
+def _available(state: ClusterState, b: int, base: Array, c: int, r: int) -> int:
+    """Return what is available: the base, bounded by the extra amounts of the heads in ``caps``."""
+    amount = base[c, r]
+    for k in range(state.node_scalars[b].n_caps):
+        amount = min(amount, state.head_extra[b, state.caps[b, k], c, r])
+    return int(amount)
+
+
+@inline
+def _tasks_in(amount: int, of_one: int, full: int, most: int) -> int:
+    """Return how many tasks fit in an amount."""
+    if of_one == ALL_OF_IT:
+        return most if amount >= full or full >= UNCOUNTED else 0
+    return min(most, amount // of_one) if of_one > 0 else most
+
+
+@inner
+def tasks_on_empty_node(state: ClusterState, shape: int, c: int) -> int:
+    """Return how many vectors of a demand an empty node of class `c` holds, as many as it may have there."""
+    most = state.shapes[shape].most_tasks
+    for r in range(state.vectors.shape[1]):
+        full = state.node_amounts[c, r]
+        most = _tasks_in(full, state.vectors[shape, r], full, most)
+    return int(max(most, 0))
+
+
+@inner
+def units_available(state: ClusterState, b: int, shape: int, c: int, base: Array) -> int:
+    """Return how many units of a demand class `c` holds: nodes of a counted class; tasks of a single node.
+
+    Of a demand without tasks a single node holds one unit, or none.
+    """
+    if state.classes[c].counted:
+        return _available(state, b, base, c, 0)
+    row = state.shapes[shape]
+    if row.whole:
+        for r in range(base.shape[1]):
+            if _available(state, b, base, c, r) < state.node_amounts[c, r]:
+                return 0
+        return tasks_on_empty_node(state, shape, c)
+    most = row.most_tasks
+    for r in range(base.shape[1]):
+        of_one = state.vectors[shape, r]
+        if of_one != 0:
+            most = _tasks_in(_available(state, b, base, c, r), of_one, state.node_amounts[c, r], most)
+            if most <= 0:
+                return 0
+    return int(most)
+
+
+@inline
+def _set_key(state: ClusterState, b: int, shape: int, c: int, base: Array) -> None:
+    """Compute by what a class stands in the order of `select`; the smaller, the earlier."""
+    keys = state.class_keys[c]
+    cores, n_amounts = 0, base.shape[1]
+    if state.node_switches[0].key == BEST_FIT:
+        for q in range(3):
+            keys[q] = 0
+        for r in range(n_amounts):
+            has = state.node_amounts[c, r] if state.classes[c].counted else _available(state, b, base, c, r)
+            of_one = state.vectors[shape, r]
+            if of_one == ALL_OF_IT:
+                of_one = state.node_amounts[c, r] if state.node_amounts[c, r] < UNCOUNTED else 0
+            place = 1 if r == 0 else (2 if r == 1 else 0)  # cores, memory, GPUs
+            if r <= 2:  # types of GPUs are in their sum
+                keys[place] = has - of_one if state.node_amounts[c, r] < UNCOUNTED else UNCOUNTED
+    else:
+        cores = state.node_amounts[c, 0] if state.classes[c].counted else _available(state, b, base, c, 0)
+        keys[0], keys[1], keys[2] = -cores, 0, 0
+
+
+@inline
+def _is_before(state: ClusterState, c: int, d: int) -> bool:
+    """Tell whether class `c` stands before class `d`; classes are numbered by their lowest node."""
+    for q in range(3):
+        if state.class_keys[c, q] != state.class_keys[d, q]:
+            return bool(state.class_keys[c, q] < state.class_keys[d, q])
+    return c < d
+
+
+@inner
+def _walk_order(state: ClusterState, b: int, shape: int, base: Array, strikes: bool) -> int:
+    """List the classes that hold something of a demand, in the order of `select`; return how many."""
+    row = state.shapes[shape]
+    order = state.class_order
+    n = 0
+    for i in range(row.first, row.last):
+        c = state.set_classes[i]
+        if strikes and state.struck[b, c] == state.node_scalars[b].pass_number:
+            continue
+        if units_available(state, b, shape, c, base) > 0:
+            _set_key(state, b, shape, c, base)
+            k = n
+            n += 1
+            # a heap would do for long sets; these keys are the slow choice of a site
+            while k > 0 and _is_before(state, c, order[k - 1]):
+                order[k] = order[k - 1]
+                k -= 1
+            order[k] = c
+    return n
+
+
+@inner
+def select(state: ClusterState, b: int, shape: int, base: Array, strikes: bool) -> int:
+    """Choose classes for a demand: lists them and their units in ``chosen_classes`` and ``chosen_units``.
+
+    Args:
+        state, b: the scheduler.
+        shape: the demand.
+        base: [C, R] what is available, beside the bounds of the heads in ``caps``.
+        strikes: leave out the classes that were struck out in this pass.
+
+    Returns:
+        How many classes; -1 if the demand does not fit.
+    """
+    row = state.shapes[shape]
+    nodes, tasks = row.nodes, row.tasks
+    exact = nodes > 0
+    if exact and 0 < tasks < nodes:
+        return _NONE
+    by_set = state.node_switches[0].key == BY_SET
+    first, last = row.first, row.last
+    if not by_set:
+        first, last = 0, _walk_order(state, b, shape, base, strikes)
+    n = 0
+    for i in range(first, last):
+        c = state.set_classes[i] if by_set else state.class_order[i]
+        if by_set and strikes and state.struck[b, c] == state.node_scalars[b].pass_number:
+            continue
+        units = units_available(state, b, shape, c, base)
+        if units <= 0:
+            continue
+        if state.classes[c].counted:
+            if tasks == 0:
+                units = min(units, nodes)
+                nodes -= units
+            else:
+                on_one = tasks_on_empty_node(state, shape, c)
+                if on_one <= 0:
+                    continue
+                there, units = units, 0
+                while there > 0 and tasks > 0 and (nodes > 0 or not exact):
+                    here = min(on_one, tasks - nodes + 1) if exact else min(on_one, tasks)
+                    tasks -= here
+                    nodes -= 1
+                    there -= 1
+                    units += 1
+        elif tasks == 0:
+            units = 1
+            nodes -= 1
+        else:
+            units = min(units, tasks - nodes + 1) if exact else min(units, tasks)
+            tasks -= units
+            nodes -= 1
+        state.chosen_classes[n] = c
+        state.chosen_units[n] = units
+        n += 1
+        if (exact and nodes == 0) or (not exact and tasks == 0):
+            return n if tasks == 0 else _NONE
+    return _NONE
+
+
+@inner
+def potential(state: ClusterState, b: int, shape: int, c: int, base: Array) -> int:
+    """Return how much a class adds to what a demand needs at least, whatever its units are: nodes, or tasks."""
+    row = state.shapes[shape]
+    if row.tasks == 0:
+        units = units_available(state, b, shape, c, base)
+        return max(units, 0) if state.classes[c].counted else (1 if units > 0 else 0)
+    if state.classes[c].counted:
+        return int(max(base[c, 0], 0) * tasks_on_empty_node(state, shape, c))
+    return units_available(state, b, shape, c, base)
+
+
+@inline
+def is_empty(state: ClusterState, b: int, c: int) -> int:
+    """Return 1 if nobody has anything of the single node of class `c`, else 0."""
+    for r in range(state.free_node.shape[2]):
+        if state.free_node[b, c, r] < state.node_amounts[c, r]:
+            return 0
+    return 1
+
+
+@inner
+def change_free(state: ClusterState, b: int, shape: int, c: int, units: int, sign: int) -> None:
+    """Give back what a demand has in class `c`, or take it (`sign` -1)."""
+    row = state.classes[c]
+    before = is_empty(state, b, c)
+    for r in range(state.free_node.shape[2]):
+        state.free_node[b, c, r] += sign * amount_taken(state, shape, c, units, r)
+    if row.counted:
+        state.free[b, 0] += sign * units
+    else:
+        state.free[b, 0] += is_empty(state, b, c) - before
+    if row.counted:
+        cores = units * state.node_amounts[c, 0]
+    else:
+        cores = amount_taken(state, shape, c, units, 0)
+    for i in range(row.first_partition, row.last_partition):
+        state.room[b, state.class_partitions[i]] += sign * cores
+
+
+@inner
+def change_base(state: ClusterState, base: Array, shape: int, c: int, units: int, sign: int) -> None:
+    """Give back to some amounts [C, R] what a demand has in class `c`, or take it (`sign` -1)."""
+    for r in range(base.shape[1]):
+        base[c, r] += sign * amount_taken(state, shape, c, units, r)
+
+
+@inner
+def allocate_chosen(state: ClusterState, b: int, j: int, n: int) -> None:
+    """Give job `j` the `n` chosen classes."""
+    more, job = state.node_scalars[b], state.node_jobs[b, j]
+    job.allocation = _NONE
+    logs = state.log_class.shape[1] > 0
+    for k in range(n):
+        c, units = state.chosen_classes[k], state.chosen_units[k]
+        change_free(state, b, job.shape_number, c, units, -1)
+        if logs:
+            state.log_class[b, more.n_log] = c
+            state.log_units[b, more.n_log] = units
+            state.log_job[b, more.n_log] = j
+            more.n_log += 1
+    for k in range(n - 1, -1, -1):  # the list is in the order of the choice
+        entry = more.free_entry
+        more.free_entry = state.entry_next[b, entry]
+        state.entry_class[b, entry] = state.chosen_classes[k]
+        state.entry_units[b, entry] = state.chosen_units[k]
+        state.entry_next[b, entry] = job.allocation
+        job.allocation = entry
+
+
+@inner
+def release_allocation(state: ClusterState, b: int, j: int) -> None:
+    """Take back what job `j` has."""
+    more, job = state.node_scalars[b], state.node_jobs[b, j]
+    entry = job.allocation
+    while entry >= 0:
+        change_free(state, b, job.shape_number, state.entry_class[b, entry], state.entry_units[b, entry], 1)
+        behind = state.entry_next[b, entry]
+        state.entry_next[b, entry] = more.free_entry
+        more.free_entry = entry
+        entry = behind
+    job.allocation = _NONE
+    more.releases += 1

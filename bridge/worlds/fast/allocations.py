@@ -1,0 +1,116 @@
+"""Which nodes jobs had: sparse lists of classes and units as the scheduler chose them, and the nodes' indices.
+
+Nodes of a counted class are alike for the scheduler; their indices follow from the schedule: a start takes the
+free nodes of lowest index.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bridge.base.arrays import Flags, Ints
+from bridge.scheduler.cluster_state import HELD_FOR_EVER, NOT_GONE, NOT_HELD
+from bridge.worlds.fast.cluster_demands import Demands
+from bridge.worlds.fast.cluster_nodes import CORES, GPUS, NodeClasses
+
+
+@dataclass(frozen=True)
+class Allocations:
+    """What n jobs had: job `j` has ``first[j]:first[j + 1]`` of the classes and units."""
+
+    first: Ints
+    classes: Ints
+    units: Ints
+
+    def totals(self, classes: NodeClasses, demands: Demands) -> dict[str, Ints]:
+        """Return how many nodes, cores and thousandths of GPUs each job had [n]."""
+        n = len(self.first) - 1
+        job = np.repeat(np.arange(n), np.diff(self.first))
+        counted = classes.counted[self.classes]
+        whole = np.array([shape.whole for shape in demands.shapes], np.bool_)[demands.shape[job]]
+        nodes = np.where(counted, self.units, 1)
+        totals = {"nodes": np.bincount(job, nodes, n).astype(np.int64)}
+        vectors = np.array([shape.vector for shape in demands.shapes], np.int64)
+        for name, r in (("cores", CORES), ("gpus", GPUS)):
+            of_nodes = classes.amounts[self.classes, r] * nodes
+            of_units = vectors[demands.shape[job], r] * self.units
+            totals[name] = np.bincount(job, np.where(whole, of_nodes, of_units), n).astype(np.int64)
+        return totals
+
+    def node_indices(self, classes: NodeClasses, start: Ints, end: Ints, serial: Ints) -> list[Ints]:
+        """Return the indices of each job's nodes, ascending; of a job that did not start, none."""
+        n = len(start)
+        free = [np.array(classes.is_up[members]) for members in classes.members]
+        nodes: list[Any] = [np.zeros(0, np.int64)] * n
+        started = np.flatnonzero(start >= 0)
+        starts = started[np.lexsort((serial[started], start[started]))].tolist()
+        ends = started[np.lexsort((serial[started], end[started]))].tolist()
+        held: dict[int, list[tuple[int, Ints]]] = {}
+        k = 0
+        for j in starts:
+            while k < len(ends) and end[ends[k]] <= start[j]:
+                for c, places in held.pop(ends[k], ()):
+                    free[c][places] = True
+                k += 1
+            parts = []
+            for i in range(int(self.first[j]), int(self.first[j + 1])):
+                c = int(self.classes[i])
+                if classes.counted[c]:
+                    places = np.flatnonzero(free[c])[: self.units[i]]
+                    free[c][places] = False
+                    held.setdefault(j, []).append((c, places))
+                    parts.append(classes.members[c][places])
+                else:
+                    parts.append(classes.members[c])
+            nodes[j] = np.sort(np.concatenate(parts)) if parts else nodes[j]
+        return nodes
+
+
+class AllocationLog:
+    """Collects allocations from a scheduler's log while it plays; jobs are those of its records."""
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+        self._parts: list[tuple[Ints, Ints, Ints]] = []
+
+    def collect(self) -> None:
+        """Take what is in the log."""
+        state = self._state
+        n = int(state.node_scalars.n_log[0])
+        if n:
+            log = (state.log_job[0, :n], state.log_class[0, :n], state.log_units[0, :n])
+            self._parts.append((log[0].astype(np.int64), log[1].astype(np.int64), log[2].copy()))
+            state.node_scalars.n_log[0] = 0
+
+    def allocations(self, n: int) -> Allocations:
+        """Return what was collected of `n` jobs."""
+        jobs, classes, units = (
+            (np.concatenate([np.zeros(0, np.int64), *column]) for column in zip(*self._parts, strict=True))
+            if self._parts
+            else (np.zeros(0, np.int64),) * 3
+        )
+        order = np.argsort(jobs, kind="stable")
+        first = np.searchsorted(jobs[order], np.arange(n + 1))
+        return Allocations(first, classes[order], units[order])
+
+
+def was_eligible(state: Any, b: int, n: int) -> Flags:
+    """Tell of the first `n` jobs whether hold, begin time and dependencies ever allowed them."""
+    rows = state.node_jobs[b][:n]
+    return (rows.gone == NOT_GONE) & (
+        (rows.held == NOT_HELD) | ((rows.held == HELD_FOR_EVER) & (rows.for_ever > 0))
+    )
+
+
+def as_intervals(nodes: list[Ints]) -> tuple[Ints, Ints, Ints]:
+    """Return ascending indices as closed intervals: first [k], last [k], and each job's places in them [n + 1]."""
+    lengths = np.array([len(indices) for indices in nodes], np.int64)
+    flat = np.concatenate([np.zeros(0, np.int64), *nodes])
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+    opens = np.ones(len(flat), np.bool_)
+    opens[1:] = flat[1:] != flat[:-1] + 1
+    opens[begins[:-1][lengths > 0]] = True
+    places = np.flatnonzero(opens)
+    closes = np.append(places[1:], len(flat)) - 1
+    return flat[places], flat[closes] if len(flat) else flat, np.searchsorted(places, begins)

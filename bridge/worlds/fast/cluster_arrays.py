@@ -1,0 +1,527 @@
+"""A cluster and the jobs of a log as the arrays that the scheduler of `bridge.scheduler.cluster_state` reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bridge.base.arrays import Array, Ints, Records
+from bridge.base.errors import BridgeError
+from bridge.cluster import reasons
+from bridge.cluster.description import Cluster
+from bridge.cluster.request_texts import parse_licenses
+from bridge.scheduler.cluster_state import (
+    BEST_FIT,
+    BY_SET,
+    CLASS,
+    CONDITION,
+    COUNT_RUNNING,
+    COUNT_SUBMITTED,
+    COUNT_TIME,
+    COUNTED,
+    LANE,
+    LEAST_LOADED,
+    NODE_JOB,
+    NODE_SWITCHES,
+    SHAPE,
+    TIME_UNIT,
+    ClusterState,
+    allocate_cluster,
+)
+from bridge.scheduler.state import NEVER, SECOND
+from bridge.workload.requests import MILLI, JobRequests
+from bridge.worlds.fast.cluster_conditions import Conditions, build_conditions
+from bridge.worlds.fast.cluster_demands import Demands, build_demands
+from bridge.worlds.fast.cluster_nodes import CORES, GPUS, MEMORY, NodeClasses, build_node_classes
+from bridge.worlds.fast.cluster_rules import (
+    Rule,
+    account_of,
+    not_allowed,
+    qos_of,
+    rules_for,
+    user_of,
+    within_partition,
+)
+
+if TYPE_CHECKING:
+    from bridge.workload.select import Jobs
+
+_KEYS = {"weight": BY_SET, "first_fit": BY_SET, "best_fit": BEST_FIT, "least_loaded": LEAST_LOADED}
+#: Entries of allocations that a world collects at once, at least.
+_LOG = 1 << 12
+
+
+@dataclass(frozen=True)
+class ClusterArrays:
+    """What a scheduler knows of a cluster, and of n jobs on it.
+
+    Attributes:
+        cluster: the description.
+        requests: what the jobs ask of it.
+        classes: its nodes.
+        demands: of the jobs.
+        conditions: of the jobs.
+        static: arrays by their names in `ClusterFields`, which no scheduler changes.
+        jobs: NODE_JOB [n], without conditions and groups.
+        quantity: [n, Q] what counters count.
+        reasons: names of reasons; arrays hold places in it.
+        n_counters: how many counters there are.
+        notes: what was decided for jobs, with how many they are.
+    """
+
+    cluster: Cluster
+    requests: JobRequests
+    classes: NodeClasses
+    demands: Demands
+    conditions: Conditions
+    static: Mapping[str, Array]
+    jobs: Records
+    quantity: Ints
+    reasons: tuple[str, ...]
+    n_counters: int
+    notes: Mapping[str, int]
+
+    @property
+    def requested_nodes(self) -> Ints:
+        """Nodes that each job takes of the empty cluster [n]."""
+        return np.array([row.nodes for row in self.demands.taken], np.int64)[self.demands.shape]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether jobs share nodes anywhere."""
+        return not bool(self.classes.counted.all())
+
+    def capacity(self) -> dict[str, int]:
+        """Return what all nodes have: cores, and GPUs where there are some."""
+        total = sum(
+            (self.classes.amounts[c] * len(members) for c, members in enumerate(self.classes.members)),
+            start=np.zeros(len(self.classes.resources), np.int64),
+        )
+        gpus = int(total[GPUS]) // MILLI
+        return {"cores": int(total[CORES])} | ({"gpus": gpus} if gpus else {})
+
+    def shares_nodes(self, which: Ints) -> Ints:
+        """Return 1 for jobs that share nodes with others, 0 for those that have whole nodes [n]."""
+        whole = np.array([shape.whole for shape in self.demands.shapes], np.bool_)
+        return (~whole[self.demands.shape[which]]).astype(np.int64)
+
+    def partition_names(self, which: Ints) -> list[str]:
+        """Return the names of the partitions that jobs wait in."""
+        names = [partition.name for partition in self.classes.partitions]
+        return [names[p] for p in self.demands.partition[which].tolist()]
+
+    def sizes(self, length: int, whole: bool) -> dict[str, int]:
+        """Return the sizes of a state for up to `length` jobs; `whole`: the world wants their allocations."""
+        units = sum(
+            len(members) if self.classes.counted[c] else int(self.classes.amounts[c, CORES])
+            for c, members in enumerate(self.classes.members)
+        )
+        n_classes = len(self.classes)
+        entries = min(units, length * n_classes) + n_classes + 1
+        conditions = self._most_conditions(length)
+        groups = int(self.conditions.group.max(initial=-1)) + 1
+        members = min(length, int((self.conditions.group >= 0).sum()))
+        log = 2 * entries + _LOG if whole else 0
+        by_axis = {"CP": "class_partitions", "PC": "partition_classes", "S": "shapes", "SC": "set_classes"}
+        by_axis |= {"A": "admits", "G": "lanes", "GK": "counted"}
+        return {axis: len(self.static[name]) for axis, name in by_axis.items()} | {
+            "C": n_classes,
+            "C1": n_classes + 1,
+            "R": len(self.classes.resources),
+            "P": len(self.classes.partitions),
+            "P1": len(self.classes.partitions) + 1,
+            "Q": self.quantity.shape[1],
+            "K": self.n_counters,
+            "CO": conditions,
+            "CH": conditions,
+            "GR": groups,
+            "GR1": groups + 1,
+            "GM": members,
+            "T": 3 * length + 3 * conditions + 8,
+            "E": entries,
+            "LG": log,
+        }
+
+    def _most_conditions(self, length: int) -> int:
+        """Return how many conditions any `length` jobs in a row have."""
+        first = self.conditions.first
+        n = len(first) - 1
+        if length >= n:
+            return int(first[-1])
+        return int((first[length:] - first[: n + 1 - length]).max(initial=0))
+
+    def allocate(
+        self, batch: int, length: int, *, window: int, users: int, whole: bool = False
+    ) -> ClusterState:
+        """Return the empty state of schedulers of up to `length` jobs each."""
+        state = allocate_cluster(batch, length, self.sizes(length, whole), window=window, users=users)
+        return state._replace(**self.static)
+
+    def write(self, state: ClusterState, b: int, place: int, first: int, last: int) -> None:
+        """Write what is known of the jobs ``first:last`` to scheduler `b`'s records from `place` on.
+
+        Conditions on jobs that are not among them are met. Only whole episodes have conditions: `place` is 0.
+        """
+        n = last - first
+        row = state.node_jobs[b][place : place + n]
+        row[:] = self.jobs[first:last]
+        state.quantity[b, place : place + n] = self.quantity[first:last]
+        if place > 0:
+            return
+        begin, end = int(self.conditions.first[first]), int(self.conditions.first[last])
+        conditions = state.conditions[b]
+        here = self.conditions.records[begin:end].copy()
+        inside = (here.parent >= first) & (here.parent < last)
+        here.parent = np.where(inside, here.parent - first, -1)
+        conditions[: end - begin] = here
+        row.first_condition = self.conditions.first[first:last] - begin
+        row.last_condition = self.conditions.first[first + 1 : last + 1] - begin
+        child = np.repeat(np.arange(n), np.diff(self.conditions.first[first : last + 1]))[inside]
+        parent = here.parent[inside]
+        order = np.lexsort((child, parent))
+        state.children[b, : len(order)] = child[order]
+        bounds = np.searchsorted(parent[order], np.arange(n + 1))
+        row.first_child, row.last_child = bounds[:-1], bounds[1:]
+        group = self.conditions.group[first:last]
+        row.group = group
+        among = np.flatnonzero(group >= 0)
+        by_group = among[np.argsort(group[among], kind="stable")]
+        state.group_members[b, : len(by_group)] = by_group
+        state.group_first[b] = np.searchsorted(group[by_group], np.arange(state.group_first.shape[1]))
+
+
+def reset_cluster(state: ClusterState, b: int) -> None:
+    """Make the nodes of scheduler `b` free, and its lanes, counters and timers empty."""
+    more = state.node_scalars[b]
+    state.node_scalars[b] = np.zeros((), state.node_scalars.dtype)
+    more = state.node_scalars[b]
+    more.n_free_blocks = state.blocks.shape[1]
+    more.n_live = -1
+    state.free_node[b] = state.class_capacity
+    single = (state.class_capacity >= state.node_amounts).all(axis=1)
+    state.free[b, 0] = np.where(state.classes.counted > 0, state.class_capacity[:, 0], single).sum()
+    lanes = state.lane_states[b]
+    lanes.head = lanes.tail = lanes.cursor = -1
+    lanes.n = 0
+    state.heads.job[b] = -1
+    state.struck[b] = -1
+    state.no_fit[b] = -1
+    state.counter_used[b] = 0
+    state.group_running[b] = 0
+    state.group_pending[b] = state.group_first[b, :-1]
+    entries = state.entry_next.shape[1]
+    state.entry_next[b] = np.arange(1, entries + 1)
+    cores = np.where(
+        state.classes.counted > 0,
+        state.class_capacity[:, 0] * state.node_amounts[:, CORES],
+        state.class_capacity[:, CORES],
+    )
+    first = state.partition_first
+    for p in range(state.room.shape[1]):
+        state.room[b, p] = cores[state.partition_classes[first[p] : first[p + 1]]].sum()
+
+
+def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
+    """Return the scheduler's arrays of a cluster and jobs.
+
+    Raises BridgeError: what the scheduler does not honour yet, a job that the cluster can never hold, or
+    a text of a job that cannot be read.
+    """
+    requests = jobs.requests
+    assert requests is not None
+    _refuse_what_is_not_honoured(cluster, requests, jobs)
+    lists = [*requests.nodelist.texts, *requests.exclude.texts]
+    classes = build_node_classes(cluster, list(dict.fromkeys(lists)))
+    walltime = -(-jobs.request // SECOND)
+    demands = build_demands(cluster, classes, requests, walltime, jobs.id)
+    static = _node_arrays(classes) | _shape_arrays(classes, demands)
+    static["node_switches"] = np.zeros(1, NODE_SWITCHES).view(np.recarray)
+    static["node_switches"].key = _KEYS[cluster.scheduler.select]
+    static["node_switches"].kills_invalid = cluster.scheduler.kill_invalid_dependency
+    lanes = _Lanes(cluster, classes, demands, requests, walltime, jobs.id)
+    conditions = build_conditions(requests, jobs.id)
+    records = lanes.records
+    ok = requests.succeeded & (jobs.logged_run <= jobs.request)
+    records["shape_number"] = demands.shape
+    records.begin = np.maximum(requests.begin, requests.hold_until)
+    records.allocation = records.head_at = records.never_at = -1
+    records.any_is_enough = conditions.any_is_enough
+    records.is_singleton = conditions.is_singleton
+    records.succeeds = ok
+    records.block = -1
+    notes = {
+        "name no partition of the cluster: the default partition taken": int(demands.elsewhere.sum()),
+        "name several partitions, and the first does not admit them": int(demands.redirected.sum()),
+        "depend on a job that is not there: met": conditions.n_unknown,
+    }
+    return ClusterArrays(
+        cluster,
+        requests,
+        classes,
+        demands,
+        conditions,
+        static | lanes.static(),
+        records,
+        lanes.quantity(),
+        tuple(lanes.reasons),
+        max(len(lanes.counters), 1),
+        {note: count for note, count in notes.items() if count},
+    )
+
+
+def _refuse_what_is_not_honoured(cluster: Cluster, requests: JobRequests, jobs: "Jobs") -> None:
+    """Refuse parts of a description that would change a schedule and do not yet."""
+    for broken, what, remedy in (
+        (bool(cluster.calendar), "has a calendar", "Leave out its [[calendar]]."),
+        (bool(cluster.reservations), "has advance reservations", "Leave out its [[reservations]]."),
+        (
+            cluster.scheduler.preempt != "none",
+            f"preempts by {cluster.scheduler.preempt}",
+            'Set scheduler.preempt = "none".',
+        ),
+    ):
+        if broken:
+            what = f"{what}, which the scheduler does not honour yet"
+            raise BridgeError(what, where=f"cluster {cluster.name!r}", remedy=remedy)
+    named = np.flatnonzero(requests.reservation.code >= 0)
+    if len(named):
+        j = int(named[0])
+        raise BridgeError(
+            f"names the advance reservation {requests.reservation.of(j)!r}, which the cluster does not have",
+            where=f"job {jobs.id[j]}",
+            remedy="Empty the column 'reservation'; advance reservations are not honoured yet.",
+        )
+
+
+def _records(rows: list[tuple[Any, ...]], kind: np.dtype[Any]) -> Records:
+    return np.array(rows, kind).view(np.recarray)
+
+
+def _node_arrays(classes: NodeClasses) -> dict[str, Any]:
+    """Return the arrays of nodes and partitions."""
+    n_classes = len(classes)
+    rows, of_class, capacity = [], [], np.zeros((n_classes, len(classes.resources)), np.int64)
+    for c, members in enumerate(classes.members):
+        partitions = np.flatnonzero(classes.in_partition[:, c]).tolist()
+        rows.append((classes.counted[c], len(of_class), len(of_class) + len(partitions), 0))
+        of_class += partitions
+        if classes.counted[c]:
+            capacity[c, 0] = classes.is_up[members].sum()
+        elif classes.is_up[members[0]]:
+            capacity[c] = classes.amounts[c]
+    of_partition = [np.flatnonzero(mask) for mask in classes.in_partition]
+    return {
+        "classes": _records(rows, CLASS),
+        "node_amounts": np.ascontiguousarray(classes.amounts),
+        "class_capacity": capacity,
+        "class_partitions": np.array(of_class, np.int32),
+        "partition_first": np.cumsum([0, *map(len, of_partition)], dtype=np.int32),
+        "partition_classes": np.concatenate(of_partition).astype(np.int32),
+    }
+
+
+def _shape_arrays(classes: NodeClasses, demands: Demands) -> dict[str, Any]:
+    """Return the arrays of shapes and their interned sets of classes."""
+    sets: dict[tuple[int, ...], tuple[int, int]] = {}
+    admits: dict[frozenset[int], int] = {}
+    flat: list[int] = []
+    rows = []
+    for shape in demands.shapes:
+        if shape.classes not in sets:
+            sets[shape.classes] = (len(flat), len(flat) + len(shape.classes))
+            flat += shape.classes
+        first, last = sets[shape.classes]
+        of = admits.setdefault(frozenset(shape.classes), len(admits))
+        cores = int(classes.amounts[list(shape.classes), CORES].min()) if shape.whole else shape.vector[CORES]
+        if shape.whole:
+            room = max(shape.nodes, 1) * cores
+        else:
+            room = (shape.tasks or shape.nodes) * cores
+        rows.append(
+            (first, last, room, shape.nodes, shape.tasks, min(shape.most_tasks, 1 << 40), of, shape.whole)
+        )
+    table = np.zeros((len(admits), len(classes)), np.int8)
+    for members, a in admits.items():
+        table[a, list(members)] = 1
+    return {
+        "shapes": _records(rows, SHAPE),
+        "vectors": np.array([shape.vector for shape in demands.shapes], np.int64),
+        "set_classes": np.array(flat, np.int32),
+        "admits": table,
+    }
+
+
+class _Lanes:
+    """The lanes of jobs, and the counters that hold them back."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        classes: NodeClasses,
+        demands: Demands,
+        requests: JobRequests,
+        walltime: Ints,
+        names: Any,
+    ) -> None:
+        self._cluster, self._classes, self._demands = cluster, classes, demands
+        self._requests, self._walltime, self._names = requests, walltime, names
+        self._licenses = {row.name: row.count for row in cluster.licenses}
+        self.reasons: dict[str, int] = {}
+        self.counters: dict[tuple[object, ...], int] = {}
+        self._quantities: dict[str, int] = {"jobs": 0}
+        self._lanes: dict[tuple[object, ...], int] = {}
+        n = len(requests)
+        self.records: Records = np.zeros(n, NODE_JOB).view(np.recarray)
+        # what tells lanes apart, and what decides static rules
+        limited = np.where(requests.array_limit > 0, requests.array_id, -1)
+        columns = (
+            *(demands.partition, requests.qos.code, requests.account.code, requests.user.code),
+            *(requests.licenses.code, limited, np.where(limited >= 0, requests.array_limit, 0)),
+        )
+        keys, first, of = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
+        of = of.reshape(-1)
+        rules_of: list[list[Rule]] = []
+        lane_of = np.zeros(len(keys), np.int64)
+        for row, job in enumerate(first.tolist()):
+            rules = self._rules(job)
+            rules_of.append(rules)
+            lane_of[row] = self._lane(int(demands.partition[job]), rules, job)
+        self.records.lane = lane_of[of]
+        self._refuse_and_hold(rules_of, of)
+
+    def _reason(self, name: str) -> int:
+        return self.reasons.setdefault(name, len(self.reasons))
+
+    def _rules(self, job: int) -> list[Rule]:
+        """Return the rules that hold for a job, in the order in which they are tested."""
+        requests, cluster = self._requests, self._cluster
+        partition = self._classes.partitions[self._demands.partition[job]]
+        user = user_of(cluster, partition.name, requests, job)
+        rules: list[Rule] = []
+        if requests.array_limit[job] > 0 and requests.array_id[job] >= 0:
+            group = ("array", str(requests.array_id[job]))
+            limit = int(requests.array_limit[job])
+            rules.append(Rule(group, "grp_jobs", "", limit, reasons.ARRAY_LIMIT))
+        qos = qos_of(cluster, requests, job, user)
+        account = account_of(requests, job, user)
+        rules += rules_for(cluster, partition, qos, user, requests.user.of(job), account)
+        text = requests.licenses.of(job)
+        if text:
+            try:
+                licenses = parse_licenses(text)
+            except ValueError as error:
+                where, remedy = f"job {self._names[job]}", "Mend its column 'licenses', or leave it empty."
+                raise BridgeError(str(error), where=where, remedy=remedy) from error
+            for name in licenses:
+                limit = self._licenses.get(name, 0)
+                rules.append(Rule(("license", name), "grp_tres", f"license_{name}", limit, reasons.LICENSES))
+        return rules
+
+    def _lane(self, partition: int, rules: list[Rule], job: int) -> int:
+        """Return the lane of a partition and rules."""
+        entries: dict[int, tuple[int, ...]] = {}
+        for rule in rules:
+            if not rule.group:
+                continue
+            submits = rule.kind.removesuffix("_per_account").endswith("submit_jobs")
+            kind = COUNT_SUBMITTED if submits else COUNT_RUNNING
+            limit = rule.limit
+            if rule.kind == "grp_tres_mins":
+                kind, limit = COUNT_TIME, limit * 60 * SECOND // TIME_UNIT
+            key = (rule.group, rule.kind, rule.resource)
+            counter = self.counters.setdefault(key, len(self.counters))
+            quantity = self._quantities.setdefault(rule.resource or "jobs", len(self._quantities))
+            entry = (counter, quantity, kind, int(rule.is_tested), self._reason(rule.reason), limit)
+            if counter not in entries or rule.is_tested:
+                entries[counter] = entry
+        return self._lanes.setdefault((partition, *entries.values()), len(self._lanes))
+
+    def static(self) -> dict[str, Any]:
+        """Return the arrays of lanes."""
+        rows, counted = [], []
+        for partition, *entries in self._lanes:
+            down = self._classes.partitions[partition].state != "up"  # type: ignore[call-overload]
+            rows.append((partition, len(counted), len(counted) + len(entries), down))
+            counted += entries
+        quantity = self.quantity()
+        least = np.zeros((len(rows), quantity.shape[1]), np.int64)
+        order = np.argsort(self.records.lane, kind="stable")
+        if len(order):
+            starts = np.searchsorted(self.records.lane[order], np.arange(len(rows)))
+            least = np.minimum.reduceat(quantity[order], starts, axis=0)
+        return {
+            "lanes": _records(rows, LANE),
+            "counted": _records(counted, COUNTED),
+            "lane_least": np.ascontiguousarray(least),
+        }
+
+    def quantity(self) -> Ints:
+        """Return what counters count of each job [n, Q]."""
+        n = len(self._requests)
+        values = np.zeros((n, len(self._quantities)), np.int64)
+        for name, q in self._quantities.items():
+            values[:, q] = self._amounts(name)
+        return values
+
+    def _amounts(self, name: str) -> Ints:
+        """Return the amounts [n] of a resource of limits that jobs request."""
+        taken, shape = self._demands.taken, self._demands.shape
+        n = len(self._requests)
+        if name == "jobs":
+            return np.ones(n, np.int64)
+        if name == "nodes":
+            return np.array([row.nodes for row in taken], np.int64)[shape]
+        if name.startswith("license_"):
+            license_ = name.removeprefix("license_")
+            counts = [parse_licenses(text).get(license_, 0) for text in self._requests.licenses.texts]
+            return np.array([*counts, 0], np.int64)[self._requests.licenses.code]
+        places = {"cores": CORES, "memory": MEMORY, "gpus": GPUS}
+        places |= {resource: r for r, resource in enumerate(self._classes.resources)}
+        if name not in places:
+            return np.zeros(n, np.int64)
+        return np.array([row.amounts[places[name]] for row in taken], np.int64)[shape]
+
+    def _refuse_and_hold(self, rules_of: list[list[Rule]], of: Ints) -> None:
+        """Note the jobs that no change can let start, and those that are refused when submitted."""
+        requests, partitions = self._requests, self._classes.partitions
+        nodes = np.array([row.nodes for row in self._demands.taken], np.int64)[self._demands.shape]
+        matrix = np.column_stack((of, nodes, self._walltime, self._demands.shape))
+        _, first, place = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
+        hold, refuse = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
+        for row, job in enumerate(first.tolist()):
+            partition = partitions[self._demands.partition[job]]
+            if partition.state in ("drain", "inactive"):
+                refuse[row] = 1 + self._reason(reasons.PARTITION_INACTIVE)
+            walltime = int(self._walltime[job])
+            why = not_allowed(self._cluster, partition, requests, job) or within_partition(
+                self._cluster, partition, requests, job, walltime, int(nodes[job])
+            )
+            for rule in rules_of[of[job]]:
+                if rule.is_tested and self._alone_beyond(rule, job, walltime):
+                    if rule.denies:
+                        refuse[row] = refuse[row] or 1 + self._reason(rule.reason)
+                    elif not rule.group:
+                        why = why or rule.reason
+            if why:
+                hold[row] = 1 + self._reason(why)
+        place = place.reshape(-1)
+        self.records.for_ever, self.records.refuse = hold[place], refuse[place]
+
+    def _alone_beyond(self, rule: Rule, job: int, walltime: int) -> bool:
+        """Tell whether a job alone is beyond a limit."""
+        if rule.kind == "max_wall":
+            return walltime > rule.limit
+        if not rule.resource or rule.kind == "grp_tres_mins":
+            return False
+        amount = int(self._amount_of(rule.resource, job))
+        return amount < rule.limit if rule.kind == "min_tres_per_job" else amount > rule.limit
+
+    def _amount_of(self, name: str, job: int) -> int:
+        cached = self.__dict__.setdefault("_by_name", {})
+        if name not in cached:
+            cached[name] = self._amounts(name)
+        return int(cached[name][job])
+
+
+__all__ = ["CONDITION", "NEVER", "ClusterArrays", "build_cluster_arrays", "reset_cluster"]

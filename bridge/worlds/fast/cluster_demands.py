@@ -1,0 +1,281 @@
+"""What jobs demand of a cluster: shapes, each with its admissible classes, and the partition that admits a job."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bridge.base.arrays import Flags, Ints
+from bridge.base.errors import BridgeError
+from bridge.cluster.description import Cluster, Partition
+from bridge.cluster.node_table import default_partition
+from bridge.scheduler.cluster_state import ALL_OF_IT, UNCOUNTED
+from bridge.workload.requests import JobRequests, Texts
+from bridge.worlds.fast.cluster_nodes import CORES, GPUS, MEMORY, NodeClasses
+
+#: More tasks than any node holds.
+_MANY = 1 << 40
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A demand of `nodes` nodes (0: as many as its tasks need) and `tasks` tasks (0: one vector a node)."""
+
+    classes: tuple[int, ...]  # admissible ones that hold a vector, in packing order
+    vector: tuple[int, ...]
+    nodes: int
+    tasks: int
+    most_tasks: int
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a shape takes of the empty cluster, all nodes up: the request that limits count."""
+
+    nodes: int
+    amounts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Demands:
+    """The demands of n jobs.
+
+    Attributes:
+        partition: [n] the partition that each job waits in.
+        shape: [n] its place in `shapes`.
+        shapes, taken: each shape, and what it takes.
+        notes: sentences on what was decided for jobs, each with how many they are.
+    """
+
+    partition: Ints
+    shape: Ints
+    shapes: tuple[Shape, ...]
+    taken: tuple[Taken, ...]
+    elsewhere: Flags
+    redirected: Flags
+
+
+def tasks_in(amounts: Ints, vector: Sequence[int], most: int) -> Ints:
+    """Return how many vectors empty nodes [C, R] hold, at most `most` [C]."""
+    fits = np.full(len(amounts), most, np.int64)
+    for r, amount in enumerate(vector):
+        if amount > 0:
+            fits = np.minimum(fits, amounts[:, r] // amount)
+    return fits
+
+
+def take_of_empty(shape: Shape, classes: NodeClasses, key: str) -> Taken | None:
+    """Return what a shape takes of the empty cluster by the rule `select`; None if it never fits."""
+    order = np.array(shape.classes, np.int64)
+    if not len(order):
+        return None
+    amounts = classes.amounts
+    vector = np.array(shape.vector, np.int64)
+    own = np.where(
+        vector == ALL_OF_IT, np.where(amounts[order] < UNCOUNTED, amounts[order], 0), np.maximum(vector, 0)
+    )
+    if key == "best_fit":
+        rest = np.where(amounts[order] < UNCOUNTED, amounts[order] - own, UNCOUNTED)
+        order = order[np.lexsort((order, rest[:, MEMORY], rest[:, CORES], rest[:, GPUS]))]
+    elif key == "least_loaded":
+        order = order[np.lexsort((order, -amounts[order, CORES]))]
+    on_one = tasks_in(amounts, shape.vector, shape.most_tasks)
+    nodes, tasks, exact = shape.nodes, shape.tasks, shape.nodes > 0
+    if exact and 0 < tasks < nodes:
+        return None
+    used, total = 0, np.zeros(amounts.shape[1], np.int64)
+    for c in order.tolist():
+        there = len(classes.members[c]) if classes.counted[c] else 1
+        while there > 0 and (nodes - used > 0 if exact else tasks > 0):
+            if tasks == 0 and shape.tasks == 0:  # equal nodes at once
+                count, placed = min(there, nodes - used), 1
+            else:
+                owed = nodes - used - 1 if exact else 0
+                count, placed = 1, min(int(on_one[c]), tasks - owed)
+                if not exact:  # whole rounds at once
+                    count = max(1, min(there, tasks // int(on_one[c])))
+                tasks -= count * placed
+            used += count
+            there -= count
+            if shape.whole or classes.counted[c]:
+                total += count * np.where(amounts[c] < UNCOUNTED, amounts[c], 0)
+            else:
+                all_of_it = np.where(amounts[c] < UNCOUNTED, amounts[c], 0)
+                total += count * np.where(vector == ALL_OF_IT, all_of_it, vector * placed)
+    if (exact and used < nodes) or tasks > 0:
+        return None
+    return Taken(used, tuple(total.tolist()))
+
+
+def _vector(
+    requests: JobRequests, job: int, partition: Partition, classes: NodeClasses, whole: bool, where: str
+) -> tuple[int, ...]:
+    """Return the amounts of one node or task; ALL_OF_IT: all that a node has."""
+    vector = [0] * len(classes.resources)
+    vector[CORES] = max(int(requests.cores[job]), 1)
+    memory = int(requests.memory[job])
+    if memory < 0 and not whole:
+        if partition.default_memory_per_core is not None:
+            memory = partition.default_memory_per_core * vector[CORES]
+        elif partition.default_memory_per_node is None:
+            memory = ALL_OF_IT
+        elif requests.tasks[job] > 0:
+            raise BridgeError(
+                "names tasks and no memory, and the partition's default is one of nodes",
+                where=f"{where}, partition {partition.name!r}",
+                remedy="State its memory_per_task, or the partition's default_memory_per_core.",
+            )
+        else:
+            memory = partition.default_memory_per_node
+    vector[MEMORY] = memory if memory >= 0 or not whole else 0
+    gpus = int(requests.gpus[job])
+    if gpus > 0:
+        vector[GPUS] = gpus
+        kind = requests.gpu_type.of(job)
+        if kind:
+            name = f"gpus_{kind}"
+            if name not in classes.resources:
+                raise BridgeError(
+                    f"can never run: no node has GPUs of the type {kind!r}",
+                    where=where,
+                    remedy="Leave the job out, or give nodes such GPUs.",
+                )
+            vector[classes.resources.index(name)] = gpus
+    return tuple(vector)
+
+
+def _most_tasks(partition: Partition, vector: Sequence[int], tasks: int) -> int:
+    """Return how many vectors a job may have on one node, by the partition's limits of a node."""
+    most = _MANY if tasks > 0 else 1
+    for limit, amount in (
+        (partition.max_cores_per_node, vector[CORES]),
+        (partition.max_memory_per_node, vector[MEMORY]),
+    ):
+        if limit is not None and amount > 0:
+            most = min(most, limit // amount)
+    return most
+
+
+def build_demands(
+    cluster: Cluster, classes: NodeClasses, requests: JobRequests, walltime: Ints, names: Sequence[object]
+) -> Demands:
+    """Return the demands of n jobs; `walltime`: [n] requested times in seconds, `names`: [n] ids for errors.
+
+    A job of several partitions goes to the first that admits it (its QOS and account, walltime and nodes),
+    else to the first that holds it; one that names none that there is, to the default partition.
+
+    Raises BridgeError: the cluster, empty and up, cannot hold a job.
+    """
+    from bridge.worlds.fast.cluster_rules import not_allowed, within_partition
+
+    places = {partition.name: p for p, partition in enumerate(classes.partitions)}
+    default = default_partition(cluster)
+    key = cluster.scheduler.select
+    shapes: dict[Shape, int] = {}
+    taken: list[Taken | None] = []
+    admissible: dict[tuple[object, ...], Flags] = {}
+
+    def shape_in(job: int, p: int) -> int:
+        """Return the shape of a job in a partition; what it takes stands in `taken`."""
+        partition = classes.partitions[p]
+        whole = partition.exclusive or bool(requests.exclusive[job] == 1)
+        tasks, nodes = int(requests.tasks[job]), int(requests.nodes[job])
+        where = f"job {names[job]}"
+        vector = _vector(requests, job, partition, classes, whole, where)
+        most = _most_tasks(partition, vector, tasks)
+        texts = (requests.constraints.of(job), requests.nodelist.of(job), requests.exclude.of(job))
+        mask = admissible.get((p, *texts))
+        if mask is None:
+            mask = admissible[(p, *texts)] = classes.admissible(p, *texts, where)
+        holds = mask & (tasks_in(classes.amounts, vector, most) > 0)
+        order = np.flatnonzero(holds)
+        if key == "weight":
+            order = order[np.argsort(classes.weight[order], kind="stable")]
+        shape = Shape(tuple(order.tolist()), vector, nodes, tasks, most, whole)
+        if shape not in shapes:
+            shapes[shape] = len(shapes)
+            taken.append(take_of_empty(shape, classes, key))
+        return shapes[shape]
+
+    columns: tuple[Ints | Texts, ...] = (
+        *(requests.partition, requests.constraints, requests.nodelist, requests.exclude, requests.gpu_type),
+        *(requests.qos, requests.account, requests.user),
+        *(requests.nodes, requests.tasks, requests.cores, requests.memory, requests.gpus, requests.exclusive),
+    )
+    matrix = np.column_stack([column.code if isinstance(column, Texts) else column for column in columns])
+    several = np.array([text.count(",") > 0 for text in requests.partition.texts] + [False], np.bool_)
+    matrix = np.column_stack((matrix, np.where(several[requests.partition.code], walltime, 0)))
+    _, first, of = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
+    of = of.reshape(-1)
+    partition_of = np.zeros(len(first), np.int64)
+    shape_of = np.zeros(len(first), np.int64)
+    elsewhere, redirected = np.zeros(len(first), np.bool_), np.zeros(len(first), np.bool_)
+    for row, job in enumerate(first.tolist()):
+        stated = [text.strip() for text in requests.partition.of(job).split(",") if text.strip()]
+        named = [places[text] for text in stated if text in places]
+        elsewhere[row] = bool(cluster.partitions) and len(named) < max(len(stated), 1)
+        named = named or [default]
+        in_each = [(p, shape_in(job, p)) for p in named]
+        held = [(p, s) for p, s in in_each if taken[s] is not None]
+        if not held:
+            raise _never(classes, requests, job, named[0], names[job])
+        admitting = [
+            (p, s)
+            for p, s in held
+            if not not_allowed(cluster, classes.partitions[p], requests, job)
+            and within_partition(
+                cluster, classes.partitions[p], requests, job, int(walltime[job]), _nodes(taken[s])
+            )
+            is None
+        ]
+        partition_of[row], shape_of[row] = (admitting or held)[0]
+        redirected[row] = partition_of[row] != named[0]
+    used = np.unique(shape_of)
+    place = np.zeros(len(shapes), np.int64)
+    place[used] = np.arange(len(used))
+    in_order = list(shapes)
+    return Demands(
+        partition_of[of],
+        place[shape_of[of]],
+        tuple(in_order[s] for s in used.tolist()),
+        tuple(row for s in used.tolist() if (row := taken[s]) is not None),
+        elsewhere[of],
+        redirected[of],
+    )
+
+
+def _nodes(taken: Taken | None) -> int:
+    return taken.nodes if taken else 0
+
+
+def _never(classes: NodeClasses, requests: JobRequests, job: int, p: int, name: object) -> BridgeError:
+    """Return the error for a job that the empty cluster cannot hold; it names what there is too little of."""
+    partition = classes.partitions[p]
+    whole = partition.exclusive or bool(requests.exclusive[job] == 1)
+    where = f"job {name}"
+    vector = _vector(requests, job, partition, classes, whole, where)
+    texts = (requests.constraints.of(job), requests.nodelist.of(job), requests.exclude.of(job))
+    mask = classes.admissible(p, *texts, where)
+    there = f"partition {partition.name!r}" + (" (features, node lists)" if any(texts) else "")
+    if not mask.any():
+        what = f"can never run: no node of {there} is one that it asks for"
+    else:
+        what = ""
+        for r, amount in enumerate(vector):
+            most = int(classes.amounts[mask, r].max())
+            if amount > most:
+                unit = "task" if requests.tasks[job] > 0 else "node"
+                scale = 1000 if r >= GPUS else 1
+                what = (
+                    f"can never run: it asks for {amount / scale:g} {classes.resources[r]} a {unit}, "
+                    f"nodes of {there} have at most {most / scale:g}"
+                )
+                break
+        if not what:
+            nodes, tasks = int(requests.nodes[job]), int(requests.tasks[job])
+            counts = [f"{count} {unit}" for count, unit in ((nodes, "nodes"), (tasks, "tasks")) if count > 0]
+            held = np.flatnonzero(mask & (tasks_in(classes.amounts, vector, 1) > 0))
+            n = sum(len(classes.members[c]) for c in held.tolist())
+            what = f"can never run: it asks for {' and '.join(counts)}, and {n} nodes of {there} hold one of them"
+    return BridgeError(what, where=where, remedy="Leave the job out, or give the cluster more.")
