@@ -202,8 +202,6 @@ class _Kernel(codegen.JITCodeLibrary):
         tuning = PipelineTuningOptions(3)
         tuning.loop_unrolling = tuning.loop_interleaving = tuning.slp_vectorization = False
         tuning.loop_vectorization = self.vectors
-        if os.environ.get("XINL"):
-            tuning.inlining_threshold = int(os.environ["XINL"])
         passes = PassBuilder(self._codegen._tm, tuning)
         passes.getModulePassManager().run(self._final_module, passes)
 

@@ -53,11 +53,14 @@ def _next_head_end(state: ClusterState, b: int, time: int) -> int:
 def _give_back(state: ClusterState, b: int, base: Array, shape: int, j: int) -> int:
     """Give back to some amounts what running job `j` has; return how much more of a demand fits since."""
     of, entry = state.node_jobs[b, j].shape_number, state.node_jobs[b, j].allocation
-    admits = state.shapes[shape].admits
+    admits, tasks = state.shapes[shape].admits, state.shapes[shape].tasks
     more = 0
     while entry >= 0:
         c, units = state.entry_class[b, entry], state.entry_units[b, entry]
-        if state.admits[admits, c]:
+        if state.classes[c].counted and tasks == 0:
+            base[c, 0] += units
+            more += units if state.admits[admits, c] else 0
+        elif state.admits[admits, c]:
             before = potential(state, b, shape, c, base)
             change_base(state, base, of, c, units, 1)
             more += potential(state, b, shape, c, base) - before
