@@ -30,7 +30,12 @@ COLUMNS: dict[str, type] = {
 }  # fmt: skip
 JOBS_COLUMNS: tuple[str, ...] = tuple(COLUMNS)
 #: Further columns of a jobs table of a cluster.
-CLUSTER_COLUMNS: Mapping[str, type] = {"eligible_time": float, "episode": int, "partition": str, "reason": str}
+CLUSTER_COLUMNS: Mapping[str, type] = {
+    "eligible_time": float,
+    "episode": int,
+    "partition": str,
+    "reason": str,
+}
 TEXT_COLUMNS, INT_COLUMNS = (frozenset(n for n, kind in COLUMNS.items() if kind is k) for k in (str, int))
 #: Columns that are empty (NaN) in a rejected job: from ``starting_time`` to ``stretch``.
 OUTCOME_COLUMNS: tuple[str, ...] = JOBS_COLUMNS[8:14]
@@ -117,8 +122,9 @@ def jobs_of(jobs: pd.DataFrame) -> "pd.Series[str]":
 def write_jobs_csv(pieces: Iterable[pd.DataFrame], path: Path | str) -> None:
     """Write a jobs table in exactly Batsim's columns and number formats, piece by piece.
 
-    Those of a cluster follow where the table has them. Outcome columns that are NaN (rejected jobs), and every unknown in such a row, become empty fields. Raises
-    BridgeError: a column is missing, or the file cannot be written.
+    Those of a cluster follow where the table has them. Outcome columns that are NaN (rejected jobs), and
+    every unknown in such a row, become empty fields. Raises BridgeError: a column is missing, or the file
+    cannot be written.
     """
     workers = min(2, os.cpu_count() or 1)
     with files.replacing(Path(path)) as out, ThreadPoolExecutor(workers) as pool:

@@ -196,7 +196,7 @@ def select(state: ClusterState, b: int, shape: int, base: Array, strikes: bool) 
 
 @inner
 def potential(state: ClusterState, b: int, shape: int, c: int, base: Array) -> int:
-    """Return how much a class adds to what a demand needs at least, whatever its units are: nodes, or tasks."""
+    """Return how much a class adds to what a demand needs at least: nodes, or tasks."""
     tasks = state.shapes[shape].tasks
     if state.classes[c].counted:
         nodes = max(base[c, 0], 0)

@@ -14,8 +14,8 @@ from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.running_jobs import renumber_running
 from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
 from bridge.worlds.fast import episode, world
-from bridge.worlds.fast.arrivals import Arrivals
 from bridge.worlds.fast.allocations import AllocationLog, Allocations, was_eligible
+from bridge.worlds.fast.arrivals import Arrivals
 from bridge.worlds.fast.episode import Scenario
 
 #: Jobs in a window at first; one of which more than half waits or runs doubles.

@@ -212,6 +212,4 @@ def build_history(
                 before = reason
         places[j + 1] = len(since)
     until = np.where(schedule.start >= 0, schedule.start, builder.end)
-    return ReasonHistory(
-        places, np.array(since, np.int64), np.array(code, np.int64), builder.names, until
-    )
+    return ReasonHistory(places, np.array(since, np.int64), np.array(code, np.int64), builder.names, until)
