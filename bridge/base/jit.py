@@ -202,8 +202,6 @@ class _Kernel(codegen.JITCodeLibrary):
         tuning = PipelineTuningOptions(3)
         tuning.loop_unrolling = tuning.loop_interleaving = tuning.slp_vectorization = False
         tuning.loop_vectorization = self.vectors
-        if os.environ.get("XINL"):
-            tuning.inlining_threshold = int(os.environ["XINL"])
         passes = PassBuilder(self._codegen._tm, tuning)
         passes.getModulePassManager().run(self._final_module, passes)
 
@@ -330,9 +328,9 @@ def inline(function: F) -> F:
 
 
 def by_type(general: F, special: Callable[..., object], kind: type) -> F:
-    """Return a function that kernels call as `special` where the first argument is a `kind`, else as `general`.
+    """Return a function that is `special` where the first argument is a `kind`, else `general`.
 
-    Both are `inline` or `inner`. Numba chooses by the argument's type, so that a kernel holds one of them only.
+    Both are `inline` or `inner`. Numba chooses by the argument's type: a kernel holds one of them only.
     """
     if not hasattr(general, "get_call_template"):  # NUMBA_DISABLE_JIT=1
 

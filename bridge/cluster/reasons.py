@@ -34,7 +34,7 @@ _OTHERS: dict[tuple[Scope, str], str] = {
 
 
 def reason_of_limit(scope: Scope, limit: str, resource: str = "") -> str:
-    """Return the reason of a limit, by its name in `bridge.cluster.limits`, and of amounts by the resource."""
+    """Return the reason of a limit, by its name in `bridge.cluster.limits`; of amounts by the resource."""
     if (scope, limit) in _OTHERS:
         return _OTHERS[scope, limit]
     if resource.startswith("license"):

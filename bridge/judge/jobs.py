@@ -122,8 +122,9 @@ def jobs_of(jobs: pd.DataFrame) -> "pd.Series[str]":
 def write_jobs_csv(pieces: Iterable[pd.DataFrame], path: Path | str) -> None:
     """Write a jobs table in exactly Batsim's columns and number formats, piece by piece.
 
-    Those of a cluster follow where the table has them. Outcome columns that are NaN (rejected jobs), and every unknown in such a row, become empty fields. Raises
-    BridgeError: a column is missing, or the file cannot be written.
+    Those of a cluster follow where the table has them. Outcome columns that are NaN (rejected jobs), and
+    every unknown in such a row, become empty fields. Raises BridgeError: a column is missing, or the file
+    cannot be written.
     """
     workers = min(2, os.cpu_count() or 1)
     with files.replacing(Path(path)) as out, ThreadPoolExecutor(workers) as pool:

@@ -100,6 +100,7 @@ def cluster_begin_pass(state: ClusterState, b: int) -> None:
     more.pass_number += 1
     more.n_heads = 0
     more.n_reserved = 0
+    more.n_profile = 0
     more.n_live = -1
     for p in range(state.heads.shape[1]):
         state.heads[b, p].job = -1
@@ -179,6 +180,7 @@ def _start_on_nodes(state: ClusterState, b: int, j: int, n: int, how: int, past:
     env = state.scalars[b]
     job = state.jobs[b, j]
     charge_heads(state, b, j, n)
+    state.node_scalars[b].n_profile = 0
     remove_from_lane(state, b, j)
     allocate_chosen(state, b, j, n)
     job.start = env.now

@@ -1,6 +1,6 @@
-"""The state of a scheduler that places jobs on the nodes of a cluster: `State`, and what nodes and rules need.
+"""The state of a scheduler that places jobs on nodes of a cluster: `State`, and what nodes and rules need.
 
-Axes beside those of `bridge.scheduler.state`: C classes of nodes, R amounts of a node (cores, memory, GPUs …),
+Axes beside those of `bridge.scheduler.state`: C classes of nodes, R amounts of a node (cores, memory, …),
 P partitions, G lanes, K counters, Q quantities of a job that counters count.
 
 A *class* is either counted, many equal nodes that only whole-node jobs reach, whose free amount is the number
@@ -74,7 +74,7 @@ NODE_JOB = np.dtype(
     ],
     align=True,
 )
-#: Why a job is not in its lane: it is not submitted, or in the lane (NOT_HELD); it waits for a time, for other
+#: Why a job is not in its lane: it is not submitted, or is there (NOT_HELD); it waits for a time, for other
 #: jobs, or for ever.
 NOT_HELD, HELD_UNTIL, HELD_BY_JOBS, HELD_FOR_EVER = 0, 1, 2, 3
 NOT_GONE, GONE_REFUSED, GONE_CANCELLED = 0, 1, 2
@@ -138,12 +138,16 @@ NODE_SCALARS = np.dtype(
         ("inspected", "i4"),
         ("is_phase_two", "i4"),
         ("n_caps", "i4"),
+        ("n_profile", "i4"),  # steps of the profile of this pass; 0: there is none
+        ("profile_place", "i4"),  # the running job that its next step releases
+        ("profile_late", "i4"),  # jobs past their estimates are not released yet
         ("releases", "i8"),  # how often amounts were given back
         ("pass_number", "i8"),
     ],
     align=True,
 )
-NODE_SWITCHES = np.dtype([("key", "i4"), ("cores", "i4"), ("kills_invalid", "i4")], align=True)
+#: `all_counted`: no node is shared, so that free nodes by class are all that there is.
+NODE_SWITCHES = np.dtype([("key", "i4"), ("all_counted", "i4"), ("kills_invalid", "i4")], align=True)
 
 
 class ClusterFields(NamedTuple):
@@ -153,9 +157,7 @@ class ClusterFields(NamedTuple):
     # the cluster
     classes: Annotated[Records, CLASS, "C"]
     node_amounts: Annotated[Array, "i8", "C", "R"]  # of one node of the class, empty
-    class_capacity: Annotated[
-        Array, "i8", "C", "R"
-    ]  # what is free at first: nodes (first column), or amounts
+    class_capacity: Annotated[Array, "i8", "C", "R"]  # free at first: nodes (first column), or amounts
     class_partitions: Annotated[Array, "i4", "CP"]
     partition_first: Annotated[Array, "i4", "P1"]  # a partition's classes: `first[p]:first[p + 1]` of
     partition_classes: Annotated[Array, "i4", "PC"]
@@ -204,6 +206,8 @@ class ClusterFields(NamedTuple):
     chosen_classes: Annotated[Array, "i4", "C1"]  # what `select` chose
     chosen_units: Annotated[Array, "i8", "C1"]
     work_free: Annotated[Array, "i8", "C", "R"]
+    profile_time: Annotated[Array, "i8", "PT"]  # free nodes by class from a time on, by believed ends
+    profile_nodes: Annotated[Array, "i8", "PT", "C"]
     class_keys: Annotated[Array, "i8", "C", 3]
     class_order: Annotated[Array, "i4", "C1"]
 

@@ -34,33 +34,19 @@ from bridge.scheduler.cluster_pass import (
 )
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.decisions import (
-    BACKFILL as BACKFILL,
-)
-from bridge.scheduler.decisions import (
-    DECLINE as DECLINE,
-)
-from bridge.scheduler.decisions import (
-    INSPECT as INSPECT,
-)
-from bridge.scheduler.decisions import (
-    NOTHING as NOTHING,
-)
-from bridge.scheduler.decisions import (
-    PAUSE as PAUSE,
-)
-from bridge.scheduler.decisions import (
+    BACKFILL,
+    DECLINE,
+    INSPECT,
+    NOTHING,
+    PAUSE,
     PHASE_BACKFILL,
     PHASE_BOOK,
     PHASE_IDLE,
     PHASE_INSPECT,
     PHASE_PICK,
     PHASE_TRY,
-)
-from bridge.scheduler.decisions import (
-    PICK as PICK,
-)
-from bridge.scheduler.decisions import (
-    SCORE as SCORE,
+    PICK,
+    SCORE,
 )
 from bridge.scheduler.growing_scores import bound_scores, find_highest_score
 from bridge.scheduler.names import CONSERVATIVE, EASY
@@ -70,6 +56,29 @@ from bridge.scheduler.running_jobs import add_running, first_place, fits, job_at
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.starting import _start
 from bridge.scheduler.state import NEVER, SECOND, SHAPES, STARTED_AS_HEAD, State
+
+__all__ = [  # who drives the machine finds the kinds of decision here, too
+    "BACKFILL",
+    "DECLINE",
+    "INSPECT",
+    "NOTHING",
+    "PAUSE",
+    "PICK",
+    "SCORE",
+    "advance",
+    "apply_choice",
+    "apply_events",
+    "begin_pass",
+    "finish",
+    "is_due",
+    "mark_running",
+    "must_pause",
+    "next_wake",
+    "set_out_of_service",
+    "sort_by_scores",
+    "submit",
+    "withdraw",
+]
 
 
 @inline
@@ -407,7 +416,6 @@ def _apply_choice_pooled(state: State, b: int, choice: int) -> None:
             _backfill_candidate(state, b, choice)
             if state.switches[0].reserve_each_pick:
                 _reserve_again(state, b)
-
 
 _apply_choice = by_type(_apply_choice_pooled, cluster_apply_choice, ClusterState)
 

@@ -1,4 +1,4 @@
-"""Kinds of decision that a pass waits for, and the stages of a pass: what both kinds of state have in common."""
+"""Kinds of decision that a pass waits for, and stages of a pass, as both kinds of state have them."""
 
 #: Kinds of decision that `bridge.scheduler.core.advance` returns.
 NOTHING, PICK, INSPECT, BACKFILL = 0, 1, 2, 3

@@ -1,7 +1,7 @@
 """What holds a job back besides resources: times, other jobs, limits. Held jobs wait outside the lanes.
 
 A job comes to its lane when hold, begin time and dependencies allow it; from then on its wait counts. Limits
-are counters, tested when the job's turn comes: a lane in which no job can be below a limit is put aside whole.
+are counters, tested when the job's turn comes: a lane whose jobs are all above a limit is put aside whole.
 """
 
 from bridge.base.jit import inline, inner
@@ -86,6 +86,14 @@ def _singleton_waits(state: ClusterState, b: int, j: int) -> bool:
 
 
 @inline
+def _started_or_left(state: ClusterState, b: int, j: int) -> int:
+    """Return since when `after` job `j` counts: its start, or when it was cancelled; -1: not yet."""
+    if state.node_jobs[b, j].gone == GONE_CANCELLED:
+        return int(state.node_jobs[b, j].never_at)
+    return int(state.jobs[b, j].start)
+
+
+@inline
 def _of_condition(state: ClusterState, b: int, j: int, k: int) -> int:
     """Return whether one condition of job `j` is met."""
     condition = state.conditions[b, k]
@@ -99,9 +107,8 @@ def _of_condition(state: ClusterState, b: int, j: int, k: int) -> int:
         return _MET
     job = state.jobs[b, parent]
     if condition.kind == AFTER:
-        if gone == GONE_CANCELLED:
-            return _MET
-        return _MET if job.start >= 0 and state.scalars[b].now >= job.start + condition.delay else _OPEN
+        since = _started_or_left(state, b, parent)
+        return _MET if since >= 0 and state.scalars[b].now >= since + condition.delay else _OPEN
     if job.end < 0 and gone == NOT_GONE:
         return _OPEN
     if condition.kind == AFTER_ANY:
@@ -136,10 +143,7 @@ def _of_conditions(state: ClusterState, b: int, j: int) -> int:
             result = _IMPOSSIBLE
         if kind == AFTER_OK and failed > 0:
             result = _IMPOSSIBLE
-        if job.any_is_enough:
-            whole = min(whole, result)
-        else:
-            whole = max(whole, result)
+        whole = min(whole, result) if job.any_is_enough else max(whole, result)
     return whole
 
 
@@ -160,9 +164,8 @@ def _count_time(state: ClusterState, b: int, j: int, length: int, sign: int) -> 
     for k in range(lane.first, lane.last):
         of = state.counted[k]
         if of.kind == COUNT_TIME:
-            state.counter_used[b, of.counter] += (
-                sign * (length // TIME_UNIT) * state.quantity[b, j, of.quantity]
-            )
+            amount = (length // TIME_UNIT) * state.quantity[b, j, of.quantity]
+            state.counter_used[b, of.counter] += sign * amount
 
 
 @inner
@@ -273,10 +276,10 @@ def enter(state: ClusterState, b: int, j: int) -> None:
             push_timer(state, b, job.begin, j)
     for k in range(job.first_condition, job.last_condition):
         condition = state.conditions[b, k]
-        if condition.kind == AFTER and condition.parent >= 0 and state.jobs[b, condition.parent].start >= 0:
-            time = state.jobs[b, condition.parent].start + condition.delay
-            if time > state.scalars[b].now:
-                push_timer(state, b, time, j)
+        if condition.kind == AFTER and condition.parent >= 0:
+            since = _started_or_left(state, b, condition.parent)
+            if since >= 0 and since + condition.delay > state.scalars[b].now:
+                push_timer(state, b, since + condition.delay, j)
     consider(state, b, j)
 
 
@@ -288,8 +291,11 @@ def leave(state: ClusterState, b: int, j: int, gone: int) -> None:
         state.node_scalars[b].n_held -= 1
     job.gone = gone
     job.held = HELD_FOR_EVER
+    if job.never_at < 0:
+        job.never_at = state.scalars[b].now
     _count(state, b, j, COUNT_SUBMITTED, -1)
     tell_children(state, b, j)
+    _tell_followers(state, b, j)
     tell_group(state, b, j)
 
 
@@ -301,6 +307,20 @@ def tell_children(state: ClusterState, b: int, j: int) -> None:
         child = state.children[b, k]
         if state.node_jobs[b, child].held == HELD_BY_JOBS:
             push_timer(state, b, state.scalars[b].now, child)
+
+
+@inner
+def _tell_followers(state: ClusterState, b: int, j: int) -> None:
+    """Job `j` has started, or was cancelled: let time run for those that wait for that."""
+    job = state.node_jobs[b, j]
+    for k in range(job.first_child, job.last_child):
+        child = state.children[b, k]
+        of = state.node_jobs[b, child]
+        if of.held == HELD_BY_JOBS or of.held == HELD_UNTIL:
+            for i in range(of.first_condition, of.last_condition):
+                condition = state.conditions[b, i]
+                if condition.parent == j and condition.kind == AFTER:
+                    push_timer(state, b, state.scalars[b].now + condition.delay, child)
 
 
 @inner
@@ -319,19 +339,12 @@ def tell_group(state: ClusterState, b: int, j: int) -> None:
 @inner
 def count_start(state: ClusterState, b: int, j: int) -> None:
     """Job `j` starts: count it, and let time run for those that wait for its start."""
-    job, now = state.node_jobs[b, j], state.scalars[b].now
+    job = state.node_jobs[b, j]
     _count(state, b, j, COUNT_RUNNING, 1)
     _count_time(state, b, j, state.jobs[b, j].est_wait, 1)
     if job.group >= 0:
         state.group_running[b, job.group] += 1
-    for k in range(job.first_child, job.last_child):
-        child = state.children[b, k]
-        of = state.node_jobs[b, child]
-        if of.held == HELD_BY_JOBS or of.held == HELD_UNTIL:
-            for i in range(of.first_condition, of.last_condition):
-                condition = state.conditions[b, i]
-                if condition.parent == j and condition.kind == AFTER:
-                    push_timer(state, b, now + condition.delay, child)
+    _tell_followers(state, b, j)
 
 
 @inner

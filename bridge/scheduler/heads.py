@@ -7,7 +7,7 @@ computed when they are needed first: where nobody else fits, nobody asks for the
 from bridge.base.arrays import Array
 from bridge.base.jit import inline, inner
 from bridge.scheduler.cluster_state import ClusterState
-from bridge.scheduler.placement import change_base, potential, select
+from bridge.scheduler.placement import change_base, potential, select, tasks_on_empty_node
 from bridge.scheduler.reservation import behind_overrun
 from bridge.scheduler.running_jobs import first_place, next_place
 from bridge.scheduler.state import NEVER, SECOND
@@ -53,11 +53,14 @@ def _next_head_end(state: ClusterState, b: int, time: int) -> int:
 def _give_back(state: ClusterState, b: int, base: Array, shape: int, j: int) -> int:
     """Give back to some amounts what running job `j` has; return how much more of a demand fits since."""
     of, entry = state.node_jobs[b, j].shape_number, state.node_jobs[b, j].allocation
-    admits = state.shapes[shape].admits
+    admits, tasks = state.shapes[shape].admits, state.shapes[shape].tasks
     more = 0
     while entry >= 0:
         c, units = state.entry_class[b, entry], state.entry_units[b, entry]
-        if state.admits[admits, c]:
+        if state.classes[c].counted and tasks == 0:
+            base[c, 0] += units
+            more += units if state.admits[admits, c] else 0
+        elif state.admits[admits, c]:
             before = potential(state, b, shape, c, base)
             change_base(state, base, of, c, units, 1)
             more += potential(state, b, shape, c, base) - before
@@ -65,6 +68,34 @@ def _give_back(state: ClusterState, b: int, base: Array, shape: int, j: int) -> 
             change_base(state, base, of, c, units, 1)
         entry = state.entry_next[b, entry]
     return int(more)
+
+
+@inner
+def _keep_reservation(state: ClusterState, b: int, p: int, time: int, chosen: int) -> None:
+    """Note what was chosen for the head of partition `p` at a time; `work_free` is what is available then."""
+    more, head, base = state.node_scalars[b], state.heads[b, p], state.work_free
+    j = head.job
+    shape = state.node_jobs[b, j].shape_number
+    head.shadow = time
+    head.n = max(chosen, 0)
+    head.until = NEVER if time == NEVER else time + state.jobs[b, j].est_wait
+    if state.jobs[b, j].reserved < 0:
+        state.jobs[b, j].reserved = time
+    for i in range(head.n):
+        c, units = state.chosen_classes[i], state.chosen_units[i]
+        state.head_classes[b, p, i], state.head_units[b, p, i] = c, units
+        change_base(state, base, shape, c, units, -1)
+    extra = state.head_extra[b, p]
+    for c in range(base.shape[0]):
+        for r in range(base.shape[1]):
+            extra[c, r] = base[c, r]
+    for k in range(more.n_reserved):
+        g = state.head_order[b, k]
+        if time < state.heads[b, g].shadow < head.until:
+            for i in range(head.n):
+                c, units = state.head_classes[b, p, i], state.head_units[b, p, i]
+                change_base(state, state.head_extra[b, g], shape, c, units, -1)
+    more.n_reserved += 1
 
 
 @inner
@@ -107,26 +138,104 @@ def _reserve(state: ClusterState, b: int, p: int) -> None:
             if chosen < 0:
                 _change_by_heads(state, b, base, time, 1)
             more.n_caps = 0
-    head.shadow = time
-    head.n = max(chosen, 0)
-    head.until = NEVER if time == NEVER else time + state.jobs[b, j].est_wait
-    if state.jobs[b, j].reserved < 0:
-        state.jobs[b, j].reserved = time
-    for i in range(head.n):
-        c, units = state.chosen_classes[i], state.chosen_units[i]
-        state.head_classes[b, p, i], state.head_units[b, p, i] = c, units
-        change_base(state, base, shape, c, units, -1)
-    extra = state.head_extra[b, p]
-    for c in range(base.shape[0]):
-        for r in range(base.shape[1]):
-            extra[c, r] = base[c, r]
-    for k in range(more.n_reserved):
-        g = state.head_order[b, k]
-        if time < state.heads[b, g].shadow < head.until:
-            for i in range(head.n):
-                c, units = state.head_classes[b, p, i], state.head_units[b, p, i]
-                change_base(state, state.head_extra[b, g], shape, c, units, -1)
-    more.n_reserved += 1
+    _keep_reservation(state, b, p, time, chosen)
+
+
+@inner
+def _extend_profile(state: ClusterState, b: int) -> bool:
+    """Add the next believed end to the profile of this pass; False if there is none."""
+    env, more = state.scalars[b], state.node_scalars[b]
+    ends, which = state.run_end[b], state.run_job[b]
+    k = more.n_profile
+    if k == 0:
+        state.profile_time[0] = env.now
+        for c in range(state.profile_nodes.shape[1]):
+            state.profile_nodes[0, c] = state.free_node[b, c, 0]
+        more.profile_place = behind_overrun(state, b)
+        more.profile_late = more.profile_place != first_place(state, b)
+        more.n_profile = 1
+        return True
+    end = ends[more.profile_place]
+    is_late = more.profile_late > 0 and env.now + SECOND <= end
+    if is_late:
+        end = env.now + SECOND
+    if end == NEVER:
+        return False
+    nodes = state.profile_nodes[k]
+    for c in range(nodes.shape[0]):
+        nodes[c] = state.profile_nodes[k - 1, c]
+    state.profile_time[k] = end
+    if is_late:
+        more.profile_late = 0
+        place = first_place(state, b)
+        while ends[place] <= env.now:
+            _release_nodes(state, b, nodes, which[place])
+            place = next_place(which, place)
+    while ends[more.profile_place] == end:
+        _release_nodes(state, b, nodes, which[more.profile_place])
+        more.profile_place = next_place(which, more.profile_place)
+    more.n_profile = k + 1
+    return True
+
+
+@inline
+def _release_nodes(state: ClusterState, b: int, nodes: Array, j: int) -> None:
+    """Add the nodes of running job `j` to numbers of free nodes [C]."""
+    entry = state.node_jobs[b, j].allocation
+    while entry >= 0:
+        nodes[state.entry_class[b, entry]] += state.entry_units[b, entry]
+        entry = state.entry_next[b, entry]
+
+
+@inner
+def _has_enough(state: ClusterState, shape: int, k: int) -> bool:
+    """Tell whether step `k` of the profile has as many nodes, or tasks, as a demand needs at least."""
+    row = state.shapes[shape]
+    has = 0
+    for i in range(row.first, row.last):
+        c = state.set_classes[i]
+        nodes = state.profile_nodes[k, c]
+        has += nodes if row.tasks == 0 or nodes <= 0 else nodes * tasks_on_empty_node(state, shape, c)
+    return bool(has >= max(row.nodes, row.tasks))
+
+
+@inner
+def _reserve_counted(state: ClusterState, b: int, p: int) -> None:
+    """Do as `_reserve` where no node is shared: by the profile that all heads of a pass have in common."""
+    more, j = state.node_scalars[b], state.heads[b, p].job
+    shape, base = state.node_jobs[b, j].shape_number, state.work_free
+    if more.n_profile == 0:
+        _extend_profile(state, b)
+    there = True
+    while there and not _has_enough(state, shape, more.n_profile - 1):
+        there = _extend_profile(state, b)
+    low, high = 0, more.n_profile - 1
+    while low < high:  # what is free only grows
+        middle = (low + high) // 2
+        if _has_enough(state, shape, middle):
+            high = middle
+        else:
+            low = middle + 1
+    time = state.profile_time[low] if there else NEVER
+    chosen = -1
+    while time != NEVER:
+        if time > state.scalars[b].now:
+            for c in range(base.shape[0]):
+                base[c, 0] = state.profile_nodes[low, c]
+            set_caps(state, b, j, time)
+            _change_by_heads(state, b, base, time, -1)
+            chosen = select(state, b, shape, base, False)
+            more.n_caps = 0
+            if chosen >= 0:
+                break
+        end = _next_head_end(state, b, time)
+        behind = NEVER
+        if low + 1 < more.n_profile or _extend_profile(state, b):
+            behind = state.profile_time[low + 1]
+        time = min(end, behind)
+        if time == behind:
+            low += 1
+    _keep_reservation(state, b, p, time, chosen)
 
 
 @inner
@@ -134,7 +243,10 @@ def reserve_heads(state: ClusterState, b: int) -> None:
     """Compute the reservations of all heads that have none yet, in the order in which they became heads."""
     more = state.node_scalars[b]
     while more.n_reserved < more.n_heads:
-        _reserve(state, b, state.head_order[b, more.n_reserved])
+        if state.node_switches[0].all_counted:
+            _reserve_counted(state, b, state.head_order[b, more.n_reserved])
+        else:
+            _reserve(state, b, state.head_order[b, more.n_reserved])
 
 
 @inline
@@ -159,7 +271,7 @@ def make_head(state: ClusterState, b: int, j: int) -> None:
 
 @inner
 def charge_heads(state: ClusterState, b: int, j: int, n: int) -> None:
-    """Take the `n` chosen classes of job `j`, which starts now, from the extra amounts of heads it outlasts."""
+    """Take what was chosen for job `j`, which starts now, from the extra amounts of heads it outlasts."""
     shape = state.node_jobs[b, j].shape_number
     end = state.scalars[b].now + state.jobs[b, j].est_wait
     for k in range(state.node_scalars[b].n_reserved):

@@ -104,7 +104,7 @@ def _deactivate(state: ClusterState, b: int, g: int) -> None:
 
 
 @inner
-def _append(state: ClusterState, b: int, g: int, block: int, j: int) -> None:
+def _append(state: ClusterState, b: int, block: int, j: int) -> None:
     state.items[b, block, state.size[b, block]] = j
     state.size[b, block] += 1
     state.node_jobs[b, j].block = block
@@ -121,14 +121,14 @@ def append_to_lane(state: ClusterState, b: int, j: int) -> None:
     block = lane.tail
     if block < 0 or state.size[b, block] == BLOCK:
         block = _open_block(state, b, g, block)
-    _append(state, b, g, block, j)
+    _append(state, b, block, j)
     lane.n += 1
     state.scalars[b].n_waiting += 1
 
 
 @inner
 def insert_in_lane(state: ClusterState, b: int, j: int) -> None:
-    """Put job `j` where its score belongs in its lane; under a dynamic order at the end, until the next sort."""
+    """Put job `j` where its score belongs in its lane; at the end under a dynamic order, until a sort."""
     jobs = state.jobs[b]
     g = state.node_jobs[b, j].lane
     lane = state.lane_states[b, g]
@@ -146,7 +146,7 @@ def insert_in_lane(state: ClusterState, b: int, j: int) -> None:
         half = BLOCK // 2
         state.size[b, block] = half
         for k in range(half, BLOCK):
-            _append(state, b, g, upper, state.items[b, block, k])
+            _append(state, b, upper, state.items[b, block, k])
         recompute_lane_bounds(state, b, block)
         if precedes(jobs, state.items[b, block, half - 1], j):
             block = upper
@@ -172,7 +172,7 @@ def _merge_lane_blocks(state: ClusterState, b: int, g: int, block: int) -> None:
     if other < 0 or state.size[b, block] + state.size[b, other] > BLOCK // 2:
         return
     for k in range(state.size[b, other]):
-        _append(state, b, g, block, state.items[b, other, k])
+        _append(state, b, block, state.items[b, other, k])
     _close_block(state, b, g, other)
 
 

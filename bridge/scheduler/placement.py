@@ -196,14 +196,13 @@ def select(state: ClusterState, b: int, shape: int, base: Array, strikes: bool) 
 
 @inner
 def potential(state: ClusterState, b: int, shape: int, c: int, base: Array) -> int:
-    """Return how much a class adds to what a demand needs at least, whatever its units are: nodes, or tasks."""
-    row = state.shapes[shape]
-    if row.tasks == 0:
-        units = units_available(state, b, shape, c, base)
-        return max(units, 0) if state.classes[c].counted else (1 if units > 0 else 0)
+    """Return how much a class adds to what a demand needs at least: nodes, or tasks."""
+    tasks = state.shapes[shape].tasks
     if state.classes[c].counted:
-        return int(max(base[c, 0], 0) * tasks_on_empty_node(state, shape, c))
-    return units_available(state, b, shape, c, base)
+        nodes = max(base[c, 0], 0)
+        return int(nodes if tasks == 0 or nodes == 0 else nodes * tasks_on_empty_node(state, shape, c))
+    units = units_available(state, b, shape, c, base)
+    return units if tasks > 0 or units <= 0 else 1
 
 
 @inline
@@ -219,16 +218,15 @@ def is_empty(state: ClusterState, b: int, c: int) -> int:
 def change_free(state: ClusterState, b: int, shape: int, c: int, units: int, sign: int) -> None:
     """Give back what a demand has in class `c`, or take it (`sign` -1)."""
     row = state.classes[c]
-    before = is_empty(state, b, c)
-    for r in range(state.free_node.shape[2]):
-        state.free_node[b, c, r] += sign * amount_taken(state, shape, c, units, r)
     if row.counted:
+        state.free_node[b, c, 0] += sign * units
         state.free[b, 0] += sign * units
-    else:
-        state.free[b, 0] += is_empty(state, b, c) - before
-    if row.counted:
         cores = units * state.node_amounts[c, 0]
     else:
+        before = is_empty(state, b, c)
+        for r in range(state.free_node.shape[2]):
+            state.free_node[b, c, r] += sign * amount_taken(state, shape, c, units, r)
+        state.free[b, 0] += is_empty(state, b, c) - before
         cores = amount_taken(state, shape, c, units, 0)
     for i in range(row.first_partition, row.last_partition):
         state.room[b, state.class_partitions[i]] += sign * cores
@@ -237,6 +235,9 @@ def change_free(state: ClusterState, b: int, shape: int, c: int, units: int, sig
 @inner
 def change_base(state: ClusterState, base: Array, shape: int, c: int, units: int, sign: int) -> None:
     """Give back to some amounts [C, R] what a demand has in class `c`, or take it (`sign` -1)."""
+    if state.classes[c].counted:
+        base[c, 0] += sign * units
+        return
     for r in range(base.shape[1]):
         base[c, r] += sign * amount_taken(state, shape, c, units, r)
 

@@ -1,7 +1,7 @@
-"""Which nodes jobs had: sparse lists of classes and units as the scheduler chose them, and the nodes' indices.
+"""Which nodes jobs had: lists of classes and units as the scheduler chose them, and the nodes' indices.
 
-Nodes of a counted class are alike for the scheduler; their indices follow from the schedule: a start takes the
-free nodes of lowest index.
+Nodes of a counted class are alike for the scheduler; their indices follow from the schedule: a start takes
+the free nodes of lowest index.
 """
 
 from dataclasses import dataclass
@@ -104,7 +104,7 @@ def was_eligible(state: Any, b: int, n: int) -> Flags:
 
 
 def as_intervals(nodes: list[Ints]) -> tuple[Ints, Ints, Ints]:
-    """Return ascending indices as closed intervals: first [k], last [k], and each job's places in them [n + 1]."""
+    """Return ascending indices as closed intervals: first [k], last [k]; each job's places there [n + 1]."""
     lengths = np.array([len(indices) for indices in nodes], np.int64)
     flat = np.concatenate([np.zeros(0, np.int64), *nodes])
     begins = np.concatenate([[0], np.cumsum(lengths)])

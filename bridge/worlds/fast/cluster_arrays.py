@@ -1,4 +1,4 @@
-"""A cluster and the jobs of a log as the arrays that the scheduler of `bridge.scheduler.cluster_state` reads."""
+"""A cluster and the jobs of a log as the arrays that `bridge.scheduler.cluster_state` describes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -140,6 +140,7 @@ class ClusterArrays:
             "GM": members,
             "T": 3 * length + 3 * conditions + 8,
             "E": entries,
+            "PT": min(units, length) + 3 if self.classes.counted.all() else 0,
             "LG": log,
         }
 
@@ -238,6 +239,7 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     static = _node_arrays(classes) | _shape_arrays(classes, demands)
     static["node_switches"] = np.zeros(1, NODE_SWITCHES).view(np.recarray)
     static["node_switches"].key = _KEYS[cluster.scheduler.select]
+    static["node_switches"].all_counted = classes.counted.all()
     static["node_switches"].kills_invalid = cluster.scheduler.kill_invalid_dependency
     lanes = _Lanes(cluster, classes, demands, requests, walltime, jobs.id)
     conditions = build_conditions(requests, jobs.id)
@@ -282,8 +284,8 @@ def _refuse_what_is_not_honoured(cluster: Cluster, requests: JobRequests, jobs: 
         ),
     ):
         if broken:
-            what = f"{what}, which the scheduler does not honour yet"
-            raise BridgeError(what, where=f"cluster {cluster.name!r}", remedy=remedy)
+            message = f"{what}, which the scheduler does not honour yet"
+            raise BridgeError(message, where=f"cluster {cluster.name!r}", remedy=remedy)
     named = np.flatnonzero(requests.reservation.code >= 0)
     if len(named):
         j = int(named[0])
@@ -334,10 +336,7 @@ def _shape_arrays(classes: NodeClasses, demands: Demands) -> dict[str, Any]:
         first, last = sets[shape.classes]
         of = admits.setdefault(frozenset(shape.classes), len(admits))
         cores = int(classes.amounts[list(shape.classes), CORES].min()) if shape.whole else shape.vector[CORES]
-        if shape.whole:
-            room = max(shape.nodes, 1) * cores
-        else:
-            room = (shape.tasks or shape.nodes) * cores
+        room = cores * (max(shape.nodes, 1) if shape.whole else shape.tasks or shape.nodes)
         rows.append(
             (first, last, room, shape.nodes, shape.tasks, min(shape.most_tasks, 1 << 40), of, shape.whole)
         )
@@ -386,7 +385,7 @@ class _Lanes:
         for row, job in enumerate(first.tolist()):
             rules = self._rules(job)
             rules_of.append(rules)
-            lane_of[row] = self._lane(int(demands.partition[job]), rules, job)
+            lane_of[row] = self._lane(int(demands.partition[job]), rules)
         self.records.lane = lane_of[of]
         self._refuse_and_hold(rules_of, of)
 
@@ -418,7 +417,7 @@ class _Lanes:
                 rules.append(Rule(("license", name), "grp_tres", f"license_{name}", limit, reasons.LICENSES))
         return rules
 
-    def _lane(self, partition: int, rules: list[Rule], job: int) -> int:
+    def _lane(self, partition: int, rules: list[Rule]) -> int:
         """Return the lane of a partition and rules."""
         entries: dict[int, tuple[int, ...]] = {}
         for rule in rules:

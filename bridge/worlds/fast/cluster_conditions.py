@@ -1,4 +1,4 @@
-"""Conditions of jobs on other jobs, by their places in a log: parents, arrays as parents, jobs of one name."""
+"""Conditions of jobs on other jobs, by places in a log: parents, arrays as parents, jobs of one name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What jobs demand of a cluster: shapes, each with its admissible classes, and the partition that admits a job."""
+"""What jobs demand of a cluster: shapes with their admissible classes, and the partitions that admit jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +45,8 @@ class Demands:
         partition: [n] the partition that each job waits in.
         shape: [n] its place in `shapes`.
         shapes, taken: each shape, and what it takes.
-        notes: sentences on what was decided for jobs, each with how many they are.
+        elsewhere: [n] the job names no partition of the cluster, or others, too.
+        redirected: [n] its first partition does not admit it.
     """
 
     partition: Ints
@@ -277,5 +278,6 @@ def _never(classes: NodeClasses, requests: JobRequests, job: int, p: int, name: 
             counts = [f"{count} {unit}" for count, unit in ((nodes, "nodes"), (tasks, "tasks")) if count > 0]
             held = np.flatnonzero(mask & (tasks_in(classes.amounts, vector, 1) > 0))
             n = sum(len(classes.members[c]) for c in held.tolist())
-            what = f"can never run: it asks for {' and '.join(counts)}, and {n} nodes of {there} hold one of them"
+            what = f"can never run: it asks for {' and '.join(counts)}, "
+            what += f"and {n} nodes of {there} hold one of them"
     return BridgeError(what, where=where, remedy="Leave the job out, or give the cluster more.")

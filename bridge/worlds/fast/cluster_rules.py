@@ -1,4 +1,4 @@
-"""Rules of a cluster that hold jobs back: what a partition does not allow, and which limits count which jobs."""
+"""Rules of a cluster that hold jobs back: what a partition does not allow, which limits count which jobs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -84,9 +84,9 @@ def within_partition(
     """Return the limit of the partition that a job is beyond, as a reason, or None."""
     user = user_of(cluster, partition.name, requests, job)
     own = {qos.name: qos for qos in cluster.qos}.get(qos_of(cluster, requests, job, user))
-    if partition.max_time is not None and walltime > partition.max_time:
-        if own is None or not own.partition_time_limit:
-            return reasons.PARTITION_TIME_LIMIT
+    too_long = partition.max_time is not None and walltime > partition.max_time
+    if too_long and not (own is not None and own.partition_time_limit):
+        return reasons.PARTITION_TIME_LIMIT
     too_large = partition.max_nodes is not None and nodes > partition.max_nodes
     if too_large and not (own is not None and own.partition_max_nodes):
         return reasons.PARTITION_NODE_LIMIT

@@ -38,9 +38,8 @@ def _texts(column: Texts, which: npt.NDArray[np.int32]) -> Any:
     """Return the texts of jobs, empty where they state none."""
     import pyarrow as pa
 
-    return pa.array([*column.texts, ""], pa.string()).take(
-        pa.array(column.code[which] % (len(column.texts) + 1))
-    )
+    places = column.code[which] % (len(column.texts) + 1)  # -1 is the empty text at the end
+    return pa.array([*column.texts, ""], pa.string()).take(pa.array(places))
 
 
 class JobsTableBuilder:
