@@ -86,7 +86,7 @@ def run_fast(
     )
     config: dict[str, Any] = {"world": "fast", "idle_power": jobs.idle_power if powered else None}
     result = _run(task, table, config | ({"command": command} if command else {}))
-    result = dataclasses.replace(result, metrics=result.metrics | waits) if waits else result
+    result = dataclasses.replace(result, metrics={**result.metrics, **waits}) if waits else result
     return result if whole else dataclasses.replace(result, rows=rows)
 
 

@@ -212,11 +212,11 @@ class ClusterFields(NamedTuple):
     class_order: Annotated[Array, "i4", "C1"]
 
 
-_fields: Any = (*State._fields, *ClusterFields._fields)
-_Joined: Any = namedtuple("_Joined", _fields)
+_named_tuple: Any = namedtuple  # type checkers know no tuple whose fields are computed
+_Joined = _named_tuple("_Joined", (*State._fields, *ClusterFields._fields))
 
 
-class ClusterState(Bundle, _Joined):  # type: ignore[misc]
+class ClusterState(Bundle, _Joined):  # type: ignore[misc, valid-type]
     """Everything a scheduler of a cluster knows: the fields of `State`, and those of `ClusterFields`."""
 
 
@@ -228,6 +228,6 @@ def allocate_cluster(
     own = {"B": batch, **list_sizes(length)}
     own["NB"] += min(sizes["G"], length)  # a lane with few jobs has a block of its own
     pooled = own | {"R": 1, "W": window, "U": users, "P": 8}  # P is the profile's length here
-    state: ClusterState = ClusterState(*zeros(State, pooled), *zeros(ClusterFields, own | sizes))
+    state: ClusterState = ClusterState(*zeros(State, pooled), *zeros(ClusterFields, {**own, **sizes}))
     state.share[:] = 1.0
     return state

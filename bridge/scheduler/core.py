@@ -417,6 +417,7 @@ def _apply_choice_pooled(state: State, b: int, choice: int) -> None:
             if state.switches[0].reserve_each_pick:
                 _reserve_again(state, b)
 
+
 _apply_choice = by_type(_apply_choice_pooled, cluster_apply_choice, ClusterState)
 
 

@@ -98,9 +98,10 @@ class AllocationLog:
 def was_eligible(state: Any, b: int, n: int) -> Flags:
     """Tell of the first `n` jobs whether hold, begin time and dependencies ever allowed them."""
     rows = state.node_jobs[b][:n]
-    return (rows.gone == NOT_GONE) & (
+    ever: Flags = (rows.gone == NOT_GONE) & (
         (rows.held == NOT_HELD) | ((rows.held == HELD_FOR_EVER) & (rows.for_ever > 0))
     )
+    return ever
 
 
 def as_intervals(nodes: list[Ints]) -> tuple[Ints, Ints, Ints]:

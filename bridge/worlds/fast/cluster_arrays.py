@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bridge.base.arrays import Array, Ints, Records
 from bridge.base.errors import BridgeError
@@ -101,12 +102,13 @@ class ClusterArrays:
         gpus = int(total[GPUS]) // MILLI
         return {"cores": int(total[CORES])} | ({"gpus": gpus} if gpus else {})
 
-    def shares_nodes(self, which: Ints) -> Ints:
+    def shares_nodes(self, which: npt.NDArray[np.integer[Any]]) -> Ints:
         """Return 1 for jobs that share nodes with others, 0 for those that have whole nodes [n]."""
         whole = np.array([shape.whole for shape in self.demands.shapes], np.bool_)
-        return (~whole[self.demands.shape[which]]).astype(np.int64)
+        shares: Ints = (~whole[self.demands.shape[which]]).astype(np.int64)
+        return shares
 
-    def partition_names(self, which: Ints) -> list[str]:
+    def partition_names(self, which: npt.NDArray[np.integer[Any]]) -> list[str]:
         """Return the names of the partitions that jobs wait in."""
         names = [partition.name for partition in self.classes.partitions]
         return [names[p] for p in self.demands.partition[which].tolist()]
@@ -157,7 +159,8 @@ class ClusterArrays:
     ) -> ClusterState:
         """Return the empty state of schedulers of up to `length` jobs each."""
         state = allocate_cluster(batch, length, self.sizes(length, whole), window=window, users=users)
-        return state._replace(**self.static)
+        replaced: ClusterState = state._replace(**self.static)
+        return replaced
 
     def write(self, state: ClusterState, b: int, place: int, first: int, last: int) -> None:
         """Write what is known of the jobs ``first:last`` to scheduler `b`'s records from `place` on.
@@ -235,14 +238,14 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     lists = [*requests.nodelist.texts, *requests.exclude.texts]
     classes = build_node_classes(cluster, list(dict.fromkeys(lists)))
     walltime = -(-jobs.request // SECOND)
-    demands = build_demands(cluster, classes, requests, walltime, jobs.id)
+    demands = build_demands(cluster, classes, requests, walltime, jobs.id.tolist())
     static = _node_arrays(classes) | _shape_arrays(classes, demands)
     static["node_switches"] = np.zeros(1, NODE_SWITCHES).view(np.recarray)
     static["node_switches"].key = _KEYS[cluster.scheduler.select]
     static["node_switches"].all_counted = classes.counted.all()
     static["node_switches"].kills_invalid = cluster.scheduler.kill_invalid_dependency
     lanes = _Lanes(cluster, classes, demands, requests, walltime, jobs.id)
-    conditions = build_conditions(requests, jobs.id)
+    conditions = build_conditions(requests, jobs.id.tolist())
     records = lanes.records
     ok = requests.succeeded & (jobs.logged_run <= jobs.request)
     records["shape_number"] = demands.shape
@@ -303,7 +306,9 @@ def _records(rows: list[tuple[Any, ...]], kind: np.dtype[Any]) -> Records:
 def _node_arrays(classes: NodeClasses) -> dict[str, Any]:
     """Return the arrays of nodes and partitions."""
     n_classes = len(classes)
-    rows, of_class, capacity = [], [], np.zeros((n_classes, len(classes.resources)), np.int64)
+    rows: list[tuple[Any, ...]] = []
+    of_class: list[int] = []
+    capacity = np.zeros((n_classes, len(classes.resources)), np.int64)
     for c, members in enumerate(classes.members):
         partitions = np.flatnonzero(classes.in_partition[:, c]).tolist()
         rows.append((classes.counted[c], len(of_class), len(of_class) + len(partitions), 0))
@@ -386,7 +391,7 @@ class _Lanes:
             rules = self._rules(job)
             rules_of.append(rules)
             lane_of[row] = self._lane(int(demands.partition[job]), rules)
-        self.records.lane = lane_of[of]
+        self.records["lane"] = lane_of[of]
         self._refuse_and_hold(rules_of, of)
 
     def _reason(self, name: str) -> int:
@@ -438,7 +443,8 @@ class _Lanes:
 
     def static(self) -> dict[str, Any]:
         """Return the arrays of lanes."""
-        rows, counted = [], []
+        rows: list[tuple[Any, ...]] = []
+        counted: list[Any] = []
         for partition, *entries in self._lanes:
             down = self._classes.partitions[partition].state != "up"  # type: ignore[call-overload]
             rows.append((partition, len(counted), len(counted) + len(entries), down))

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
+from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.compiled import CompiledPolicy, compile_policy
 from bridge.scheduler.estimators import RunTimeEstimates, estimate, last_two_runs
 from bridge.scheduler.protocol import Policy, Protocol
@@ -158,7 +160,7 @@ def load_episode(state: State, world: WorldState, b: int, prepared: Scenario, fi
     reset(state, b)
     write(state, b, 0, prepared, first, last)
     if prepared.cluster is not None:
-        reset_cluster(state, b)
+        reset_cluster(cast(ClusterState, state), b)
     behind = int(prepared.jobs.submit[last]) if last < len(prepared.jobs) else -1
     world.clock[b] = (0, last - first, 0, 0, NEVER, behind)
 
@@ -184,4 +186,4 @@ def write(state: State, b: int, place: int, prepared: Scenario, first: int, last
     row["s"] = jobs.submit[part] / SECOND
     state.demand[b, place : place + last - first] = jobs.demand[part]
     if prepared.cluster is not None:
-        prepared.cluster.write(state, b, place, first, last)
+        prepared.cluster.write(cast(ClusterState, state), b, place, first, last)

@@ -179,12 +179,11 @@ def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
 def read_schedule(state: State, b: int, n: int) -> Schedule:
     """Return what became of an episode's first `n` jobs."""
     row = state.jobs[b][:n]
-    return Schedule(
-        *(
-            np.array(row[name], np.int64)
-            for name in ("start", "end", "how", "past", "reserved", "serial", "submit")
-        )
+    start, end, how, past, reserved, serial, submit = (
+        np.array(row[name], np.int64)
+        for name in ("start", "end", "how", "past", "reserved", "serial", "submit")
     )
+    return Schedule(start, end, how, past, reserved, serial, submit)
 
 
 #: Seconds between two looks at the progress bar and Ctrl-C, roughly.
@@ -235,7 +234,8 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
     while play(window.state, window.memory, prepared, glance) == world.MORE:
         window.slide()
     window.record_outcomes()
-    return Schedule(**window.outcomes, submit=prepared.jobs.submit)
+    outcomes: dict[str, Any] = window.outcomes
+    return Schedule(**outcomes, submit=prepared.jobs.submit)
 
 
 def _recorded(prepared: Scenario, first: int, last: int) -> Schedule:
