@@ -7,9 +7,33 @@ from bridge.base import gymnasium_hook, renamed
 from bridge.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from bridge.api import decide, evaluate, fidelity, forecast, load_agent, make_env, replay, train
+    from bridge.api import (
+        decide,
+        evaluate,
+        fidelity,
+        forecast,
+        load_agent,
+        make_env,
+        predict,
+        read_workload,
+        replay,
+        train,
+        validate,
+    )
 
-__all__ = ["decide", "evaluate", "fidelity", "forecast", "load_agent", "make_env", "replay", "train"]
+__all__ = [
+    "decide",
+    "evaluate",
+    "fidelity",
+    "forecast",
+    "load_agent",
+    "make_env",
+    "predict",
+    "read_workload",
+    "replay",
+    "train",
+    "validate",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 """The public face: what `import bridge` offers, as data frames and plain objects. Importing it is instant."""
 
+import json
 import warnings
 from collections.abc import Iterable, Sequence
 from os import PathLike
@@ -11,8 +12,9 @@ from bridge.base.errors import BridgeError
 from bridge.base.plugins import Typed, did_you_mean
 from bridge.base.progress import SILENT
 from bridge.commands.request import CommandBackend, CommandRequest, scheduler, scheduler_for
+from bridge.config import from_tables
 from bridge.config.fields import fields_of
-from bridge.experiment.spec import Detailed, Sampling, parse, policy_fields
+from bridge.experiment.spec import DETAILED, Detailed, Experiment, Sampling, parse, policy_fields
 from bridge.learn.checkpoint_files import SEED, WORKLOADS
 from bridge.policy_name import PolicyName, parse_policy, refuse_twice, typed_policy
 from bridge.pool.settings import EvaluationOptions, PoolConfig
@@ -22,11 +24,47 @@ if TYPE_CHECKING:
     import gymnasium
     import pandas as pd
 
+    from bridge.commands.predict import PredictResult
     from bridge.forecasting.state import MachineState
     from bridge.judge.run import Run
     from bridge.learn.checkpoint import Agent
+    from bridge.workload.table import Workload
     from bridge.worlds.batsim.result import ProcessResult
-__all__ = ["decide", "evaluate", "fidelity", "forecast", "load_agent", "make_env", "replay", "train"]
+__all__ = [
+    "decide",
+    "evaluate",
+    "fidelity",
+    "forecast",
+    "load_agent",
+    "make_env",
+    "predict",
+    "read_workload",
+    "replay",
+    "train",
+    "validate",
+]
+
+
+def read_workload(log: str | PathLike[str], malformed: str = "refuse") -> "Workload":
+    """Read a log as a table of jobs, all records included.
+
+    Args:
+        log: a file (SWF, CSV, Parquet, Batsim's JSON), a bundled or a fetched workload.
+        malformed: lines that are no record: ``refuse`` the log, or ``drop`` the lines and count them.
+
+    Returns:
+        The workload. ``jobs`` is a data frame with one row per record and SWF's columns (times in seconds,
+        -1 = unknown), ``capacity`` the machine (resource → amount, empty if the log does not state it),
+        ``header`` the header's fields, ``tally`` the records that were dropped or repaired, by reason.
+
+    Raises:
+        BridgeError: there is no such log, or it cannot be read; it says which line, and what to do.
+    """
+    from bridge.workload.catalogue import read_log
+
+    if malformed not in ("refuse", "drop"):
+        raise BridgeError("is unknown", where=f"malformed={malformed!r}", remedy="Choose refuse or drop.")
+    return read_log(_named(log, "a log"), malformed)
 
 
 def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) -> "Run":
@@ -207,6 +245,89 @@ def make_env(name: str = "bridge/Backfill-v0", **options: Any) -> "gymnasium.Env
     import gymnasium
 
     return gymnasium.make(name, **options)
+
+
+def validate(
+    policies: Sequence[str] | str,
+    workload: str | PathLike[str] = "",
+    platform: str | PathLike[str] = "",
+    out: str | PathLike[str] = "",
+    on: str = "simgrid",
+    **options: Any,
+) -> dict[str, Any]:
+    """Run policies in the fast world and on a detailed platform, and measure how far both worlds agree.
+
+    Args:
+        policies: a name, or several.
+        workload: a log; by default the one that the first agent was trained on.
+        platform: a platform file (XML), or a shipped platform such as ``sp2-128``.
+        out: a new folder for ``validation.json`` and all runs; by default nothing is written.
+        on: the detailed world: ``simgrid``, ``batsim`` or ``batsim5``.
+        options: of `bridge validate`: ``profile``, ``first``, ``protocol``, ``energy``, ``tolerance``;
+            ``baseline`` (`--against`), the file of an earlier outcome; ….
+
+    Returns:
+        What ``bridge validate --json`` prints: ``policies`` with the metrics of both worlds, ``inputs``, and
+        ``problems``, a list of sentences about what is beyond the tolerance. In a test, assert that it is
+        empty.
+
+    Raises:
+        BridgeError: an input cannot work, ``out`` exists already, or a simulation failed.
+    """
+    more = ("tolerance", "baseline", "data")
+    _refuse_unknown_options(
+        "validate", options, (Experiment, SchedulerConfig, Detailed, PoolConfig, EvaluationOptions), more
+    )
+    names = [policies] if isinstance(policies, str) else list(policies)
+    if not names:
+        raise BridgeError("no policy is named", where="validate", remedy="Name one, such as sjf+easy.")
+    if on not in DETAILED:
+        remedy = f"Choose {', '.join(DETAILED)}."
+        raise BridgeError("is no detailed world", where=f"on={on!r}", remedy=remedy)
+    tolerance = options.get("tolerance")
+    if tolerance is not None and not (isinstance(tolerance, int | float) and tolerance >= 0):
+        raise BridgeError("is no number from 0", where=f"tolerance={tolerance!r}", remedy="Such as 1e-6.")
+    folder = Path(out) if str(out) else None
+    if folder is not None and folder.exists():
+        raise BridgeError("exists already", where=str(folder), remedy="Name a new folder.")
+    if "baseline" in options:
+        options["baseline"] = Path(_named(options["baseline"], "a baseline"))
+    for key, value in (("workload", workload), ("platform", platform)):
+        if str(value):
+            options[key] = _named(value, f"a {key}")
+    request = CommandRequest(tuple(map(_policy, names)), typed=options)
+    entry = scheduler_for(request)
+    _refuse(entry, "validate", options)
+    output = entry.validate(request, on, folder, SILENT)
+    document: dict[str, Any] = json.loads(json.dumps({**output.document, "problems": output.problems}))
+    return document
+
+
+def predict(
+    log: str | PathLike[str], model: str = "trees", *, malformed: str = "refuse", **options: Any
+) -> "PredictResult":
+    """Predict the run time of every job of a log, from jobs that had ended when it was submitted.
+
+    Args:
+        log: a log, as for `read_workload`.
+        model: ``trees``, ``forest`` (whole distributions) or ``history`` (the user's last two runs).
+        malformed: as for `read_workload`.
+        options: of `bridge predict`: ``column``, ``every``, ``memory``, ``quantile``, ``seed``,
+            ``with_columns``, ``outcome``.
+
+    Returns:
+        The result. ``workload.jobs[column]`` has the predictions, seconds; ``accuracies`` compares them and
+        the requested times with the run times; ``write(path)`` writes a log for the estimator
+        ``predicted(COLUMN)``.
+
+    Raises:
+        BridgeError: a file, a name or an option is wrong; it says which, and what to do.
+    """
+    from bridge.commands.predict import PredictConfig
+    from bridge.commands.predict import predict as predict_workload
+
+    config = from_tables(PredictConfig, {"model": model, **options}, "predict")
+    return predict_workload(read_workload(log, malformed), config, SILENT)
 
 
 def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -> "ProcessResult":

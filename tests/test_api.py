@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from simgrid_available import needs_simgrid
 from subprocess_python import fresh
 
 import bridge
@@ -141,3 +142,67 @@ def test_training_goes_on_where_it_was(tmp_path: Path) -> None:
         bridge.train("rlbackfilling", epochss=2)
     table = bridge.evaluate(agent, ["sjf+easy"], sequences=3)
     assert list(table.index) == ["sjf+easy", agent.name]
+
+
+def test_a_workload_is_read_whole() -> None:
+    workload = bridge.read_workload("bundled-128")
+    assert workload.capacity == {"nodes": 128}
+    assert {"job_id", "submit", "run", "req_time"} <= {*workload.jobs.columns}
+    assert len(workload.jobs) > 1000
+
+
+def test_malformed_lines_are_refused_or_dropped(tmp_path: Path) -> None:
+    log = tmp_path / "two.swf"
+    log.write_text("; MaxProcs: 4\n1 0 -1 10 1 -1 -1 1 20 -1 1 1 1 -1 1 -1 -1 -1\nno record\n")
+    with pytest.raises(BridgeError, match=r"two\.swf"):
+        bridge.read_workload(log)
+    assert bridge.read_workload(log, "drop").jobs["job_id"].tolist() == [1]
+    with pytest.raises(BridgeError, match="Choose refuse or drop"):
+        bridge.read_workload(log, "keep")
+
+
+def test_predict_is_that_of_the_command_line(tmp_path: Path) -> None:
+    result = bridge.predict("bundled-128", "history", column="guess")
+    result.write(tmp_path / "a.parquet")
+    command = ["predict", "bundled-128", "--model", "history", "--column", "guess"]
+    CliRunner().invoke(cli, [*command, "--out", str(tmp_path / "b.parquet")], catch_exceptions=False)
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    assert result.column == "guess"
+    assert list(result.accuracies) == ["guess", "requested"]
+    assert result.sharpness is None
+    with pytest.raises(BridgeError, match="no room for predictions"):
+        result.write(tmp_path / "a.swf")
+
+
+def test_options_of_predictors_are_checked() -> None:
+    with pytest.raises(BridgeError, match="outcome means nothing to the model"):
+        bridge.predict("bundled-128", "history", outcome=("status",))
+    with pytest.raises(BridgeError, match="Did you mean column"):
+        bridge.predict("bundled-128", "history", colum="x")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"policies": []}, "no policy is named"),
+        ({"policies": "sjf+easy", "on": "batsim6"}, "is no detailed world"),
+        ({"policies": "sjf+easy", "platfrom": "x"}, "unknown option 'platfrom'"),
+        ({"policies": "sjf+easy", "tolerance": -1}, "is no number from 0"),
+        ({"policies": "sjf+easy", "out": "."}, "exists already"),
+        ({"policies": "sfj+easy", "workload": "bundled-128", "platform": "sp2-128"}, "Did you mean sjf"),
+    ],
+)
+def test_a_validation_that_cannot_work_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BridgeError, match=message):
+        bridge.validate(**options)
+
+
+@needs_simgrid
+def test_validate_is_that_of_the_command_line(tmp_path: Path) -> None:
+    document = bridge.validate("sjf+easy", "bundled-128", "sp2-128", tmp_path / "out", first=20, tolerance=0)
+    command = ["validate", "sjf+easy", "--workload", "bundled-128", "--platform", "sp2-128", "--first", "20"]
+    output = CliRunner().invoke(cli, [*command, "--tolerance", "0", "--json"])
+    assert document == json.loads(output.stdout)
+    assert document["problems"] == []
+    stored = json.loads((tmp_path / "out" / "validation.json").read_text())
+    assert stored == {key: value for key, value in document.items() if key != "problems"}

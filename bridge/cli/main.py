@@ -100,12 +100,12 @@ COMMANDS: dict[str, str] = {
 
 #: Headings of `bridge --help`, and the commands under them; a command without one comes last.
 HEADINGS: dict[str, tuple[str, ...]] = {
-    "Replay and judge": ("replay", "evaluate", "bound", "compare", "check", "why", "report"),
+    "Replay and judge": ("replay", "evaluate", "bound", "compare", "check", "why", "fidelity", "report"),
     "Learn": ("train", "policies", "explain", "study"),
     "Predict and forecast": ("predict", "state", "forecast", "whatif"),
     "Worlds": ("run", "validate", "decide", "simgrid", "batsim"),
     "Live": ("slurm", "serve"),
-    "Data": ("workload", "platform"),
+    "Data": ("workload", "cluster", "platform"),
 }
 
 #: What the extra ``learn`` brings.

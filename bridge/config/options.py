@@ -49,13 +49,8 @@ class Command(click.Command):
         if folds:
             count = sum(map(self._is_folded, self.params))
             help_text = f"Show all options, {count} more: {', '.join(folds)}."
-            flag: dict[str, Any] = {
-                "is_flag": True,
-                "expose_value": False,
-                "is_eager": True,
-                "callback": _show_all_help,
-            }
-            self.params.append(click.Option(["--help-all"], help=help_text, **flag))
+            how: Any = {"is_flag": True, "expose_value": False, "is_eager": True}
+            self.params.append(click.Option(["--help-all"], help=help_text, callback=_show_all_help, **how))
 
     def _is_folded(self, param: click.Parameter) -> bool:
         heading = getattr(param, "group", "")

@@ -92,3 +92,10 @@ def test_settings_of_trees_mean_nothing_to_the_history(log: str) -> None:
     status, _, err = told(log, "--model", "history", "--every", "5", "--out", "out.csv")
     assert status == 2
     assert "--every has no meaning for history" in err
+
+
+def test_the_history_refuses_columns_that_it_would_ignore(log: str) -> None:
+    status, _, err = told(log, "--model", "history", "--with", "user", "--out", "out.csv")
+    assert status == 2
+    assert "--with has no meaning for history" in err
+    assert not Path("out.csv").exists()

@@ -1,0 +1,154 @@
+"""Predicted run times of a log's jobs, as a column of it that the estimator predicted(COLUMN) reads."""
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from bridge.base.errors import BridgeError
+from bridge.base.progress import ProgressReporter
+from bridge.config import Constraint, Count
+from bridge.workload.formats import FORMATS, format_of, write
+
+if TYPE_CHECKING:
+    from bridge.prediction.accuracy import Accuracy, Sharpness
+    from bridge.workload.table import Workload
+
+
+@dataclass(frozen=True)
+class PredictConfig:
+    """What predicts, and from what.
+
+    Attributes:
+        model: a forest (whole distributions) or boosted trees on what is known at submission, or the mean of
+            the user's last two runs.
+        column: name of the new column.  [default: the model's name]
+        every: forest, trees: learn again every N jobs.  [default: 2500, 1000]
+        memory: forest, trees: learn from the N jobs that ended last.  [default: 20000]
+        quantile: trees: share of equal jobs that shall be no longer than predicted.  [default: 0.5]
+        seed: same seed, same predictions.  [default: 0]
+        with_columns: forest, trees: learn from this column of LOG, too, known at submission (job name,
+            script, …).
+        outcome: forest, trees: and from this one of earlier jobs, known when they had ended (exit state, …).
+    """
+
+    model: Literal["forest", "trees", "history"] = "trees"
+    column: str | None = None
+    every: Annotated[Count | None, Constraint(metavar="N")] = None
+    memory: Annotated[Count | None, Constraint(metavar="N")] = None
+    quantile: Annotated[float | None, Constraint(metavar="Q", gt=0, lt=1)] = None
+    seed: Annotated[int | None, Constraint(ge=0, le=2**32 - 1)] = None
+    with_columns: Annotated[tuple[str, ...], Constraint(option="--with", metavar="COLUMN")] = ()
+    outcome: Annotated[tuple[str, ...], Constraint(option="--with-outcome", metavar="COLUMN")] = ()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings of the predictor that are not its own defaults."""
+        values = {name: getattr(self, name) for name in ("every", "memory", "quantile", "seed")}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def unsupported(self) -> list[str]:
+        """Fields that are set and mean nothing to the model."""
+        return [name for name in _WITHOUT.get(self.model, ()) if getattr(self, name) not in (None, ())]
+
+
+#: Fields that mean nothing to a model.
+_WITHOUT = {
+    "history": ("every", "memory", "quantile", "seed", "with_columns", "outcome"),
+    "forest": ("quantile",),
+}
+
+
+@dataclass(frozen=True)
+class PredictResult:
+    """A log with predicted run times, and how good they are.
+
+    Attributes:
+        workload: the log; ``workload.jobs[column]`` has the predictions, seconds.
+        column: name of the new column.
+        accuracies: of the predictions and of the requested times, by column; None where no job has both.
+        sharpness: of the forest's quantiles; None for other models.
+    """
+
+    workload: "Workload"
+    column: str
+    accuracies: "dict[str, Accuracy | None]"
+    sharpness: "Sharpness | None"
+
+    def write(self, path: Path | str) -> None:
+        """Write the log with its predictions to a .parquet or .csv file.
+
+        Raises BridgeError: the format has no room for predictions.
+        """
+        require_room(Path(path))
+        write(self.workload, Path(path))
+
+
+def require_room(path: Path) -> None:
+    """Raise BridgeError if a file's format has no room for a column."""
+    if format_of(path) not in (FORMATS["parquet"], FORMATS["csv"]):
+        remedy = "Name a .parquet or .csv file."
+        raise BridgeError("this format has no room for predictions", where=str(path), remedy=remedy)
+
+
+def predict(workload: "Workload", config: PredictConfig, watch: ProgressReporter) -> PredictResult:
+    """Predict every job's run time from jobs that had ended when it was submitted.
+
+    Raises BridgeError: a setting means nothing to the model, or a name of a column cannot be used.
+    """
+    from bridge.prediction.accuracy import accuracy, sharpness
+    from bridge.prediction.predictors import predictor
+    from bridge.prediction.quantiles import LEVELS, Quantiles, median
+    from bridge.prediction.submissions import MICRO, of_workload
+    from bridge.workload.derive import add_note
+
+    if config.unsupported:
+        what = f"{', '.join(config.unsupported)} means nothing to the model"
+        raise BridgeError(what, where=config.model, remedy="Leave it out.")
+    chosen = predictor(config.model, **config.settings)
+    name = _check_column(workload, config.column or config.model)
+    watch.dropped(workload.tally)
+    jobs = of_workload(workload, config.with_columns, config.outcome)
+    columns, quantiles = dict[str, Any](), None
+    with watch.bar(f"{workload.name} {config.model}", len(jobs), "jobs") as advance:
+        if isinstance(chosen, Quantiles):
+            quantiles = chosen.distributions(jobs, advance)
+            predictions = median(quantiles)
+            for level, values in zip(LEVELS, quantiles.T, strict=True):
+                columns[_check_column(workload, f"{name}_p{round(100 * level):02d}")] = values
+        else:
+            predictions = chosen(jobs, advance)
+    predicted_jobs = workload.jobs.assign(**{name: predictions / MICRO}, **columns)
+    note = add_note(workload.header, _command(config, name))
+    ran, asks = jobs.run > 0, (jobs.run > 0) & (jobs.request > 0)
+    compared = ((name, ran, predictions), ("requested", asks, jobs.request))
+    accuracies = {
+        label: accuracy(jobs.run[mask], values[mask]) if mask.any() else None
+        for label, mask, values in compared
+    }
+    spread = None
+    if quantiles is not None and ran.any():
+        spread = sharpness(jobs.run[ran] / MICRO, quantiles[ran], LEVELS)
+    return PredictResult(replace(workload, jobs=predicted_jobs, header=note), name, accuracies, spread)
+
+
+def _command(config: PredictConfig, name: str) -> str:
+    """Return the command that predicts alike, for the header of the log."""
+    options: list[tuple[str, Any]] = list(config.settings.items())
+    options += [("with", column) for column in config.with_columns]
+    options += [("with-outcome", column) for column in config.outcome]
+    command = f"command: bridge predict --model {config.model} --column {name}"
+    return command + "".join(f" --{option} {value}" for option, value in options)
+
+
+def _check_column(workload: "Workload", name: str) -> str:
+    """Return the name, if the estimator can find it and no column of the log goes by it."""
+    from bridge.scheduler.estimators import REQUESTED
+
+    where = f"--column {name!r}"
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise BridgeError("is no name for a column", where=where, remedy="Use letters, digits and _.")
+    if name in workload.jobs.columns or name in workload.capacity or name == REQUESTED:
+        raise BridgeError("this name is taken", where=where, remedy="Choose another name.")
+    return name
