@@ -11,7 +11,7 @@ once. A *shape* is a demand with its admissible classes; jobs with the same dema
 
 from collections import namedtuple
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -212,12 +212,17 @@ class ClusterFields(NamedTuple):
     class_order: Annotated[Array, "i4", "C1"]
 
 
-_named_tuple: Any = namedtuple  # type checkers know no tuple whose fields are computed
-_Joined = _named_tuple("_Joined", (*State._fields, *ClusterFields._fields))
+if TYPE_CHECKING:
 
+    class ClusterState(State):
+        """Everything a scheduler of a cluster knows: the fields of `State`, and those of `ClusterFields`."""
 
-class ClusterState(Bundle, _Joined):  # type: ignore[misc, valid-type]
-    """Everything a scheduler of a cluster knows: the fields of `State`, and those of `ClusterFields`."""
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+
+    class ClusterState(Bundle, namedtuple("_Joined", (*State._fields, *ClusterFields._fields))):
+        """Everything a scheduler of a cluster knows: the fields of `State`, and those of `ClusterFields`."""
 
 
 def allocate_cluster(
@@ -228,6 +233,7 @@ def allocate_cluster(
     own = {"B": batch, **list_sizes(length)}
     own["NB"] += min(sizes["G"], length)  # a lane with few jobs has a block of its own
     pooled = own | {"R": 1, "W": window, "U": users, "P": 8}  # P is the profile's length here
-    state: ClusterState = ClusterState(*zeros(State, pooled), *zeros(ClusterFields, {**own, **sizes}))
+    make: Any = ClusterState
+    state: ClusterState = make(*zeros(State, pooled), *zeros(ClusterFields, own | sizes))
     state.share[:] = 1.0
     return state

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bridge.base.arrays import Array, Ints, Records
 from bridge.base.errors import BridgeError
@@ -102,13 +101,13 @@ class ClusterArrays:
         gpus = int(total[GPUS]) // MILLI
         return {"cores": int(total[CORES])} | ({"gpus": gpus} if gpus else {})
 
-    def shares_nodes(self, which: npt.NDArray[np.integer[Any]]) -> Ints:
+    def shares_nodes(self, which: Array) -> Ints:
         """Return 1 for jobs that share nodes with others, 0 for those that have whole nodes [n]."""
         whole = np.array([shape.whole for shape in self.demands.shapes], np.bool_)
         shares: Ints = (~whole[self.demands.shape[which]]).astype(np.int64)
         return shares
 
-    def partition_names(self, which: npt.NDArray[np.integer[Any]]) -> list[str]:
+    def partition_names(self, which: Array) -> list[str]:
         """Return the names of the partitions that jobs wait in."""
         names = [partition.name for partition in self.classes.partitions]
         return [names[p] for p in self.demands.partition[which].tolist()]
@@ -158,11 +157,11 @@ class ClusterArrays:
         self, batch: int, length: int, *, window: int, users: int, whole: bool = False
     ) -> ClusterState:
         """Return the empty state of schedulers of up to `length` jobs each."""
-        state = allocate_cluster(batch, length, self.sizes(length, whole), window=window, users=users)
-        replaced: ClusterState = state._replace(**self.static)
-        return replaced
+        state: Any = allocate_cluster(batch, length, self.sizes(length, whole), window=window, users=users)
+        placed: ClusterState = state._replace(**self.static)
+        return placed
 
-    def write(self, state: ClusterState, b: int, place: int, first: int, last: int) -> None:
+    def write(self, state: Any, b: int, place: int, first: int, last: int) -> None:
         """Write what is known of the jobs ``first:last`` to scheduler `b`'s records from `place` on.
 
         Conditions on jobs that are not among them are met. Only whole episodes have conditions: `place` is 0.
@@ -195,7 +194,7 @@ class ClusterArrays:
         state.group_first[b] = np.searchsorted(group[by_group], np.arange(state.group_first.shape[1]))
 
 
-def reset_cluster(state: ClusterState, b: int) -> None:
+def reset_cluster(state: Any, b: int) -> None:
     """Make the nodes of scheduler `b` free, and its lanes, counters and timers empty."""
     more = state.node_scalars[b]
     state.node_scalars[b] = np.zeros((), state.node_scalars.dtype)

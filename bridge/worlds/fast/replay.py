@@ -55,7 +55,9 @@ class LogWindow:
         self._next = 0  # the first job that is not here yet
         self.state, self.memory = allocate(prepared, length)
         kinds = {"how": np.int8, "past": np.int32}
-        self.outcomes = {name: np.full(n, -1, kinds.get(name, np.int64)) for name in (*OUTCOME, "past")}
+        self.outcomes: dict[str, Any] = {
+            name: np.full(n, -1, kinds.get(name, np.int64)) for name in (*OUTCOME, "past")
+        }
         episode.load_episode(self.state, self.memory, 0, prepared, 0, 0)
         self.slide()
 
@@ -179,11 +181,9 @@ def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
 def read_schedule(state: State, b: int, n: int) -> Schedule:
     """Return what became of an episode's first `n` jobs."""
     row = state.jobs[b][:n]
-    start, end, how, past, reserved, serial, submit = (
-        np.array(row[name], np.int64)
-        for name in ("start", "end", "how", "past", "reserved", "serial", "submit")
-    )
-    return Schedule(start, end, how, past, reserved, serial, submit)
+    names = ("start", "end", "how", "past", "reserved", "serial", "submit")
+    values: dict[str, Any] = {name: np.array(row[name], np.int64) for name in names}
+    return Schedule(**values)
 
 
 #: Seconds between two looks at the progress bar and Ctrl-C, roughly.
@@ -314,7 +314,7 @@ def _replay_arrivals(
     schedule = read_schedule(state, 0, n)
     back = np.argsort(which)
     past = np.where(schedule.past >= 0, which[schedule.past], -1)
-    moved = {name: getattr(schedule, name)[back] for name in (*OUTCOME, "submit")}
+    moved: dict[str, Any] = {name: getattr(schedule, name)[back] for name in (*OUTCOME, "submit")}
     return Schedule(**moved, past=past[back])
 
 

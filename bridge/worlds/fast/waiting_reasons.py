@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bridge.base.arrays import Ints
+from bridge.base.arrays import Array, Ints
 from bridge.cluster import reasons
 from bridge.scheduler.cluster_state import COUNT_SUBMITTED, COUNT_TIME, TIME_UNIT
 from bridge.scheduler.state import NEVER, SECOND
@@ -41,7 +40,7 @@ class ReasonHistory:
         pairs = zip(self.since[part].tolist(), self.code[part].tolist(), strict=True)
         return [(since / SECOND, self.names[code]) for since, code in pairs]
 
-    def texts(self, which: npt.NDArray[np.integer[Any]]) -> list[str]:
+    def texts(self, which: Array) -> list[str]:
         """Return the histories of jobs as texts such as ``0 Dependency; 100 Priority``: seconds, reasons."""
         return ["; ".join(f"{since:g} {reason}" for since, reason in self.of(j)) for j in which.tolist()]
 
