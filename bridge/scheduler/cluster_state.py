@@ -234,6 +234,6 @@ def allocate_cluster(
     own["NB"] += min(sizes["G"], length)  # a lane with few jobs has a block of its own
     pooled = own | {"R": 1, "W": window, "U": users, "P": 8}  # P is the profile's length here
     make: Any = ClusterState
-    state: ClusterState = make(*zeros(State, pooled), *zeros(ClusterFields, own | sizes))
+    state: ClusterState = make(*zeros(State, pooled), *zeros(ClusterFields, {**own, **sizes}))
     state.share[:] = 1.0
     return state
