@@ -201,11 +201,11 @@ def test_epsilon_may_fall_linearly_with_the_decisions(tmp_path: Path) -> None:
 
 
 def test_decisions_are_counted_and_kept(tmp_path: Path) -> None:
-    one = trainer(tmp_path / "a", predicting({"linear": 200}))
+    one = trainer(tmp_path / "a", predicting({"linear": 200}), jobs=crowded_jobs())
     entry = one.step()
     assert isinstance(one.learner, FuturePrediction)
     assert one.learner.decisions == entry.decisions > 0
-    again = trainer(tmp_path / "a", predicting({"linear": 200}))
+    again = trainer(tmp_path / "a", predicting({"linear": 200}), jobs=crowded_jobs())
     again.resume()
     assert isinstance(again.learner, FuturePrediction)
     assert again.learner.decisions == entry.decisions
