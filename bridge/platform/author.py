@@ -12,7 +12,6 @@ them.
 
 import functools
 import itertools
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from bridge.base.files import replacing
 from bridge.platform import units
 from bridge.platform.check import require_valid
 from bridge.platform.findings import LintFinding
-from bridge.platform.spec import Nodes, Spec, read_spec
+from bridge.platform.spec import Hosts, Nodes, Spec, read_spec
 from bridge.wire.platform_xml import DOCTYPE
 
 #: Platforms are written with one element per host up to this size (bytes), above it with <cluster>.
@@ -32,8 +31,6 @@ _CLEAN = ("1e18Bps", "0us", "FATPIPE")
 #: Links on the way: name and direction (empty for a link that is not split-duplex).
 _Way = list[tuple[str, str]]
 _Cell = tuple[int, ...]  # coordinates of a switch of a torus
-#: Names and cores of compute hosts.
-Hosts = Sequence[tuple[str, int]]
 
 
 def _pstates(nodes: Nodes) -> tuple[str, dict[str, str]]:

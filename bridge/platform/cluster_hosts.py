@@ -10,9 +10,8 @@ from bridge.cluster.imported import ImportedCluster
 from bridge.cluster.node_groups import group_nodes
 from bridge.cluster.node_table import build_node_table
 from bridge.cluster.source import read_cluster
-from bridge.platform.author import Hosts
 from bridge.platform.read import read_platform
-from bridge.platform.spec import Spec, read_spec_document, spec_from
+from bridge.platform.spec import Hosts, Spec, read_spec_document, spec_from
 
 #: The rest of a platform of which only the nodes are stated: one switch.
 _REST: dict[str, Any] = {

@@ -6,7 +6,7 @@ See docs/platforms.md for the meaning of every key. Sizes, speeds and times are 
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +16,8 @@ from bridge.platform import units
 from bridge.platform.model import MASTER_NAME
 from bridge.wire.wattages import parse_wattages
 
+#: Names and cores of compute hosts.
+Hosts = Sequence[tuple[str, int]]
 TopologyName = Literal["cluster", "fat-tree", "torus", "dragonfly", "ideal"]
 
 
