@@ -14,7 +14,7 @@ from bridge.policy_name import parse_policy, refuse_twice
 
 
 def _config(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    from bridge.commands.fidelity import FidelityConfig
+    from bridge.commands.fidelity_config import FidelityConfig
 
     return options(FidelityConfig, heading=name)
 

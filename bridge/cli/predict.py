@@ -13,7 +13,6 @@ from bridge.commands.predict import predict as predict_workload
 from bridge.config.fields import record_of
 from bridge.config.options import given_on_command_line, options
 from bridge.workload.catalogue import read_log
-from bridge.workload.requests import with_default_times
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 if TYPE_CHECKING:
@@ -53,6 +52,8 @@ def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bo
     shared.check_output(out, force)
     workload = read_log(log, ctx.params["malformed"] or "refuse")
     if ctx.params["cluster"] is not None:
+        from bridge.workload.requests import with_default_times
+
         workload = with_default_times(workload, read_cluster(ctx.params["cluster"]))
     result = predict_workload(workload, config, TERMINAL)
     result.write(out)

@@ -23,4 +23,7 @@ def why(run_folder: Path, job: str, as_json: bool) -> None:
 
     run = read_run(run_folder)
     reason = explain(run, job)
-    show(record_of(reason), describe_reason(reason, run.capacity["nodes"]), as_json)
+    document = record_of(reason)
+    if not reason.reasons:  # no run on a cluster
+        del document["reasons"]
+    show(document, describe_reason(reason, run.capacity["nodes"]), as_json)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,8 @@ from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.base.progress import ProgressReporter
 from bridge.commands.event import Contestant, contestants_of, refuse_protocols
+from bridge.commands.fidelity_config import FidelityConfig
 from bridge.commands.request import CommandOutput, CommandRequest
-from bridge.config import Constraint, Count
 from bridge.config.fields import record_of
 from bridge.judge.fidelity import WaitDistance, log_errors, null_distance, wait_distance
 from bridge.judge.fidelity_groups import groups_of
@@ -43,24 +43,6 @@ LARGEST = 20
 _OVER_TIME = ("makespan", "queue.", "loss_of_capacity", "utilisation.", "power.", "energy.")
 #: A block of the bootstrap holds this share of the jobs.
 _BLOCK = 0.05
-
-
-@dataclass(frozen=True)
-class FidelityConfig:
-    """Which jobs are compared, and how they are played.
-
-    Attributes:
-        begin: only jobs behind this part of the log.
-        until: only jobs before this part of the log.
-        window: play windows of so many jobs, each from the recorded state, in place of one replay.
-            [default: one replay]
-        runs: cut run times at the request, as the rules do, or as recorded.
-    """
-
-    begin: Annotated[float, Constraint(ge=0, lt=1, option="--from", metavar="FRACTION")] = 0.0
-    until: Annotated[float, Constraint(gt=0, le=1, metavar="FRACTION")] = 1.0
-    window: Annotated[Count | None, Constraint(metavar="JOBS")] = None
-    runs: Literal["cut", "recorded"] = "cut"
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,9 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
 )
 def test_the_paper_s_validation_is_a_table(table: str, log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bridge.study.cells.sha256_of", lambda name: f"digest of {name}")
-    study = next(one for one in read_studies(studies.file_of("sem")) if one.name == table)
+    study = next(
+        one for one in read_studies(studies.file_of("sem").with_name("unseen.toml")) if one.name == table
+    )
     assert study.metrics == ("wait", "utilisation", "slowdown", "bsld", "wait.max")
     agents = [cell for cell in cells_of(study) if cell.recipe is not None]
     assert {cell.recipe.name for cell in agents if cell.recipe} == {"dras", "sem"}

@@ -50,7 +50,7 @@ def test_the_papers_variants() -> None:
     assert (rewards["wait"].metric, rewards["maxbsld"].metric) == ("wait", "bsld.max")
     assert SETTINGS["backfilling"].setup.backfill == "easy"
     assert (SETTINGS["slurm"].setup.order, SETTINGS["slurm"].setup.backfill) == ("slurm", "easy")
-    ours, code = ("recommended", "priced"), ("code", "code-wait")
+    ours, code = ("recommended", "priced"), ("code", "code-wait", "code-state")
     papers = [r.setup for name, r in SETTINGS.items() if name not in (*ours, *code)]
     assert {(setup.protocol, setup.preset) for setup in papers} == {("schedgym", "schedinspector")}
     of_code = [SETTINGS[name].setup for name in code]
@@ -105,7 +105,7 @@ def test_the_worked_examples_of_figure_1(
         """Reject J_0 until another job arrives."""
         return DECLINE if reject and state.scalars.head[0] == 1 and state.scalars.now[0] == 0 else 0
 
-    starts, _, _ = play(prepared(make_jobs(seconds, [5]), policy, "schedgym-code"), inspector)
+    starts, _, _ = play(prepared(make_jobs(seconds, [5]), policy, "standard"), inspector)
     assert starts[0] == 0
     wait = np.array(starts[1:]) / MINUTE - [row[0] for row in rows[1:]]
     run = np.array([row[1] for row in rows[1:]])

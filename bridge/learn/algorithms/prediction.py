@@ -187,8 +187,8 @@ class FuturePrediction(LogLearner):
         remembered = {name: tensor.numpy() for name, tensor in strip_prefix("replay.", tensors).items()}
         try:
             self.updates = int(tensors["updates"])
-            # older files do not have it; their ε does not depend on it either
-            self.decisions = int(tensors["decisions"] if self.recipe.prediction.linear else 0)
+            if self.recipe.prediction.linear or "decisions" in tensors:  # older files do not have it
+                self.decisions = int(tensors["decisions"])
             self.replay.restore(remembered)
         except (KeyError, ValueError) as error:
             what = f"does not hold what this training remembers: {error}"
