@@ -78,8 +78,8 @@ def test_the_papers_training() -> None:
 
 # The worked examples of Figure 1 and Table 1, times in minutes on 5 nodes. J_p runs when they begin. The
 # paper rounds each slowdown before it adds them; it prints 1 for the wait of J_2 in (a), which its picture
-# has at 0. In (a) a blocked job is chosen anew as shorter ones arrive (protocol standard), in (b) an accepted one
-# waits for its nodes, as in the code: no one protocol draws both pictures.
+# has at 0. In (a) a blocked job is chosen anew as shorter ones arrive (protocol standard); in (b) an accepted
+# one waits for its nodes, as in the code: no one protocol draws both pictures.
 MINUTE = 60
 
 
