@@ -166,8 +166,8 @@ def fidelity(
     Raises:
         BridgeError: a file, a name or an option is wrong, or the log does not say when its jobs started.
     """
-    from bridge.commands.fidelity import FidelityConfig
     from bridge.commands.fidelity import fidelity as compare
+    from bridge.commands.fidelity_config import FidelityConfig
 
     _refuse_unknown_options("fidelity", options, (SchedulerConfig, FidelityConfig), ("malformed",))
     names = [policy] if isinstance(policy, str) else refuse_twice(policy)
