@@ -236,7 +236,7 @@ def _check_rows(schedule: _Schedule) -> None:
         rule("start-before-eligible", undue, rule_text, eligible=eligible)
     rule("finish-before-start", backwards, "finishes at {end:.6f}, before its start at {start:.6f}")
     waited = (start - submit, "start − submit")
-    if "eligible_time" in schedule.frame:  # on a cluster a job waits since it is eligible
+    if {"eligible_time", "reason"} <= {*schedule.frame}:  # on a cluster a job waits since it is eligible
         waited = (start - schedule.column("eligible_time"), "start − eligible")
     for kind, expected, formula in (
         ("execution-time", end - start, "finish − start"),
