@@ -121,6 +121,9 @@ class SchedulerConfig:
         if self.protocol != "standard":
             remedy = "Leave out --cluster, or use the standard protocol."
             raise BridgeError("has one pool of nodes", where=f"protocol {self.protocol!r}", remedy=remedy)
+        if self.recorded:
+            what, remedy = "recorded starts were on nodes that the log does not name", "Leave out --cluster."
+            raise BridgeError(what, where=f"policy {self.order!r}", remedy=remedy)
         if self.nodes is not None:
             what = "the cluster says how many nodes there are"
             raise BridgeError(what, where=f"--nodes {self.nodes}", remedy="Leave out --nodes or --cluster.")
