@@ -114,6 +114,8 @@ class Fake:
         found: dict[str, list[str]] = {}
         for job, nodes in re.findall(r"Allocate JobId=(\S+) NodeList=(\S+) ", log):
             found.setdefault(job, []).append(nodes)
+        for job, nodes in re.findall(r"Started JobId=(\S+) in \S+ on (\S+)", log):
+            found.setdefault(job, [nodes])  # by the backfill thread, which says so in other words
         return found
 
 
