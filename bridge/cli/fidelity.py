@@ -1,6 +1,5 @@
 """`bridge fidelity`: how near replays of a log come to what its record says happened."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,22 +7,17 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL, show
+from bridge.commands.fidelity_config import FidelityConfig
 from bridge.commands.request import CommandRequest
 from bridge.config.options import Command, given_on_command_line, group, options
 from bridge.policy_name import parse_policy, refuse_twice
-
-
-def _config(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    from bridge.commands.fidelity_config import FidelityConfig
-
-    return options(FidelityConfig, heading=name)
 
 
 @click.command(cls=Command)
 @click.argument("log")
 @shared.policies_option
 @shared.estimator_option
-@_config("Jobs that are compared")
+@options(FidelityConfig, heading="Jobs that are compared")
 @shared.rule_options
 @shared.malformed_option
 @group(

@@ -8,7 +8,6 @@ from bridge.base.jit import inline, inner
 from bridge.scheduler.cluster_state import GONE_CANCELLED, NOT_HELD, ClusterState
 from bridge.scheduler.decisions import (
     BACKFILL,
-    DECLINE,
     INSPECT,
     NOTHING,
     PHASE_BACKFILL,
@@ -48,7 +47,8 @@ from bridge.scheduler.lanes import (
 from bridge.scheduler.names import EASY
 from bridge.scheduler.placement import allocate_chosen, release_allocation, select
 from bridge.scheduler.queue import BY_ALT, BY_ORDER, precedes, size_class, sort_jobs
-from bridge.scheduler.running_jobs import add_running, remove_running
+from bridge.scheduler.running_jobs import remove_running
+from bridge.scheduler.starting import record_start
 from bridge.scheduler.state import (
     HOW_BACKFILLED,
     NEVER,
@@ -177,22 +177,12 @@ def _next_eligible(state: ClusterState, b: int) -> int:
 @inner
 def _start_on_nodes(state: ClusterState, b: int, j: int, n: int, how: int, past: int) -> None:
     """Start job `j` now on the `n` classes that were chosen for it."""
-    env = state.scalars[b]
-    job = state.jobs[b, j]
     charge_heads(state, b, j, n)
     state.node_scalars[b].n_profile = 0
     remove_from_lane(state, b, j)
     allocate_chosen(state, b, j, n)
-    job.start = env.now
-    job.est_end = env.now + job.est_run
-    job.how = how
-    job.past = past
-    job.serial = env.serial
-    env.serial += 1
-    add_running(state, b, j)
+    record_start(state, b, j, how, past)
     count_start(state, b, j)
-    state.started[b, env.n_started] = j
-    env.n_started += 1
 
 
 @inner
@@ -390,37 +380,7 @@ def cluster_advance(state: ClusterState, b: int) -> int:
 
 
 @inner
-def cluster_apply_choice(state: ClusterState, b: int, choice: int) -> None:
-    """Answer the decision that `cluster_advance` returned; see `bridge.scheduler.core.apply_choice`."""
-    env = state.scalars[b]
-    if env.phase == PHASE_PICK:
-        if choice == DECLINE:
-            env.phase = PHASE_IDLE
-        else:
-            env.head = state.candidates[b, choice]
-            env.accepted = 0
-            env.phase = PHASE_INSPECT
-    elif env.phase == PHASE_INSPECT:
-        env.inspections += 1
-        if choice == DECLINE:
-            env.rejections += 1
-            state.jobs[b, env.head].rejects += 1
-            env.head = -1
-            env.wake_at = env.now + state.switches[0].retry_after
-            env.phase = PHASE_IDLE
-        else:
-            env.accepted = 1
-    elif env.phase == PHASE_BACKFILL:
-        if choice == DECLINE:
-            env.phase = PHASE_IDLE
-            env.head = -1
-            env.is_reserved = 0
-        else:
-            _backfill_choice(state, b, choice)
-
-
-@inner
-def _backfill_choice(state: ClusterState, b: int, choice: int) -> None:
+def cluster_backfill_choice(state: ClusterState, b: int, choice: int) -> None:
     """Start a candidate; the others are the next candidates where they still may start."""
     env, more = state.scalars[b], state.node_scalars[b]
     guard = state.switches[0].guard > 0

@@ -22,7 +22,7 @@ from bridge.scheduler.backfill import (
 )
 from bridge.scheduler.cluster_pass import (
     cluster_advance,
-    cluster_apply_choice,
+    cluster_backfill_choice,
     cluster_begin_pass,
     cluster_finish,
     cluster_is_due,
@@ -390,7 +390,23 @@ def sort_by_scores(state: State, b: int) -> None:
 
 
 @inline
-def _apply_choice_pooled(state: State, b: int, choice: int) -> None:
+def _backfill_choice_pooled(state: State, b: int, choice: int) -> None:
+    _backfill_candidate(state, b, choice)
+    if state.switches[0].reserve_each_pick:
+        _reserve_again(state, b)
+
+
+_backfill_choice = by_type(_backfill_choice_pooled, cluster_backfill_choice, ClusterState)
+
+
+@hot
+def apply_choice(state: State, b: int, choice: int) -> None:
+    """Answer the decision that `advance` returned.
+
+    Args:
+        choice: PICK, BACKFILL: a place in ``candidates[b, :n_candidates]``, or DECLINE. INSPECT: DECLINE
+            rejects (the scheduler asks to be woken after `retry_after`), anything else accepts.
+    """
     env = state.scalars[b]
     if env.phase == PHASE_PICK:
         if choice == DECLINE:
@@ -413,20 +429,4 @@ def _apply_choice_pooled(state: State, b: int, choice: int) -> None:
         if choice == DECLINE:
             _end_pass(state, b)
         else:
-            _backfill_candidate(state, b, choice)
-            if state.switches[0].reserve_each_pick:
-                _reserve_again(state, b)
-
-
-_apply_choice = by_type(_apply_choice_pooled, cluster_apply_choice, ClusterState)
-
-
-@hot
-def apply_choice(state: State, b: int, choice: int) -> None:
-    """Answer the decision that `advance` returned.
-
-    Args:
-        choice: PICK, BACKFILL: a place in ``candidates[b, :n_candidates]``, or DECLINE. INSPECT: DECLINE
-            rejects (the scheduler asks to be woken after `retry_after`), anything else accepts.
-    """
-    _apply_choice(state, b, choice)
+            _backfill_choice(state, b, choice)

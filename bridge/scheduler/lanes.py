@@ -7,9 +7,9 @@ candidate, as in `bridge.scheduler.queue`.
 from bridge.base.arrays import Array
 from bridge.base.jit import inline, inner
 from bridge.scheduler.cluster_state import ClusterState
-from bridge.scheduler.queue import BY_ORDER, precedes, sort_jobs
+from bridge.scheduler.queue import BY_ORDER, clear_bounds, lower_bounds, precedes, sort_jobs
 from bridge.scheduler.score import evaluate
-from bridge.scheduler.state import BLOCK, CLASSES, NEVER
+from bridge.scheduler.state import BLOCK
 
 _NONE = -1
 
@@ -22,23 +22,13 @@ def room_of(state: ClusterState, b: int, j: int) -> int:
 
 @inner
 def _bound(state: ClusterState, b: int, block: int, j: int) -> None:
-    """Lower a block's bounds so that they hold for job `j`."""
-    job = state.jobs[b, j]
-    room = room_of(state, b, j)
-    if room < state.min_nodes[b, block]:
-        state.min_nodes[b, block] = room
-    for c in range(job.size_class, CLASSES):
-        if state.min_estimate[b, block, c] <= job.est_wait:
-            break
-        state.min_estimate[b, block, c] = job.est_wait
+    lower_bounds(state, b, block, j, room_of(state, b, j))
 
 
 @inner
 def recompute_lane_bounds(state: ClusterState, b: int, block: int) -> None:
     """Compute a block's bounds from its jobs."""
-    state.min_nodes[b, block] = NEVER
-    for c in range(CLASSES):
-        state.min_estimate[b, block, c] = NEVER
+    clear_bounds(state, b, block)
     for k in range(state.size[b, block]):
         _bound(state, b, block, state.items[b, block, k])
 
@@ -62,9 +52,7 @@ def _open_block(state: ClusterState, b: int, g: int, before: int) -> int:
     else:
         lane.tail = block
     state.size[b, block] = 0
-    state.min_nodes[b, block] = NEVER
-    for c in range(CLASSES):
-        state.min_estimate[b, block, c] = NEVER
+    clear_bounds(state, b, block)
     return int(block)
 
 

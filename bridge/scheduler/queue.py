@@ -35,24 +35,34 @@ def precedes(jobs: Records, a: int, b: int) -> bool:
 
 
 @inline
-def _bound(state: State, b: int, block: int, j: int) -> None:
-    """Lower a block's bounds so that they hold for job `j`."""
+def clear_bounds(state: State, b: int, block: int) -> None:
+    """Let a block's bounds hold for no job."""
+    state.min_nodes[b, block] = NEVER
+    for c in range(CLASSES):
+        state.min_estimate[b, block, c] = NEVER
+
+
+@inline
+def lower_bounds(state: State, b: int, block: int, j: int, amount: int) -> None:
+    """Lower a block's bounds so that they hold for job `j`, which needs at least `amount`."""
     job = state.jobs[b, j]
-    nodes = state.demand[b, j, 0]
-    if nodes < state.min_nodes[b, block]:
-        state.min_nodes[b, block] = nodes
+    if amount < state.min_nodes[b, block]:
+        state.min_nodes[b, block] = amount
     for c in range(job.size_class, CLASSES):
         if state.min_estimate[b, block, c] <= job.est_wait:
             break  # the bounds fall with the class
         state.min_estimate[b, block, c] = job.est_wait
 
 
+@inline
+def _bound(state: State, b: int, block: int, j: int) -> None:
+    lower_bounds(state, b, block, j, state.demand[b, j, 0])
+
+
 @inner
 def recompute_bounds(state: State, b: int, block: int) -> None:
     """Compute a block's bounds from its jobs."""
-    state.min_nodes[b, block] = NEVER
-    for c in range(CLASSES):
-        state.min_estimate[b, block, c] = NEVER
+    clear_bounds(state, b, block)
     for k in range(state.size[b, block]):
         _bound(state, b, block, state.items[b, block, k])
 
@@ -63,10 +73,8 @@ def _add_block(state: State, b: int, place: int) -> int:
     block = open_block(state.blocks[b], state.scalars[b].n_blocks, place)
     state.scalars[b].n_blocks += 1
     state.size[b, block] = 0
-    state.min_nodes[b, block] = NEVER
     state.score_bound[b, block] = -np.inf
-    for c in range(CLASSES):
-        state.min_estimate[b, block, c] = NEVER
+    clear_bounds(state, b, block)
     return block
 
 

@@ -8,12 +8,10 @@ from bridge.scheduler.state import State
 
 
 @inline
-def _start(state: State, b: int, j: int, how: int, past: int) -> None:
-    """Start waiting job `j` now."""
+def record_start(state: State, b: int, j: int, how: int, past: int) -> None:
+    """Make job `j` run from now on; it has left the queue, and has its resources."""
     env = state.scalars[b]
     job = state.jobs[b, j]
-    remove(state, b, j)
-    take(state.free[b], state.demand[b, j])
     job.start = env.now
     job.est_end = env.now + job.est_run
     job.how = how
@@ -23,3 +21,11 @@ def _start(state: State, b: int, j: int, how: int, past: int) -> None:
     add_running(state, b, j)
     state.started[b, env.n_started] = j
     env.n_started += 1
+
+
+@inline
+def _start(state: State, b: int, j: int, how: int, past: int) -> None:
+    """Start waiting job `j` now."""
+    remove(state, b, j)
+    take(state.free[b], state.demand[b, j])
+    record_start(state, b, j, how, past)
