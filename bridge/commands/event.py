@@ -123,6 +123,7 @@ class EventBackend:
         watch.compiling()
         results: list[Result] = []
         prepared = [one.prepare(jobs) for one in contestants]
+        warnings += dict.fromkeys(text for scenario in prepared for text in scenario.warnings)
         warnings += _refuse_gaps(prepared, jobs)
         watch.warn(warnings)
         try:

@@ -56,8 +56,8 @@ class PreparedExperiment:
     def warnings(self) -> list[str]:
         """What its numbers are not good for, a line each."""
         if self.agent is None or not self.trained_on:
-            return []
-        return [trained_on_them(self.agent.name, self.trained_on, self.n_jobs)]
+            return self.prepared.warnings
+        return [*self.prepared.warnings, trained_on_them(self.agent.name, self.trained_on, self.n_jobs)]
 
     @property
     def on(self) -> str:

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from cli_commands import TINY, fine, typed
+from cli_commands import LINES, TINY, fine, typed
 
 from bridge.cluster.clusterfile import read_cluster_toml
 from bridge.cluster.source import digest_of_cluster, read_cluster
@@ -139,3 +139,15 @@ def test_a_run_without_a_cluster_says_nothing_of_one(log: Path, tmp_path: Path) 
     config = tomllib.loads((tmp_path / "run" / "run.toml").read_text())["config"]
     assert not {"cluster", "cluster_sha256"} & {*config}
     assert "--cluster" not in config["command"]
+
+
+def test_what_a_cluster_decides_for_jobs_is_a_warning(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('[[nodes]]\ncount = 4\n[[partitions]]\nname = "batch"\n')
+    text = "jobs name no partition of the cluster: the default partition taken"
+    words = ("--cluster", tmp_path / "c.toml")
+    assert f"warning: {len(LINES)} {text}" in typed("replay", log, *words).err
+    judged = json.loads(
+        fine("evaluate", log, "--policy", "fcfs+easy", *words, "--length", 1, "--sequences", 1, "--json")
+    )
+    assert [warning for warning in judged["warnings"] if text in warning]
+    assert "warning" not in typed("replay", log).err

@@ -50,6 +50,12 @@ class Scenario:
         """Tell whether true run times are read, by the estimator or as the jobs' requests."""
         return self.estimate.oracle or self.true_requests
 
+    @property
+    def warnings(self) -> list[str]:
+        """What a cluster decided for jobs in place of what they say, a line each."""
+        notes = self.cluster.notes if self.cluster is not None else {}
+        return [f"{count:,} jobs {note}" for note, count in notes.items()]
+
 
 def with_preset(protocol: Protocol, preset: str) -> tuple[Protocol, LoadRule]:
     """Return a protocol and loading rule as one code base of the SchedGym family has them."""
