@@ -16,8 +16,10 @@ from trained_agents import train
 
 from bridge.workload.table import Workload
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job: its children would not hear Ctrl-C
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Under nohup and in background jobs of a shell children would inherit that these are ignored.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 #: No deadlines: a test must not depend on the machine. Without the compiler every example costs far more.
 hypothesis.settings.register_profile("compiled", deadline=None)

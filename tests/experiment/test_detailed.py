@@ -253,7 +253,10 @@ def test_interrupts_end_the_program_and_keep_results(
 ) -> None:
     bridge, pid, out = _hanging(log, tmp_path)
     bridge.send_signal(number)
-    _, errors = bridge.communicate(timeout=60)
+    try:
+        _, errors = bridge.communicate(timeout=60)
+    finally:
+        bridge.kill()
     assert bridge.returncode == 130, errors
     assert "interrupted" in errors
     assert not alive(pid)
@@ -367,7 +370,7 @@ def test_a_program_that_somebody_else_starts(log: Path, tmp_path: Path) -> None:
         assert words[:2] == ["bridge", "simgrid"]
         others.append(subprocess.Popen([*COMMAND, *words[2:]], cwd=folder))
 
-    done = run_simulation(task(log, "simgrid"), folder, start=False, waiting=start)
+    done = run_simulation(task(log, "simgrid", startup_timeout=60), folder, start=False, waiting=start)
     assert done.fault is None and done.status is None
     assert (folder / "out_schedule.csv").exists()
     assert others[0].wait(30) == 0

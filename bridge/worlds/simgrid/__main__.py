@@ -16,7 +16,7 @@ if not __package__:  # started by path: this folder must not shadow modules of t
     _HERE = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != _HERE]
     # Last, since this may be the site-packages of another interpreter, whose modules are not for this one.
-    sys.path.append(str(_HERE.parent.parent))
+    sys.path.append(str(_HERE.parents[2]))
 
 from bridge.base.errors import BridgeError
 from bridge.base.streams import print_utf8

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -74,6 +75,12 @@ def finishes(folder: Path) -> dict[str, tuple[float, str]]:
     """Return the end and final state of each job."""
     rows = csv.DictReader((folder / "out_jobs.csv").open())
     return {row["job_id"]: (float(row["finish_time"]), row["final_state"]) for row in rows}
+
+
+def test_another_interpreter_finds_this_package_by_itself(folder: Path) -> None:
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([*COMMAND, "--version"], cwd=folder, env=bare, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_first_message_describes_the_machines(folder: Path) -> None:
