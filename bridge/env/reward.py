@@ -14,6 +14,7 @@ from bridge.env.batch import Batch
 from bridge.judge.idle import idle_fitting
 from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown
 from bridge.scheduler.state import SECOND
+from bridge.workload.select import Jobs
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import replay_sequences
 
@@ -25,7 +26,11 @@ Form = Literal["native", "percentage", "relative", "winloss", "plain"]
 
 @dataclass(frozen=True)
 class EpisodeOutcome:
-    """Jobs of an episode and when they started, [L] seconds; their demands [L, R] of a capacity [R]."""
+    """Jobs of an episode and when they started, [L] seconds; their demands [L, R] of a capacity [R].
+
+    On a cluster, jobs are submitted when they are eligible, and those that never start (a start below 0) count
+    nowhere.
+    """
 
     submit: Floats
     run: Floats
@@ -40,6 +45,8 @@ class EpisodeOutcome:
             raise BridgeError("unknown metric of an episode", where=repr(metric), remedy=remedy)
         wait, (name, _, largest) = self.start - self.submit, metric.partition(".")
         values = bounded_slowdown(wait, self.run) if name == "bsld" else wait
+        if (never := self.start < 0).any():  # on a cluster
+            values = values[~never] if not never.all() else np.zeros(1)
         return float(values.max() if largest else values.mean())
 
     def idle(self, times: Floats) -> Floats:
@@ -151,12 +158,21 @@ class OwnReward(Reward):
         return -number
 
 
+def refuse_idle_cost(reward: Reward, jobs: Jobs) -> None:
+    """Raise BridgeError for a cost of idle nodes on a cluster: who fits there depends on more than numbers."""
+    if reward.idle and jobs.cluster is not None:
+        what, where = "idle nodes have no cost on a cluster", f"reward.idle {reward.idle:g}"
+        raise BridgeError(what, where=where, remedy="Set reward.idle = 0, or leave out --cluster.")
+
+
 def base_costs(base: Scenario, starts: Ints, length: int, reward: Reward) -> Floats:
     """Return what the base policy's schedules cost of the `length` jobs from each of `starts` on."""
     values, jobs = [], base.jobs
     for first, schedule in zip(starts.tolist(), replay_sequences(base, starts, length), strict=True):
         part = slice(first, first + length)
         submit, run = jobs.submit[part] / SECOND, jobs.run[part] / SECOND
+        if schedule.eligible is not None:
+            submit = np.where(schedule.eligible < 0, submit, schedule.eligible / SECOND)
         values.append(
             reward.cost(
                 EpisodeOutcome(submit, run, schedule.start / SECOND, jobs.demand[part], jobs.capacity)
@@ -193,8 +209,8 @@ def accrued_cost(episode: EpisodeOutcome, metric: str, times: Floats) -> Floats:
     bsld: Σ wait so far / max(run, 10) / L; wait: Σ wait so far / L. Up to a constant (bsld: and for jobs
     shorter than the threshold) the last value is the metric.
     """
-    weight = weights(episode.run, metric)
-    moments = np.concatenate((episode.submit, episode.start))
+    weight = np.where(episode.start < 0, 0.0, weights(episode.run, metric))
+    moments = np.concatenate((episode.submit, np.maximum(episode.start, episode.submit)))
     slopes = np.concatenate((weight, -weight))
     order = np.argsort(moments, kind="stable")
     moments, slopes = moments[order], np.cumsum(slopes[order])

@@ -20,7 +20,7 @@ from bridge.workload.catalogue import resolve
 from bridge.workload.select import Jobs
 from bridge.workload.table import Workload
 from bridge.worlds.fast.episode import Scenario
-from bridge.worlds.fast.replay import Schedule, read_schedule
+from bridge.worlds.fast.replay import Schedule
 
 #: Sequences that are played side by side.
 _TOGETHER = 100
@@ -63,7 +63,7 @@ def schedules_by(
     for k in range(0, len(starts), _TOGETHER):
         part = starts[k : k + _TOGETHER]
         play(batch, answer, part)
-        schedules += [read_schedule(batch.state, b, length) for b in range(len(part))]
+        schedules += [batch.schedule(b, first) for b, first in enumerate(part.tolist())]
         progress(len(schedules))
     return schedules
 
@@ -72,14 +72,14 @@ def replay(agent: LogAgent, prepared: Scenario, progress: ProgressCallback = ign
     """Replay all jobs under the agent's policy. Raises BridgeError: the agent brings everything to a halt."""
     require_resources(agent, prepared.jobs.resources)
     n = len(prepared.jobs)
-    batch, answer = Batch(prepared, agent.encoder(), 1, n), action_function_of(agent)
+    batch, answer = Batch(prepared, agent.encoder(), 1, n, whole=True), action_function_of(agent)
 
     def record_actions(view: PackedObservations) -> Ints:
         progress(int(batch.memory.clock.arrived[0] - batch.state.scalars.n_waiting[0]))
         return answer(view)
 
     play(batch, record_actions, np.zeros(1, np.int64))
-    return read_schedule(batch.state, 0, n)
+    return batch.schedule(0, 0)
 
 
 class AgentDecider:

@@ -28,6 +28,7 @@ from bridge.scheduler.cluster_pass import (
     cluster_is_due,
     cluster_must_pause,
     cluster_next_wake,
+    cluster_reject,
     cluster_sort_by_scores,
     cluster_submit,
     cluster_withdraw,
@@ -399,6 +400,15 @@ def _backfill_choice_pooled(state: State, b: int, choice: int) -> None:
 _backfill_choice = by_type(_backfill_choice_pooled, cluster_backfill_choice, ClusterState)
 
 
+@inline
+def _reject_pooled(state: State, b: int) -> None:
+    state.scalars[b].head = -1
+    _end_pass(state, b)
+
+
+_reject = by_type(_reject_pooled, cluster_reject, ClusterState)
+
+
 @hot
 def apply_choice(state: State, b: int, choice: int) -> None:
     """Answer the decision that `advance` returned.
@@ -420,9 +430,8 @@ def apply_choice(state: State, b: int, choice: int) -> None:
         if choice == DECLINE:
             env.rejections += 1
             state.jobs[b, env.head].rejects += 1
-            env.head = -1
             env.wake_at = env.now + state.switches[0].retry_after
-            _end_pass(state, b)
+            _reject(state, b)
         else:
             env.accepted = 1
     elif env.phase == PHASE_BACKFILL:

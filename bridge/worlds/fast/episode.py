@@ -14,6 +14,7 @@ from bridge.scheduler.estimators import RunTimeEstimates, estimate, last_two_run
 from bridge.scheduler.protocol import Policy, Protocol
 from bridge.scheduler.python_rules import JobsView
 from bridge.scheduler.state import NEVER, SECOND, State, reset
+from bridge.scheduler.state import allocate as allocate_state
 from bridge.workload.rules import LOAD_RULES, LoadRule
 from bridge.workload.select import END, Jobs
 from bridge.worlds.fast.cluster_arrays import ClusterArrays, build_cluster_arrays, reset_cluster
@@ -151,6 +152,22 @@ def prepare(
         true_requests=rule.request == "oracle",
         cluster=cluster,
     )
+
+
+def allocate(
+    prepared: Scenario, batch: int, length: int, *, window: int, whole: bool = False, pauses: bool = False
+) -> State:
+    """Return the memory of schedulers of up to `length` jobs each, with policy and machine in place.
+
+    On a cluster: `whole`: what jobs are allocated is kept for the world, all of it unless the kernel `pauses` for
+    the world to collect it.
+    """
+    users, cluster = len(prepared.share), prepared.cluster
+    if cluster is None:
+        resources = len(prepared.jobs.resources)
+        return configure(allocate_state(batch, length, resources, window=window, users=users), prepared)
+    nodes = cluster.allocate(batch, length, window=window, users=users, whole=whole, pauses=pauses)
+    return configure(nodes, prepared)
 
 
 def configure(state: State, prepared: Scenario) -> State:

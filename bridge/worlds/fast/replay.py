@@ -10,7 +10,6 @@ import numpy as np
 from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
-from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.running_jobs import renumber_running
 from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
 from bridge.worlds.fast import episode, world
@@ -27,12 +26,8 @@ OUTCOME = ("start", "end", "how", "reserved", "serial")
 def allocate(prepared: Scenario, length: int) -> tuple[State, world.WorldState]:
     """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates."""
     window = 1 if prepared.compiled.chooser is None else length
-    users, resources = len(prepared.share), len(prepared.jobs.resources)
-    if prepared.cluster is not None:
-        nodes = prepared.cluster.allocate(1, length, window=window, users=users, whole=True)
-        return episode.configure(nodes, prepared), world.allocate(1, length)
-    state = scheduler_state.allocate(1, length, resources, window=window, users=users)
-    return episode.configure(state, prepared), world.allocate(1, length)
+    state = episode.allocate(prepared, 1, length, window=window, whole=True, pauses=True)
+    return state, world.allocate(1, length)
 
 
 class LogWindow:
@@ -264,6 +259,18 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
     play(state, memory, prepared, glance)
     collected.collect()
     return replace(_read_on_nodes(state, prepared, 0, 0, n), allocation=collected.allocations(n))
+
+
+def read_schedule_of(state: Any, b: int, prepared: Scenario, first: int, last: int) -> Schedule:
+    """Return what became of an episode's jobs ``first:last``; of a cluster, with what is kept of allocations."""
+    if prepared.cluster is None:
+        return read_schedule(state, b, last - first)
+    schedule = _read_on_nodes(state, prepared, b, first, last)
+    if state.log_class.shape[1] == 0:
+        return schedule
+    log = AllocationLog(state)
+    log.collect()
+    return replace(schedule, allocation=log.allocations(last - first))
 
 
 def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
