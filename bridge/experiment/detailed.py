@@ -89,6 +89,8 @@ class Simulation(Protocol):
     def nodes(self) -> int: ...
     @property
     def n_jobs(self) -> int: ...
+    @property
+    def shares_nodes(self) -> bool: ...
 
     def process(self) -> DecisionProcess:
         """Return who decides."""
@@ -253,6 +255,7 @@ def options(task: Simulation, endpoint: str, prefix: str = PREFIX) -> list[str]:
     words = where(task.on, endpoint, prefix)
     words += ["--energy-host" if task.on == BATSIM5 else "-E"] if detailed.powered else []
     words += ["--mmax", str(task.nodes)] if task.nodes < task.hosts else []
+    words += ["--enable-compute-sharing"] if task.shares_nodes else []
     words += UNGUARDED if task.on != "simgrid" and detailed.staging else ()
     return [*words, *detailed.options]
 

@@ -179,6 +179,11 @@ class PoolTask:
         return self.settings.units
 
     @property
+    def shares_nodes(self) -> bool:
+        """Jobs have hosts of their own."""
+        return False
+
+    @property
     def n_jobs(self) -> int:
         """Jobs of the sequence."""
         return len(self.sequences.arrivals_of(self.sequence)[0])

@@ -70,6 +70,7 @@ __all__ = [  # who drives the machine finds the kinds of decision here, too
     "apply_choice",
     "apply_events",
     "begin_pass",
+    "due_now",
     "finish",
     "is_due",
     "mark_running",
@@ -78,6 +79,7 @@ __all__ = [  # who drives the machine finds the kinds of decision here, too
     "set_out_of_service",
     "sort_by_scores",
     "submit",
+    "wake_time",
     "withdraw",
 ]
 
@@ -208,6 +210,18 @@ def _is_due_pooled(_state: State, _b: int) -> bool:
 
 #: Whether an instant at which no job ended or came is one of a pass.
 is_due = by_type(_is_due_pooled, cluster_is_due, ClusterState)
+
+
+@kernel
+def due_now(state: State, b: int) -> bool:
+    """Tell whether a pass is due although no job ended or came; for callers in Python."""
+    return is_due(state, b)
+
+
+@kernel
+def wake_time(state: State, b: int) -> int:
+    """Return `next_wake`, for callers in Python."""
+    return next_wake(state, b)
 
 
 @inline

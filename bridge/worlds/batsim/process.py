@@ -16,6 +16,7 @@ from bridge.worlds.batsim.dispatcher import Dispatcher, DispatcherConfig
 from bridge.worlds.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
 from bridge.worlds.batsim.referee import Referee
 from bridge.worlds.batsim.result import ExitReason, ProcessResult
+from bridge.worlds.batsim.site_dispatcher import SiteDispatcher
 from bridge.worlds.batsim.wire_scheduler import WireScheduler
 
 #: What an endpoint says of its peer.
@@ -44,10 +45,10 @@ class DecisionProcess:
         energy: bool = False,
         strict: bool = False,
     ) -> None:
-        self.dispatcher: WireScheduler[Any] = (
-            Dispatcher(setup) if isinstance(setup, DispatcherConfig) else setup
-        )
-        self.referee = Referee(energy=energy, strict=strict)
+        if isinstance(setup, DispatcherConfig):
+            setup = Dispatcher(setup) if setup.site is None else SiteDispatcher(setup)
+        self.dispatcher: WireScheduler[Any] = setup
+        self.referee = Referee(energy=energy, strict=strict, site=lambda: self.dispatcher.rules)
         registers = self.dispatcher.registers
         self._codec: JsonCodec | None = codec(dialect, registers=registers) if dialect else None
         self._messages = 0

@@ -11,6 +11,7 @@ import numpy as np
 
 from bridge.base.arrays import Flags, Ints
 from bridge.scheduler.cluster_state import HELD_FOR_EVER, NOT_GONE, NOT_HELD
+from bridge.scheduler.free_nodes import FreeNodes
 from bridge.worlds.fast.cluster_demands import Demands
 from bridge.worlds.fast.cluster_nodes import CORES, GPUS, NodeClasses
 
@@ -41,29 +42,18 @@ class Allocations:
     def node_indices(self, classes: NodeClasses, start: Ints, end: Ints, serial: Ints) -> list[Ints]:
         """Return the indices of each job's nodes, ascending; of a job that did not start, none."""
         n = len(start)
-        free = [np.array(classes.is_up[members]) for members in classes.members]
+        free = FreeNodes(classes.members, classes.counted, classes.is_up)
         nodes: list[Any] = [np.zeros(0, np.int64)] * n
         started = np.flatnonzero(start >= 0)
         starts = started[np.lexsort((serial[started], start[started]))].tolist()
         ends = started[np.lexsort((serial[started], end[started]))].tolist()
-        held: dict[int, list[tuple[int, Ints]]] = {}
         k = 0
         for j in starts:
             while k < len(ends) and end[ends[k]] <= start[j]:
-                for c, places in held.pop(ends[k], ()):
-                    free[c][places] = True
+                free.release(ends[k])
                 k += 1
-            parts = []
-            for i in range(int(self.first[j]), int(self.first[j + 1])):
-                c = int(self.classes[i])
-                if classes.counted[c]:
-                    places = np.flatnonzero(free[c])[: self.units[i]]
-                    free[c][places] = False
-                    held.setdefault(j, []).append((c, places))
-                    parts.append(classes.members[c][places])
-                else:
-                    parts.append(classes.members[c])
-            nodes[j] = np.sort(np.concatenate(parts)) if parts else nodes[j]
+            part = slice(int(self.first[j]), int(self.first[j + 1]))
+            nodes[j] = free.take(j, zip(self.classes[part].tolist(), self.units[part].tolist(), strict=True))
         return nodes
 
 

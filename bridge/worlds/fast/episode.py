@@ -180,12 +180,17 @@ def configure(state: State, prepared: Scenario) -> State:
 
 def load_episode(state: State, world: WorldState, b: int, prepared: Scenario, first: int, last: int) -> None:
     """Make episode `b` the jobs ``first:last``, submitted to an idle machine."""
+    fill(state, b, prepared, first, last)
+    behind = int(prepared.jobs.submit[last]) if last < len(prepared.jobs) else -1
+    world.clock[b] = (0, last - first, 0, 0, NEVER, behind)
+
+
+def fill(state: State, b: int, prepared: Scenario, first: int, last: int) -> None:
+    """Make scheduler `b` one of an idle machine that knows the jobs ``first:last``, none of them submitted."""
     reset(state, b)
     write(state, b, 0, prepared, first, last)
     if prepared.cluster is not None:
         reset_cluster(cast(ClusterState, state), b)
-    behind = int(prepared.jobs.submit[last]) if last < len(prepared.jobs) else -1
-    world.clock[b] = (0, last - first, 0, 0, NEVER, behind)
 
 
 def write(state: State, b: int, place: int, prepared: Scenario, first: int, last: int) -> None:
