@@ -6,9 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from detailed import delay_jobs
-from fake_batsim import FakeBatsim, hosts_of
-
 from bridge.cluster import (
     Account,
     Cluster,
@@ -21,8 +18,6 @@ from bridge.cluster import (
 )
 from bridge.env.batch import Batch
 from bridge.env.encoder import DecisionKind, Encoder
-from bridge.experiment.prepare import beliefs
-from bridge.experiment.site_jobs import on_nodes
 from bridge.learn.rollout import ActionFunction, play
 from bridge.scheduler.order import OF_CLUSTER, VIEW
 from bridge.scheduler.protocol import Policy, protocol
@@ -30,9 +25,6 @@ from bridge.scheduler.state import SECOND
 from bridge.workload.rules import DEFAULT_RULE, LOAD_RULES
 from bridge.workload.select import select
 from bridge.workload.table import SWF_COLUMNS, Workload
-from bridge.worlds.batsim.dispatcher import DispatcherConfig
-from bridge.worlds.batsim.process import DecisionProcess
-from bridge.worlds.fast.allocations import was_eligible
 from bridge.worlds.fast.episode import Scenario, prepare
 from bridge.worlds.fast.replay import Schedule, replay
 
@@ -235,43 +227,6 @@ def replay_case_by_agent(
     return outcomes_of(case, scenario, batch.schedule(0, 0))
 
 
-def decision_process(scenario: Scenario, decider: Any = None, window: int = 128) -> DecisionProcess:
-    """Return who decides for a scenario's jobs behind the wire; an illegal start is an error."""
-    estimator, facts = beliefs(scenario)
-    config = DispatcherConfig(
-        policy=scenario.compiled.policy, estimator=estimator, facts=facts, decider=decider, window=window
-    )
-    return DecisionProcess(on_nodes(config, scenario), strict=True)
-
-
-def host_names(scenario: Scenario) -> list[str]:
-    """Return the nodes' names in the order of the platform's hosts, which is that of texts."""
-    assert scenario.cluster is not None
-    return sorted(scenario.cluster.classes.table.names)
-
-
-def wire_case(case: Case, decider: Any = None, **decides: Any) -> list[Outcome]:
-    """Return what becomes of each job behind the wire, with a scripted Batsim at the other end."""
-    scenario = build_scenario(case, **decides)
-    assert scenario.cluster is not None
-    process, names = decision_process(scenario, decider), host_names(scenario)
-    fake = FakeBatsim(
-        delay_jobs(scenario.jobs), len(names), names=names, sharing=scenario.cluster.is_shared
-    ).run(process.reply_to_frame)
-    assert not fake.deadlocked
-    index = {name: k for k, name in enumerate(scenario.cluster.classes.table.names)}
-    state: Any = process.dispatcher.session.state  # type: ignore[attr-defined]
-    eligible = np.where(was_eligible(state, 0, len(scenario.jobs)), state.jobs.submit[0], -1)
-    outcomes: list[Outcome] = [(None, None, None, [])] * len(case["jobs"])
-    for j, made in enumerate(delay_jobs(scenario.jobs)):
-        start, end = fake.starts.get(made.name, -1), fake.ends.get(made.name, -1)
-        hosts = hosts_of(fake.alloc[f"w0!{made.name}"]) if start >= 0 else set()
-        nodes = sorted(index[names[host]] for host in hosts)
-        assert (made.name in fake.rejected) == (start < 0)
-        outcomes[int(made.name) - 1] = (_seconds(int(eligible[j])), _seconds(start), _seconds(end), nodes)
-    return outcomes
-
-
 def outcomes_of(case: Case, scenario: Scenario, schedule: Schedule) -> list[Outcome]:
     """Return what a schedule says of each job, in the case's order."""
     assert schedule.eligible is not None
@@ -284,15 +239,15 @@ def outcomes_of(case: Case, scenario: Scenario, schedule: Schedule) -> list[Outc
     for j, number in enumerate(scenario.jobs.id):
         started = schedule.start[j] >= 0
         outcomes[int(number) - 1] = (
-            _seconds(schedule.eligible[j]),
-            _seconds(schedule.start[j]),
-            _seconds(schedule.end[j]) if started else None,
+            seconds(schedule.eligible[j]),
+            seconds(schedule.start[j]),
+            seconds(schedule.end[j]) if started else None,
             nodes[j].tolist(),
         )
     return outcomes
 
 
-def _seconds(time: int) -> int | float | None:
+def seconds(time: int) -> int | float | None:
     if time < 0:
         return None
     return int(time) // SECOND if time % SECOND == 0 else int(time) / SECOND

@@ -241,7 +241,7 @@ def _fault(
     submitted = result.dispatcher.submitted
     if submitted < task.n_jobs:
         return fault(f"only {submitted:,} of {task.n_jobs:,} jobs were ever submitted")
-    lost = [job for job in result.jobs if job.state in ("rejected", "lost")]
+    lost = [job for job in result.jobs if job.state in ("rejected", "lost") and not job.by_rule]
     if result.refusals or lost:
         first = str(result.refusals[0]) if result.refusals else f"{lost[0].job_id} {lost[0].why}"
         held = f"{len(result.refusals):,} decisions were held back"

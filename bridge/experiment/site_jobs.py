@@ -1,22 +1,69 @@
 """A scenario on a cluster as a decision process has it: all jobs in the records of one scheduler."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+import pandas as pd
 
-from bridge.scheduler.cluster_session import NodeDemand, SiteJobs
+from bridge.base.arrays import Ints
+from bridge.scheduler.cluster_session import ClusterSession, NodeDemand, SiteJobs
+from bridge.wire.hosts import from_ids, intervals, text_of
 from bridge.worlds.fast import episode
+from bridge.worlds.fast.allocations import by_job
 from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.jobs_table import OF_CLUSTER, JobsTableBuilder
+from bridge.worlds.fast.replay import Schedule, read_on_nodes
 
 if TYPE_CHECKING:
     from bridge.worlds.batsim.dispatcher import DispatcherConfig as Deciding
+    from bridge.worlds.batsim.site_dispatcher import SiteDispatcher
+
+
+@dataclass(frozen=True)
+class SiteOutcome:
+    """What the jobs table of a simulation on a cluster is made of: `node_of`: host -> node."""
+
+    builder: JobsTableBuilder
+    node_of: Mapping[int, int]
 
 
 def on_nodes(setup: "Deciding", prepared: Scenario) -> "Deciding":
     """Return the setup of a decision process with the nodes and rules that its jobs meet, if there are any."""
     return setup if prepared.cluster is None else replace(setup, site=partial(build_site, prepared))
+
+
+def schedule_of(session: ClusterSession, prepared: Scenario) -> Schedule:
+    """Return what became of the jobs in a session."""
+    n = len(prepared.jobs)
+    schedule = read_on_nodes(session.state, prepared, 0, 0, n)
+    return replace(schedule, allocation=by_job(*session.allocated(), n))
+
+
+def outcome_of(dispatcher: "SiteDispatcher", prepared: Scenario, *, kills: bool) -> SiteOutcome:
+    """Return what became of a simulation's jobs; `kills`: requests kill jobs."""
+    builder = JobsTableBuilder(prepared, schedule_of(dispatcher.session, prepared), killed_at_request=kills)
+    return SiteOutcome(builder, dispatcher.hosts.node_of)
+
+
+def add_site_columns(table: pd.DataFrame, which: Ints, task_site: SiteOutcome) -> pd.DataFrame:
+    """Return a simulation's jobs table with what a replay on a cluster tells of each job.
+
+    `which`: [rows] its place among the jobs. Nodes stand for hosts; a job waits since it is eligible.
+    """
+    builder = task_site.builder
+    own = builder.rows().set_index(builder.order).loc[which].reset_index(drop=True)
+    table = table.reset_index(drop=True)
+    names = ("requested_number_of_resources", *OF_CLUSTER, "cores", "gpus")
+    table = table.assign(**{name: own[name] for name in names})
+    table["waiting_time"] = table["starting_time"] - table["eligible_time"]
+    texts = [
+        text_of(from_ids(sorted(task_site.node_of[h] for low, high in intervals(text) for h in range(low, high + 1))))
+        for text in table["allocated_resources"].fillna("")
+    ]
+    return table.assign(allocated_resources=texts)
 
 
 def build_site(prepared: Scenario, window: int) -> SiteJobs:

@@ -81,6 +81,7 @@ class ClusterSession(Session):
         self._members_of = site.members
         self._nodes: dict[int, Ints] = {}
         self._units: dict[int, dict[int, int]] = {}
+        self._allocated: list[tuple[int, int, int]] = []
         self._submit_times = site.state.jobs.view(np.ndarray)[0]
         self._use(site.state)
 
@@ -124,11 +125,13 @@ class ClusterSession(Session):
     def starts(self) -> list[int]:
         started = super().starts()
         log, n = self._state, int(self._state.node_scalars.n_log[0])
-        entries: dict[int, list[tuple[int, int]]] = {}
-        for k in range(n):
-            entry = (int(log.log_class[0, k]), int(log.log_units[0, k]))
-            entries.setdefault(int(log.log_job[0, k]), []).append(entry)
+        columns = (log.log_job, log.log_class, log.log_units)
+        rows = [*zip(*(column[0, :n].tolist() for column in columns), strict=True)]
         self._state.node_scalars.n_log[0] = 0
+        self._allocated += rows
+        entries: dict[int, list[tuple[int, int]]] = {}
+        for j, c, units in rows:
+            entries.setdefault(j, []).append((c, units))
         for j in started:
             self._nodes[j] = self._free.take(j, entries[j])
             self._units[j] = {int(self._members_of[c][0]): u for c, u in entries[j] if not self.site.counted[c]}
@@ -141,6 +144,10 @@ class ClusterSession(Session):
     def units(self, j: int) -> Mapping[int, int]:
         """Return how many vectors of its demand a started job has on each node that it may share."""
         return self._units[j]
+
+    def allocated(self) -> Ints:
+        """Return what was allocated, in the order of the starts: jobs, classes, units, [3, k]."""
+        return np.array(self._allocated, np.int64).reshape(-1, 3).T
 
     def was_refused(self, j: int) -> bool:
         """Tell whether a submitted job was refused by a limit or its partition; all was told."""

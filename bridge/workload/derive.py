@@ -128,6 +128,8 @@ def restrict_to(workload: Workload, jobs: Jobs) -> Workload:
         _refuse(times != jobs.submit + jobs.origin, "two records have the same id", workload, jobs)
     for name, micro in (("submit", jobs.submit), ("run", jobs.run), ("req_time", jobs.request)):
         table[name] = micro / MICRO if (micro % MICRO).any() else micro // MICRO  # whole if all are
+    for name in {"begin", "hold_until"} & {*table.columns}:  # on the log's clock
+        table[name] = table[name].where(table[name] < 0, table[name] - jobs.origin / MICRO)
     table["procs"] = table["req_procs"] = jobs.demand[:, 0]
     for place, name in enumerate(jobs.resources[1:], start=1):
         table[name] = jobs.demand[:, place]

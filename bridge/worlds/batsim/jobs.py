@@ -23,6 +23,7 @@ class DispatchedJob:
         level: its level where there is power per job.
         backfilled, overtook: whether it was backfilled, and the id of the blocked job that it was started
             behind, or an empty text.
+        by_rule: a cluster's rules let it never start, in whatever world.
         promised: the first start that it was promised as the blocked head.
     """
 
@@ -40,6 +41,7 @@ class DispatchedJob:
     level: int = 0
     backfilled: bool = False
     overtook: str = ""
+    by_rule: bool = False
     promised: int = -1
 
 

@@ -17,7 +17,7 @@ class SiteDispatcher(Dispatcher):
     def __init__(self, setup: DispatcherConfig) -> None:
         super().__init__(setup)
         self._site: SiteJobs
-        self._hosts: SiteHosts
+        self.hosts: SiteHosts
 
     def _view(self, names: list[str]) -> MachineView:
         return NamedHosts(names)
@@ -25,10 +25,10 @@ class SiteDispatcher(Dispatcher):
     def _begin(self, begin: ev.SimulationBegins) -> None:
         assert self._setup.site is not None
         self._site = self._setup.site(self._setup.window)
-        self._hosts = SiteHosts(self._site, begin)
+        self.hosts = SiteHosts(self._site, begin)
         super()._begin(begin)
         self.rules = SiteRules(
-            self._site, self._hosts, self._demand_of, lambda job_id: self.session.units(self.jobs[job_id].index)
+            self._site, self.hosts, self._demand_of, lambda job_id: self.session.units(self.jobs[job_id].index)
         )
 
     def _new_session(self) -> ClusterSession:
@@ -48,7 +48,7 @@ class SiteDispatcher(Dispatcher):
         while True:
             for job in self._start_jobs():
                 nodes = session.nodes(job.index)
-                job.hosts = self._hosts.hosts(nodes)
+                job.hosts = self.hosts.hosts(nodes)
                 if len(nodes) != job.n_hosts:  # as many as its tasks need now
                     job.mapping = {rank: rank % len(nodes) for rank in range(job.n_hosts)}
                 self._machine.note(job.hosts)
@@ -66,6 +66,7 @@ class SiteDispatcher(Dispatcher):
     def _give_up(self, job: DispatchedJob, why: str) -> None:
         """Reject a job that the scheduler does not queue, or will never start."""
         self._reject(job, why)
+        job.by_rule = True
         self._index[job.index] = None
         self._unfinished -= 1
         self.jobs.close(job)

@@ -80,9 +80,14 @@ class AllocationLog:
             if self._parts
             else (np.zeros(0, np.int64),) * 3
         )
-        order = np.argsort(jobs, kind="stable")
-        first = np.searchsorted(jobs[order], np.arange(n + 1))
-        return Allocations(first, classes[order], units[order])
+        return by_job(jobs, classes, units, n)
+
+
+def by_job(jobs: Ints, classes: Ints, units: Ints, n: int) -> Allocations:
+    """Return entries of `n` jobs in the order of the jobs."""
+    order = np.argsort(jobs, kind="stable")
+    first = np.searchsorted(jobs[order], np.arange(n + 1))
+    return Allocations(first, classes[order], units[order])
 
 
 def was_eligible(state: Any, b: int, n: int) -> Flags:

@@ -31,7 +31,7 @@ _MEASURED = (
 
 
 #: Further columns on a cluster.
-_OF_CLUSTER = ("eligible_time", "episode", "partition", "reason", "reasons", "qos", "account", "shares_nodes")
+OF_CLUSTER = ("eligible_time", "episode", "partition", "reason", "reasons", "qos", "account", "shares_nodes")
 
 
 def _texts(column: Texts, which: npt.NDArray[np.int32]) -> Any:
@@ -78,7 +78,7 @@ class JobsTableBuilder:
         columns = self._columns(self._order)
         resources = self._prepared.jobs.resources[1:]
         cluster = self._prepared.cluster
-        own = () if cluster is None else (*_OF_CLUSTER, *cluster.capacity())
+        own = () if cluster is None else (*OF_CLUSTER, *cluster.capacity())
         names = (name for name in (*_MEASURED, *own, *resources) if name in columns)
         table = {name: columns[name]() for name in names}
         table["final_state"] = pd.Categorical.from_codes(self._state(self._order), pd.Index(_STATES))

@@ -258,14 +258,14 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
 
     play(state, memory, prepared, glance)
     collected.collect()
-    return replace(_read_on_nodes(state, prepared, 0, 0, n), allocation=collected.allocations(n))
+    return replace(read_on_nodes(state, prepared, 0, 0, n), allocation=collected.allocations(n))
 
 
 def read_schedule_of(state: Any, b: int, prepared: Scenario, first: int, last: int) -> Schedule:
     """Return what became of an episode's jobs ``first:last``; of a cluster, with what is kept of allocations."""
     if prepared.cluster is None:
         return read_schedule(state, b, last - first)
-    schedule = _read_on_nodes(state, prepared, b, first, last)
+    schedule = read_on_nodes(state, prepared, b, first, last)
     if state.log_class.shape[1] == 0:
         return schedule
     log = AllocationLog(state)
@@ -273,7 +273,7 @@ def read_schedule_of(state: Any, b: int, prepared: Scenario, first: int, last: i
     return replace(schedule, allocation=log.allocations(last - first))
 
 
-def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
+def read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
     """Return what became of an episode's jobs ``first:last``; their records hold when they were eligible."""
     schedule, submit = read_schedule(state, b, last - first), prepared.jobs.submit[first:last]
     eligible = np.where(was_eligible(state, b, last - first), schedule.submit, -1)
@@ -348,7 +348,7 @@ def replay_sequences(
             episode.load_episode(state, memory, 0, prepared, int(first), int(first) + length)
             play(state, memory, prepared)
             if prepared.cluster is not None:
-                schedules.append(_read_on_nodes(state, prepared, 0, int(first), int(first) + length))
+                schedules.append(read_on_nodes(state, prepared, 0, int(first), int(first) + length))
             else:
                 schedules.append(read_schedule(state, 0, length))
         if progress:

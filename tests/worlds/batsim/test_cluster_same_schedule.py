@@ -2,8 +2,9 @@
 
 import pytest
 from cluster_micro_cases import MICRO_CASES
-from cluster_on_bridge import replay_case, wire_case
+from cluster_on_bridge import replay_case
 from cluster_reference.generate import draw_case
+from cluster_wire import wire_case
 
 
 @pytest.mark.parametrize("name", MICRO_CASES)
