@@ -336,7 +336,9 @@ def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Decid
         first=typed.get("first"),
         cluster=typed.get("cluster"),
     )
-    prepared = replay.build_scenario(replay.select(read_log(workload)), None if "cluster" not in typed else policy)
+    prepared = replay.build_scenario(
+        replay.select(read_log(workload)), None if "cluster" not in typed else policy
+    )
     recorded, facts = beliefs(prepared)
     believed = estimate_requested if estimator.strip() == "requested" else recorded
     return on_nodes(replace(setup, facts=facts, estimator=believed), prepared)

@@ -267,9 +267,9 @@ class CompiledEncoder:
     programs: EncoderPrograms
 
     def refuse_places(self, partitions: int | None, qos: int) -> None:
-        """Raise BridgeError where it sees what a machine has not: `partitions` of a cluster (None: there is none).
+        """Raise BridgeError where it sees what a machine has not.
 
-        `qos`: how many it has.
+        `partitions`, `qos`: how many a cluster has; None: there is none.
         """
         of = (self.programs.rows, self.programs.running, self.programs.queued, self.programs.machine)
         steps = np.concatenate([program.code[["op", "arg"]] for program in of])
@@ -277,10 +277,7 @@ class CompiledEncoder:
         if not seen:
             return
         if partitions is None:
-            what, remedy = (
-                f"the agent sees {', '.join(sorted(seen))}, which only a cluster has",
-                "Give --cluster FILE.",
-            )
+            what, remedy = f"sees {', '.join(sorted(seen))}, which only a cluster has", "Give --cluster FILE."
             raise BridgeError(what, where="features", remedy=remedy)
         for op, there, name in ((Op.IN_PARTITION, partitions, "partitions"), (Op.IN_QOS, qos, "QOS")):
             most = int(steps["arg"][steps["op"] == op].max(initial=-1))

@@ -28,8 +28,8 @@ Form = Literal["native", "percentage", "relative", "winloss", "plain"]
 class EpisodeOutcome:
     """Jobs of an episode and when they started, [L] seconds; their demands [L, R] of a capacity [R].
 
-    On a cluster, jobs are submitted when they are eligible, and those that never start (a start below 0) count
-    nowhere.
+    On a cluster, jobs are submitted when they are eligible, and those that never start (a start below 0)
+    count nowhere.
     """
 
     submit: Floats
@@ -159,7 +159,7 @@ class OwnReward(Reward):
 
 
 def refuse_idle_cost(reward: Reward, jobs: Jobs) -> None:
-    """Raise BridgeError for a cost of idle nodes on a cluster: who fits there depends on more than numbers."""
+    """Raise BridgeError for a cost of idle nodes on a cluster: who fits there is another question."""
     if reward.idle and jobs.cluster is not None:
         what, where = "idle nodes have no cost on a cluster", f"reward.idle {reward.idle:g}"
         raise BridgeError(what, where=where, remedy="Set reward.idle = 0, or leave out --cluster.")

@@ -18,7 +18,7 @@ from bridge.base.progress import SILENT, ProgressReporter
 from bridge.base.version import __version__
 from bridge.experiment.prepare import PreparedExperiment, numbering_of
 from bridge.experiment.program import PREFIX, simulation_folder
-from bridge.experiment.site_jobs import SiteOutcome, add_site_columns, outcome_of
+from bridge.experiment.site_jobs import SiteOutcome, add_site_columns, nodes_record, outcome_of
 from bridge.judge.energy import RECORD, PowerAudit, audit, read_power_trace
 from bridge.judge.energy import record as power_record
 from bridge.judge.hosts import HostAllocation, place_first_fit
@@ -101,6 +101,7 @@ def _run(task: PreparedExperiment, table: pd.DataFrame, record_fields: dict[str,
         capacity |= cluster.capacity()
         if cluster.is_shared:  # jobs that share nodes do not add up to nodes
             counted = {name: amount for name, amount in capacity.items() if name != "nodes"}
+            record_fields = record_fields | nodes_record(cluster.classes)
     threshold = task.experiment.threshold
     metrics = compute_metrics(table, counted, bsld_threshold=threshold, idle_power=jobs.idle_power)
     rule = setup.order if setup.recorded else f"{setup.order}+{setup.backfill}"

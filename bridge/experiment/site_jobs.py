@@ -9,10 +9,13 @@ import numpy as np
 import pandas as pd
 
 from bridge.base.arrays import Ints
+from bridge.cluster.amounts_text import NODE_AMOUNTS, NODE_RESOURCES, PER_NODE, amounts_text
 from bridge.scheduler.cluster_session import ClusterSession, NodeDemand, SiteJobs
+from bridge.scheduler.cluster_state import UNCOUNTED
 from bridge.wire.hosts import from_ids, intervals, text_of
 from bridge.worlds.fast import episode
 from bridge.worlds.fast.allocations import by_job
+from bridge.worlds.fast.cluster_nodes import NodeClasses
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.jobs_table import OF_CLUSTER, JobsTableBuilder
 from bridge.worlds.fast.replay import Schedule, read_on_nodes
@@ -31,7 +34,7 @@ class SiteOutcome:
 
 
 def on_nodes(setup: "Deciding", prepared: Scenario) -> "Deciding":
-    """Return the setup of a decision process with the nodes and rules that its jobs meet, if there are any."""
+    """Return the setup of a decision process with the nodes and rules that its jobs meet, if any."""
     return setup if prepared.cluster is None else replace(setup, site=partial(build_site, prepared))
 
 
@@ -56,14 +59,32 @@ def add_site_columns(table: pd.DataFrame, which: Ints, task_site: SiteOutcome) -
     builder = task_site.builder
     own = builder.rows().set_index(builder.order).loc[which].reset_index(drop=True)
     table = table.reset_index(drop=True)
-    names = ("requested_number_of_resources", *OF_CLUSTER, "cores", "gpus")
+    names = ("requested_number_of_resources", *OF_CLUSTER, "cores", "gpus", PER_NODE)
     table = table.assign(**{name: own[name] for name in names})
     table["waiting_time"] = table["starting_time"] - table["eligible_time"]
     texts = [
-        text_of(from_ids(sorted(task_site.node_of[h] for low, high in intervals(text) for h in range(low, high + 1))))
+        text_of(
+            from_ids(
+                sorted(task_site.node_of[h] for low, high in intervals(text) for h in range(low, high + 1))
+            )
+        )
         for text in table["allocated_resources"].fillna("")
     ]
     return table.assign(allocated_resources=texts)
+
+
+def nodes_record(classes: NodeClasses) -> dict[str, str]:
+    """Return what a run's record says of nodes that jobs share, for a check."""
+    text = amounts_text(_amounts(classes), UNCOUNTED)
+    return {NODE_RESOURCES: " ".join(classes.resources), NODE_AMOUNTS: text}
+
+
+def _amounts(classes: NodeClasses) -> Ints:
+    """Return what each node has [N, R]."""
+    amounts = np.zeros((len(classes.table), len(classes.resources)), np.int64)
+    for c, members in enumerate(classes.members):
+        amounts[members] = classes.amounts[c]
+    return amounts
 
 
 def build_site(prepared: Scenario, window: int) -> SiteJobs:
@@ -77,9 +98,6 @@ def build_site(prepared: Scenario, window: int) -> SiteJobs:
     state = episode.allocate(prepared, 1, n, window=length, whole=True, pauses=True)
     episode.fill(state, 0, prepared, 0, n)
     classes = arrays.classes
-    amounts = np.zeros((len(classes.table), len(classes.resources)), np.int64)
-    for c, members in enumerate(classes.members):
-        amounts[members] = classes.amounts[c]
     demands = [
         NodeDemand(
             shape.nodes,
@@ -100,7 +118,7 @@ def build_site(prepared: Scenario, window: int) -> SiteJobs:
         counted=classes.counted,
         is_up=classes.is_up,
         resources=classes.resources,
-        amounts=amounts,
+        amounts=_amounts(classes),
         shape=arrays.demands.shape,
         demands=demands,
     )

@@ -1,7 +1,7 @@
 """A scheduler on a cluster, driven from outside: a session of jobs that are known beforehand.
 
-What jobs ask of nodes, partitions and limits is no part of a submission: it was read from the log. So the state
-holds all of its jobs from the start, numbered as in the fast world, and a submission only names one.
+What jobs ask of nodes, partitions and limits is no part of a submission: it was read from the log. So the
+state holds all of its jobs from the start, numbered as in the fast world, and a submission only names one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,10 @@ from bridge.scheduler.state import NEVER, SECOND
 
 
 class NodeDemand(NamedTuple):
-    """What a job asks for: `n_nodes` (0: as many as its tasks need), `tasks` (0: one vector a node), its vector.
+    """What a job asks for.
 
-    `whole`: it takes whole nodes. `nodes`: those that it may have.
+    `n_nodes` (0: as many as its tasks need), `tasks` (0: one vector a node), its vector. `whole`: it takes
+    whole nodes. `nodes`: those that it may have.
     """
 
     n_nodes: int
@@ -103,7 +104,9 @@ class ClusterSession(Session):
         j = self.site.places.get(job_id, -1)
         if j < 0:
             remedy = "Give the log that the simulation plays, with --workload."
-            raise BridgeError("is not in the log, which says what it asks of the cluster", f"job {job_id}", remedy)
+            raise BridgeError(
+                "is not in the log, which says what it asks of the cluster", f"job {job_id}", remedy
+            )
         since = self.now if submitted is None else submitted
         self._submit_times["submit"][j], self._submit_times["s"][j] = since, since / SECOND
         self._pending_events.append(j)
@@ -134,7 +137,9 @@ class ClusterSession(Session):
             entries.setdefault(j, []).append((c, units))
         for j in started:
             self._nodes[j] = self._free.take(j, entries[j])
-            self._units[j] = {int(self._members_of[c][0]): u for c, u in entries[j] if not self.site.counted[c]}
+            self._units[j] = {
+                int(self._members_of[c][0]): u for c, u in entries[j] if not self.site.counted[c]
+            }
         return started
 
     def nodes(self, j: int) -> Ints:

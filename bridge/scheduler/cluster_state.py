@@ -112,8 +112,8 @@ LANE_STATE = np.dtype(
     ],
     align=True,
 )
-#: A partition's head slot. `n`: entries of what is reserved for it, in `head_classes` and `head_units`; -1: an
-#: agent has rejected the job, and the partition is put aside for the rest of the pass.
+#: A partition's head slot. `n`: entries of what is reserved for it, in `head_classes` and `head_units`; -1:
+#: an agent has rejected the job, and the partition is put aside for the rest of the pass.
 HEAD = np.dtype(
     [
         ("shadow", "i8"),

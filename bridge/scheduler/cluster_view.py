@@ -184,7 +184,7 @@ def _cores_of_cluster(state: ClusterState) -> int:
 
 @inner
 def _asked_of_node(state: ClusterState, shape: int, r: int) -> float:
-    """Return amount `r` that a demand asks of each node, or for each task, as a share of the largest node's."""
+    """Return amount `r` that a demand asks of a node, or for a task, as a share of the largest node's."""
     amount, most = state.vectors[shape, r], state.largest_node[r]
     if (r == 0 and state.shapes[shape].whole) or amount < 0:
         return 1.0
@@ -253,11 +253,9 @@ def cluster_prepare_variable(
             out[i] = 1.0 if behind and cluster_may_backfill(state, b, which[i]) else 0.0
     elif op == Op.GAP or op == Op.EXTRA or Op.HEAD_W <= op <= Op.HEAD_N:
         _write_of_heads(state, b, op, out, which, n)
-    elif op == Op.COST or op == Op.BACKFILLABLE or op == Op.LOAD or op == Op.GOAL:
-        value = _of_site(state, b, op, r)
-        for i in range(n):
-            out[i] = value
-    elif Op.WAITING_BEGIN <= op <= Op.WAITING_NEVER:
+    elif (op == Op.COST or op == Op.BACKFILLABLE or op == Op.LOAD or op == Op.GOAL) or (
+        Op.WAITING_BEGIN <= op <= Op.WAITING_NEVER
+    ):
         value = _of_site(state, b, op, r)
         for i in range(n):
             out[i] = value

@@ -42,13 +42,14 @@ VIEW = _names(Op.FREE, Op.LOAD)
 #: Variables of one resource, ``share[0]`` for nodes: the job's demand and what is in use, as fractions of the
 #: capacity; and the resource's part in all that waiting and running jobs ask for (MRSch, Eq. 1).
 OF_RESOURCE = _names(Op.SHARE, Op.GOAL)
-#: On a cluster, of a job: share of the nodes that may take it; share of its partition's cores that are free, and
-#: jobs that wait there; share of the cluster's cores that its account uses; priority of its QOS, of the highest.
-#: Of the site: jobs that wait for their begin time or the end of a hold, for other jobs, at a limit, for ever.
+#: On a cluster, of a job: share of the nodes that may take it; share of its partition's cores that are free,
+#: and jobs that wait there; share of the cluster's cores that its account uses; priority of its QOS, of the
+#: highest. Of the site: jobs that wait for a begin time or the end of a hold, for other jobs, at a limit, for
+#: ever.
 OF_CLUSTER = _names(Op.ADMISSIBLE, Op.WAITING_NEVER)
-#: Of one partition or QOS, by its place in the description (``in_partition[0]``): whether the job is there. Of
-#: one amount of a node (0 cores, 1 memory, 2 GPUs): what the job asks of each node (or for each task), and the most
-#: that is free on a node that may take it, as shares of the largest node's.
+#: Of one partition or QOS, by its place in the description (``in_partition[0]``): whether the job is there.
+#: Of one amount of a node (0 cores, 1 memory, 2 GPUs): what the job asks of each node (or for each task), and
+#: the most that is free on a node that may take it, as shares of the largest node's.
 OF_PLACE = _names(Op.IN_PARTITION, Op.FREE_NODE)
 #: How many places there are: amounts of a node; those of partitions and QOS are compared with the cluster.
 _PLACES = {"in_partition": 1_000, "in_qos": 1_000, "per_node": 3, "free_node": 3}

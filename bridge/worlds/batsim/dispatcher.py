@@ -67,11 +67,16 @@ class DispatcherConfig(PlacementConfig):
         if self.power is not None and self.power.levels is not None and "power" not in self.resources:
             raise BridgeError("power per job is a resource", remedy="Say how much power there is for jobs.")
         if self.power is not None and self.site is not None:
-            what, remedy = "power states do not know the nodes of a cluster yet", "Leave out --cluster, or power."
+            what, remedy = (
+                "power states do not know the nodes of a cluster yet",
+                "Leave out --cluster, or power.",
+            )
             raise BridgeError(what, remedy=remedy)
         if self.site is not None and self.placement_name != PlacementConfig.placement_name:
             what, where = "a cluster's scheduler names the nodes", f"--placement {self.placement_name}"
-            raise BridgeError(what, where=where, remedy="Leave it out; scheduler.select of the cluster decides.")
+            raise BridgeError(
+                what, where=where, remedy="Leave it out; scheduler.select of the cluster decides."
+            )
 
 
 class Dispatcher(WireScheduler[DispatchedJob]):
@@ -146,7 +151,7 @@ class Dispatcher(WireScheduler[DispatchedJob]):
         if self._opens:
             self._pass()
         self._carry_out()
-        if self._opens:
+        if self._opens or self._woken:
             wake = self.session.wake_at
             if wake != NEVER and wake not in self._calls:
                 self._call(max(wake, self._now + 1))

@@ -1,4 +1,4 @@
-"""A cluster's nodes as the hosts of a simulation: who is who, and what the referee knows of jobs that share them."""
+"""A cluster's nodes as the hosts of a simulation, and what the referee knows of jobs that share them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,7 +24,10 @@ class SiteHosts:
             remedy = "Write a platform with the same nodes: bridge platform new --cluster FILE -o site.xml."
             raise BridgeError(f"{what}, the first is {missing[0]}", remedy=remedy)
         if site.is_shared and not begin.compute_sharing:
-            what, remedy = "jobs share nodes, and hosts run one job each", "Start it with --enable-compute-sharing."
+            what, remedy = (
+                "jobs share nodes, and hosts run one job each",
+                "Start it with --enable-compute-sharing.",
+            )
             raise BridgeError(what, where="the platform program", remedy=remedy)
         self.id_of: Ints = np.array([by_name[name] for name in site.node_names], np.int64)
         self.node_of = {host: node for node, host in enumerate(self.id_of.tolist())}
@@ -37,7 +40,7 @@ class SiteHosts:
 class SiteRules:
     """Which hosts a job may be started on, by what it asks for and what the others have there.
 
-    It counts for itself: of the scheduler it takes only how many vectors of its demand a job has on each node.
+    It counts for itself: of the scheduler it takes only how many vectors of its demand a job has on a node.
 
     Args:
         site: the nodes.
@@ -79,7 +82,8 @@ class SiteRules:
             taken.append((node, amounts))
         wrong = demand.n_nodes and len(taken) != demand.n_nodes
         if wrong or (not demand.whole and tasks != (demand.tasks or demand.n_nodes)):
-            return f"the job asks for {demand.n_nodes} nodes and {demand.tasks} tasks, and is given {len(taken)}, {tasks}"
+            asked = f"{demand.n_nodes} nodes and {demand.tasks} tasks"
+            return f"the job asks for {asked}, and is given {len(taken)} and {tasks}"
         for node, amounts in taken:
             self._free[node] -= amounts
         self._taken[job_id] = taken

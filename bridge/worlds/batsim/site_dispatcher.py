@@ -1,4 +1,4 @@
-"""The dispatcher on a cluster: the scheduler names the nodes of each job, and jobs that can never start are rejected."""
+"""The dispatcher on a cluster: the scheduler names nodes; jobs that can never start are rejected."""
 
 from bridge.scheduler.cluster_session import ClusterSession, NodeDemand, SiteJobs
 from bridge.wire import events as ev
@@ -28,7 +28,10 @@ class SiteDispatcher(Dispatcher):
         self.hosts = SiteHosts(self._site, begin)
         super()._begin(begin)
         self.rules = SiteRules(
-            self._site, self.hosts, self._demand_of, lambda job_id: self.session.units(self.jobs[job_id].index)
+            self._site,
+            self.hosts,
+            self._demand_of,
+            lambda job_id: self.session.units(self.jobs[job_id].index),
         )
 
     def _new_session(self) -> ClusterSession:
@@ -41,7 +44,9 @@ class SiteDispatcher(Dispatcher):
         super()._make_decisions()
         if not self._more_jobs and self._unfinished and self.session.is_idle():
             for job in [job for job in self._index if job is not None and job.state == "waiting"]:
-                self._give_up(job, "can never start: limits, dependencies or nodes that are down hold it for ever")
+                self._give_up(
+                    job, "can never start: limits, dependencies or nodes that are down hold it for ever"
+                )
 
     def _pass(self) -> None:
         session = self.session

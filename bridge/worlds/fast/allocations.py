@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bridge.base.arrays import Flags, Ints
-from bridge.scheduler.cluster_state import HELD_FOR_EVER, NOT_GONE, NOT_HELD
+from bridge.scheduler.cluster_state import ALL_OF_IT, HELD_FOR_EVER, NOT_GONE, NOT_HELD, UNCOUNTED
 from bridge.scheduler.free_nodes import FreeNodes
 from bridge.worlds.fast.cluster_demands import Demands
 from bridge.worlds.fast.cluster_nodes import CORES, GPUS, NodeClasses
@@ -38,6 +38,16 @@ class Allocations:
             of_units = vectors[demands.shape[job], r] * self.units
             totals[name] = np.bincount(job, np.where(whole, of_nodes, of_units), n).astype(np.int64)
         return totals
+
+    def of_nodes(self, j: int, classes: NodeClasses, demands: Demands) -> Ints:
+        """Return what job `j` has of each of its nodes [k, R], by index; it shares them: each is a class."""
+        part = slice(int(self.first[j]), int(self.first[j + 1]))
+        order = np.argsort([classes.members[c][0] for c in self.classes[part]], kind="stable")
+        of, units = self.classes[part][order], self.units[part][order]
+        vector = np.array(demands.shapes[demands.shape[j]].vector, np.int64)
+        whole = np.where(classes.amounts[of] < UNCOUNTED, classes.amounts[of], 0)
+        amounts: Ints = np.where(vector == ALL_OF_IT, whole, vector * units[:, None])
+        return amounts
 
     def node_indices(self, classes: NodeClasses, start: Ints, end: Ints, serial: Ints) -> list[Ints]:
         """Return the indices of each job's nodes, ascending; of a job that did not start, none."""

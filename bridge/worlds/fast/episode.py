@@ -159,8 +159,8 @@ def allocate(
 ) -> State:
     """Return the memory of schedulers of up to `length` jobs each, with policy and machine in place.
 
-    On a cluster: `whole`: what jobs are allocated is kept for the world, all of it unless the kernel `pauses` for
-    the world to collect it.
+    On a cluster: `whole`: what jobs are allocated is kept for the world, all of it unless the kernel `pauses`
+    for the world to collect it.
     """
     users, cluster = len(prepared.share), prepared.cluster
     if cluster is None:
@@ -186,7 +186,7 @@ def load_episode(state: State, world: WorldState, b: int, prepared: Scenario, fi
 
 
 def fill(state: State, b: int, prepared: Scenario, first: int, last: int) -> None:
-    """Make scheduler `b` one of an idle machine that knows the jobs ``first:last``, none of them submitted."""
+    """Let scheduler `b` of an idle machine know the jobs ``first:last``, none of them submitted."""
     reset(state, b)
     write(state, b, 0, prepared, first, last)
     if prepared.cluster is not None:

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.base.arrays import Flags, Floats, Ints, text_column
+from bridge.cluster.amounts_text import PER_NODE, amounts_text
+from bridge.scheduler.cluster_state import UNCOUNTED
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
 from bridge.workload.requests import MILLI, Texts
 from bridge.workload.select import Ids
@@ -53,7 +55,9 @@ class JobsTableBuilder:
 
     On a cluster further: ``eligible_time`` (s, since when the job waits for resources and limits alone; its
     waiting time begins there), ``episode`` (0), ``partition``, ``reason`` (what held it longest, in Slurm's
-    words), ``reasons`` (its history: seconds and reasons), ``qos`` and ``account``. Jobs that never started
+    words), ``reasons`` (its history: seconds and reasons), ``qos`` and ``account``, ``shares_nodes``, what it
+    had in all (``cores``, ``gpus``) and, where it shares them, of each node (``per_node``). Those that never
+    started
     stand last, without times.
     """
 
@@ -101,6 +105,19 @@ class JobsTableBuilder:
         if allocation is None or cluster is None:
             return None
         return allocation.totals(cluster.classes, cluster.demands)
+
+    def _per_node(self, which: npt.NDArray[np.int32]) -> list[str]:
+        """Return what jobs have of each node that they share, see `bridge.cluster.amounts_text`."""
+        allocation, cluster = self._schedule.allocation, self._prepared.cluster
+        assert allocation is not None
+        assert cluster is not None
+        shares = cluster.shares_nodes(which)
+        return [
+            amounts_text(allocation.of_nodes(j, cluster.classes, cluster.demands), UNCOUNTED)
+            if shared
+            else ""
+            for j, shared in zip(which.tolist(), shares.tolist(), strict=True)
+        ]
 
     @cached_property
     def history(self) -> ReasonHistory:
@@ -199,6 +216,7 @@ class JobsTableBuilder:
                 columns["requested_number_of_resources"] = lambda: nodes
                 columns["cores"] = lambda: had["cores"][which]
                 columns["gpus"] = lambda: had["gpus"][which] / MILLI
+                columns[PER_NODE] = lambda: text_column(pa.array(self._per_node(which), pa.string()))
         for r, name in enumerate(jobs.resources[1:], 1):
             columns[name] = partial(jobs.demand.__getitem__, (which, r))
         return columns

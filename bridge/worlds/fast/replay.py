@@ -262,7 +262,7 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
 
 
 def read_schedule_of(state: Any, b: int, prepared: Scenario, first: int, last: int) -> Schedule:
-    """Return what became of an episode's jobs ``first:last``; of a cluster, with what is kept of allocations."""
+    """Return what became of the jobs ``first:last``; on a cluster, with their allocations if kept."""
     if prepared.cluster is None:
         return read_schedule(state, b, last - first)
     schedule = read_on_nodes(state, prepared, b, first, last)

@@ -1,10 +1,8 @@
-"""Agents on clusters: who answers as a rule would gives the rule's schedule; what they see; who stays the head."""
+"""Agents on clusters: who answers as a rule gives its schedule; what they see; who stays the head."""
 
-from typing import Any
 
-import numpy as np
 import pytest
-from cluster_micro_cases import MICRO_CASES, job, whole
+from cluster_micro_cases import MICRO_CASES
 from cluster_on_bridge import replay_case, replay_case_by_agent
 from cluster_reference.generate import draw_case
 
