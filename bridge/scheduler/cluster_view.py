@@ -102,9 +102,10 @@ def _of_site(state: ClusterState, b: int, op: int, r: int) -> float:
 
 @inner
 def _extra_nodes(state: ClusterState, b: int, p: int) -> int:
-    """Return how many whole nodes are extra beside the reservation of partition `p`'s head."""
+    """Return how many whole nodes of partition `p` are extra beside the reservation of its head."""
     extra = 0
-    for c in range(state.head_extra.shape[2]):
+    for i in range(state.partition_first[p], state.partition_first[p + 1]):
+        c = state.partition_classes[i]
         if state.classes[c].counted:
             extra += state.head_extra[b, p, c, 0]
         else:

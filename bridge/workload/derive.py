@@ -160,7 +160,8 @@ def sample_similar(jobs: Jobs, kind: str, sets: int, length: int, rng: np.random
     """Return sets of jobs one after the other, each of which begins at its own time 0.
 
     `kind`: ``sampled`` or ``synthetic``, see this module's first lines. `sets`, `length`: how many, and jobs
-    in each. `rng`: the only source of randomness.
+    in each. `rng`: the only source of randomness. On a cluster, jobs keep what they ask for, and neither begin
+    times nor holds nor dependencies.
     """
     which = rng.integers(0, len(jobs), sets * length)
     sampled = jobs.take(which)
@@ -174,7 +175,8 @@ def sample_similar(jobs: Jobs, kind: str, sets: int, length: int, rng: np.random
     else:
         times = np.cumsum(rng.exponential(gap, (sets, length)), 1)
     submit = (times - times[:, :1]).round().astype(np.int64).reshape(-1)
-    return replace(sampled, id=np.arange(sets * length), submit=submit, origin=0)
+    requests = None if sampled.requests is None else sampled.requests.timeless()
+    return replace(sampled, id=np.arange(sets * length), submit=submit, origin=0, requests=requests)
 
 
 def _alike(jobs: Jobs, which: Ints, rng: np.random.Generator) -> Ints:

@@ -57,8 +57,7 @@ class JobsTableBuilder:
     waiting time begins there), ``episode`` (0), ``partition``, ``reason`` (what held it longest, in Slurm's
     words), ``reasons`` (its history: seconds and reasons), ``qos`` and ``account``, ``shares_nodes``, what it
     had in all (``cores``, ``gpus``) and, where it shares them, of each node (``per_node``). Those that never
-    started
-    stand last, without times.
+    started stand last, without times.
     """
 
     def __init__(self, prepared: Scenario, schedule: Schedule, *, killed_at_request: bool = True) -> None:
