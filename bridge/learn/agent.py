@@ -1,6 +1,7 @@
 """A trained agent at work: on sequences and whole logs, as another world's decider; where it may decide."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from bridge.learn.checkpoint import LogAgent
 from bridge.learn.checkpoint_files import sha256_of
 from bridge.learn.rollout import ActionFunction, copy_for_inference, make_action_function, play
 from bridge.learn.user_policy import OwnAgent
+from bridge.scheduler.cluster_session import ClusterSession
 from bridge.scheduler.session import Session
 from bridge.workload.catalogue import resolve
 from bridge.workload.select import Jobs
@@ -118,6 +120,11 @@ class AgentDecider:
             remedy = "Say how much there is of the others (`--resource NAME=AMOUNT`), in the order of its "
             remedy += "training workload."
             raise refused(self._agent, f"the agent sees {sees} resources, the machine has {there}", remedy)
+        if isinstance(session, ClusterSession):
+            state: Any = session.state
+            self._encoder.refuse_places(len(state.partition_cores), len(state.qos_priority))
+        else:
+            self._encoder.refuse_places(None, 0)
         if session.resources:
             require_resources(self._agent, session.resources)
         self._compared = True

@@ -160,8 +160,8 @@ def sample_similar(jobs: Jobs, kind: str, sets: int, length: int, rng: np.random
     """Return sets of jobs one after the other, each of which begins at its own time 0.
 
     `kind`: ``sampled`` or ``synthetic``, see this module's first lines. `sets`, `length`: how many, and jobs
-    in each. `rng`: the only source of randomness. On a cluster, jobs keep what they ask for, and neither begin
-    times nor holds nor dependencies.
+    in each. `rng`: the only source of randomness. On a cluster, jobs keep what they ask for, but no begin
+    times, holds and dependencies.
     """
     which = rng.integers(0, len(jobs), sets * length)
     sampled = jobs.take(which)
