@@ -273,11 +273,14 @@ class CompiledEncoder:
         """
         of = (self.programs.rows, self.programs.running, self.programs.queued, self.programs.machine)
         steps = np.concatenate([program.code[["op", "arg"]] for program in of])
-        seen = {Op(op).name.lower() for op in steps["op"] if FIRST_OF_CLUSTER <= op <= LAST_VARIABLE}
-        if not seen:
+        names = {Op(op).name.lower() for op in steps["op"] if FIRST_OF_CLUSTER <= op <= LAST_VARIABLE}
+        if not names:
             return
         if partitions is None:
-            what, remedy = f"sees {', '.join(sorted(seen))}, which only a cluster has", "Give --cluster FILE."
+            what, remedy = (
+                f"sees {', '.join(sorted(names))}, which only a cluster has",
+                "Give --cluster FILE.",
+            )
             raise BridgeError(what, where="features", remedy=remedy)
         for op, there, name in ((Op.IN_PARTITION, partitions, "partitions"), (Op.IN_QOS, qos, "QOS")):
             most = int(steps["arg"][steps["op"] == op].max(initial=-1))

@@ -141,12 +141,12 @@ def test_what_a_job_waits_for_changes_with_time() -> None:
     batch, _ = waiting_batch(
         {"t": "t"}, machine={"begin": "waiting_begin", "dependency": "waiting_dependency"}
     )
-    seen = []
+    counts = []
     while batch.decision_kinds[0] == BACKFILL:
         view = batch.step(np.zeros(1, np.int64))
         if len(view.rows):
-            seen.append((batch.now[0] / 1e6, *view.context[0].tolist()))
-    assert all(dependency == (time < 50) for time, _, dependency in seen)
+            counts.append((batch.now[0] / 1e6, *view.context[0].tolist()))
+    assert all(dependency == (time < 50) for time, _, dependency in counts)
     state: Any = batch.state
     assert state.held_jobs[0].tolist()[1:] == [0, 0, 1]
     assert replace(batch.schedule(0, 0)).start[9] == -1

@@ -82,8 +82,8 @@ class SiteRules:
             taken.append((node, amounts))
         wrong = demand.n_nodes and len(taken) != demand.n_nodes
         if wrong or (not demand.whole and tasks != (demand.tasks or demand.n_nodes)):
-            asked = f"{demand.n_nodes} nodes and {demand.tasks} tasks"
-            return f"the job asks for {asked}, and is given {len(taken)} and {tasks}"
+            wanted = f"{demand.n_nodes} nodes and {demand.tasks} tasks"
+            return f"the job asks for {wanted}, and is given {len(taken)} and {tasks}"
         for node, amounts in taken:
             self._free[node] -= amounts
         self._taken[job_id] = taken
