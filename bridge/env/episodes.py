@@ -17,6 +17,7 @@ from bridge.env.options import refuse_options
 from bridge.env.reward import (
     EpisodeOutcome,
     base_costs,
+    broken_off,
     compute_final_reward,
     episode_of,
     refuse_idle_cost,
@@ -83,8 +84,7 @@ class LogEpisodes(ObservationBuffer):
 
     def job_outcomes(self, b: int) -> EpisodeOutcome:
         """Return what has become of an episode's jobs so far; who has not started yet starts at NaN."""
-        outcome = episode_of(self.batch, b)
-        return replace(outcome, start=np.where(outcome.start < 0, np.nan, outcome.start))
+        return broken_off(episode_of(self.batch, b))
 
     def reset(self, rng: Draws, options: dict[str, Any], *, rewind: bool) -> None:
         """Begin an episode at every place, at the first jobs ``start`` if the options have them."""

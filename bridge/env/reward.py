@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -45,9 +45,17 @@ class EpisodeOutcome:
             raise BridgeError("unknown metric of an episode", where=repr(metric), remedy=remedy)
         wait, (name, _, largest) = self.start - self.submit, metric.partition(".")
         values = bounded_slowdown(wait, self.run) if name == "bsld" else wait
-        if (never := self.start < 0).any():  # on a cluster
-            values = values[~never] if not never.all() else np.zeros(1)
+        if not len(values):
+            return 0.0
         return float(values.max() if largest else values.mean())
+
+    def started(self) -> "EpisodeOutcome":
+        """Return the jobs that have started."""
+        which = self.start >= 0
+        if which.all():
+            return self
+        columns = ("submit", "run", "start", "demand")
+        return replace(self, **{name: getattr(self, name)[which] for name in columns})
 
     def idle(self, times: Floats) -> Floats:
         """Return the node time, up to each of these times, that was idle while a waiting job fitted.
@@ -70,6 +78,11 @@ def episode_of(batch: Batch, b: int) -> EpisodeOutcome:
     submit, run = np.array(jobs["submit"]) / SECOND, np.array(jobs["run"]) / SECOND
     demand, capacity = np.array(state.demand[b, : len(start)]), np.array(state.capacity)
     return EpisodeOutcome(submit, run, start / SECOND, demand, capacity)
+
+
+def broken_off(outcome: EpisodeOutcome) -> EpisodeOutcome:
+    """Return what has become of jobs so far: who has not started yet starts at NaN."""
+    return replace(outcome, start=np.where(outcome.start < 0, np.nan, outcome.start))
 
 
 @dataclass(frozen=True)
@@ -111,6 +124,7 @@ class Reward:
 
     def cost(self, episode: EpisodeOutcome) -> float:
         """Return what an episode that is over costs: its metric, and its idle nodes."""
+        episode = episode.started()
         idle = float(episode.idle(np.array([episode.start.max()]))[0]) if self.idle else 0.0
         return episode.value(self.metric) + self.idle * idle
 
@@ -146,7 +160,7 @@ class OwnReward(Reward):
 
     def cost(self, episode: EpisodeOutcome) -> float:
         """Return minus the function's value; BridgeError: it is no finite number."""
-        value = self.function(episode)
+        value = self.function(episode.started())
         try:
             number = float(value)
         except (TypeError, ValueError):
