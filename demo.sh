@@ -54,7 +54,7 @@ echo "bridge replay $runs/site.csv --cluster teaching-site --policy fcfs+easy --
 "$bin/bridge" replay "$runs/site.csv" --cluster teaching-site --policy fcfs+easy --by partition --plot --out "$runs/site" --force \
     >"$runs/site.txt"
 tail -n 13 "$runs/site.txt"
-pages="$pages $runs/site"
+pages="$pages $runs/site/site-gantt.png"
 echo
 echo "How much is left to win on this log, and for which unknown (bridge bound):"
 "$bin/bridge" bound bundled-128 --from 0.6 --sequences 200 --length 64 --json >"$runs/bound.json"
