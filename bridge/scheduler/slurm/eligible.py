@@ -54,7 +54,7 @@ def singleton_waits(job: SlurmJob, others: Iterable[SlurmJob]) -> bool:
     for one in others:
         if one is job or one.user != job.user or one.name != job.name or one.id == job.id:
             continue
-        if one.state in (RUNNING, SUSPENDED) or one.completing or (one.state == PENDING and one.id < job.id):
+        if one.state in (RUNNING, SUSPENDED) or (one.state == PENDING and one.id < job.id):
             return True
     return False
 

@@ -59,19 +59,20 @@ def will_run(
         chosen = choose(site, job, nodes, future, part_index, weights, exclusive=exclusive)
         if chosen is not None:
             return Forecast(now, chosen, needs_preemption=True)
-    window, barrier, batch, last = WINDOW, 0, 0, None
     left = [one for one in running if one not in victims and one.nodes & nodes]
-    for k, one in enumerate(left):
-        if not barrier:
-            barrier = one.end + WINDOW - one.end % WINDOW
-        future.remove(one)
-        batch += 1
-        last = one
-        if batch <= _MOST and k + 1 < len(left) and left[k + 1].end <= barrier + window:
-            continue
-        chosen = choose(site, job, nodes, future, part_index, weights, exclusive=exclusive)
-        if chosen is not None:
-            return Forecast(last.end if last.end > now else expected_end(last, now, site), chosen)
-        batch = 0
+    if not left:
+        return None
+    barrier = left[0].end + WINDOW - left[0].end % WINDOW
+    window, k = WINDOW, 0
+    while k < len(left):
+        batch = k
+        while k < len(left) and left[k].end <= barrier + window and k - batch < _MOST:
+            future.remove(left[k])
+            k += 1
+        if k > batch:
+            last = left[k - 1]
+            chosen = choose(site, job, nodes, future, part_index, weights, exclusive=exclusive)
+            if chosen is not None:
+                return Forecast(last.end if last.end > now else expected_end(last, now, site), chosen)
         window = window + site.parameters.bf_window_scale if site.parameters.bf_window_scale else 2 * window
     return None

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,9 @@ from bridge.base.errors import BridgeError
 KINDS = ("default", "full", "backfill", "prio", "limits")
 #: Seconds from a start to the payload's, and from an end to free nodes, where nothing is recorded (medians).
 PAYLOAD_DELAY, FREE_DELAY = 4.0, 0.5
+#: A node is stamped free after it is: by so much, or by as much more as brings it before the default pass that
+#: the message of its end asked for, s.
+FREE_STAMP, FREE_BEFORE_PASS = 0.06, 0.35
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,17 @@ class Case:
     starts: dict[tuple[str, int], RealStart]
     suspended: set[str] = field(default_factory=set)
     has_accounting: bool = False
+    default_passes: list[float] = field(default_factory=list)
+
+    def freed(self, ended: float, delay: float) -> float:
+        """Return when the nodes of a job that ended are free, by the stamp of that and the passes before it."""
+        stamped = ended + delay
+        k = bisect_right(self.default_passes, stamped) - 1
+        asked = self.default_passes[k] if k >= 0 else -1e18
+        time = stamped - FREE_STAMP
+        if stamped - FREE_BEFORE_PASS < asked:
+            time = min(time, asked - 1e-6)
+        return max(time, ended)
 
     def submission(self, label: str) -> float | None:
         """Return when a job's record was made; None: it was refused."""
@@ -118,6 +133,7 @@ def read_case(folder: Path) -> Case:
         recorded=recorded,
         starts=starts,
         suspended=suspended,
+        default_passes=sorted(time for time, kind in passes if kind == "default"),
         has_accounting=(folder / "assoc.txt").exists(),
     )
 
@@ -156,7 +172,7 @@ def _results(path: Path) -> tuple[dict[str, list[Recorded]], dict[tuple[str, int
             _number(row[name], name, place) for name in ("submit_ms", "start_ms", "end_ms", "free_ms")
         )
         elapsed = end - start if end is not None and start is not None else None
-        delay = free - end if free is not None and end is not None else None
+        delay = max(free - end, 0.0) if free is not None and end is not None else None
         recorded.setdefault(job, {})[episode] = Recorded(submit, elapsed, delay)
         if start is not None:
             starts[job, episode] = RealStart(start, row.get("nodes", ""))

@@ -17,7 +17,8 @@ from bridge.worlds.fast.slurm.conf import CASE_DEFAULTS, site_of
 from bridge.worlds.fast.slurm.operator import Operator
 from bridge.worlds.fast.slurm.requests import Names, jobs_of
 
-_FAR = float("inf")
+#: A healthy node that is set DOWN registers again so much later, s (ReturnToService=2).
+REGISTRATION_DELAY = 1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,8 @@ class Player:
             with mending(str(self.case.folder / "events.csv")):
                 self.operator.run(str(what), now)
             self._watch_reservations()
+            if slurm.down:
+                self.push(time + REGISTRATION_DELAY, "registration", slurm.down)
         elif kind == "end":
             job, token = what  # type: ignore[misc]
             self._end(job, token, time)
@@ -108,6 +111,8 @@ class Player:
             slurm.check_limits(now)
         elif kind == "prio":
             slurm.priorities.run_period([*slurm.pending.values(), *slurm.running.values()], now)
+        elif kind == "registration":
+            slurm.down &= ~what  # type: ignore[operator]
         elif kind == "reservation":
             self._end_reservation(str(what), now)
         self._carry_out(time)
@@ -144,7 +149,7 @@ class Player:
                 self.runs.pop(job.key, None)
                 requeues = how.endswith("requeued")
                 episode = job.episode - requeues
-                self.push(time + self._free_delay(job, episode), "free", (job, job.nodes, requeues))
+                self.push(self._freed(job, episode, time), "free", (job, job.nodes, requeues))
         slurm.started.clear()
         slurm.ended.clear()
 
@@ -168,10 +173,10 @@ class Player:
         elapsed = rows[job.episode].elapsed
         return natural if elapsed is None or elapsed < planned - 1 else elapsed
 
-    def _free_delay(self, job: SlurmJob, episode: int) -> float:
+    def _freed(self, job: SlurmJob, episode: int, ended: float) -> float:
         rows = self.case.recorded.get(self.labels[job.key], [])
         delay = rows[episode].free_delay if episode < len(rows) else None
-        return FREE_DELAY if delay is None or delay < 0 else delay
+        return self.case.freed(ended, FREE_DELAY if delay is None else delay)
 
     def _end(self, job: SlurmJob, token: int, time: float) -> None:
         run = self.runs.get(job.key)
@@ -180,7 +185,7 @@ class Player:
         del self.runs[job.key]
         _, code = runtime_of(self.rows[job.key])
         self.slurm.finish(job, self.now(time), code)
-        self.push(time + self._free_delay(job, job.episode), "free", (job, job.nodes, False))
+        self.push(self._freed(job, job.episode, time), "free", (job, job.nodes, False))
 
     def _free(self, job: SlurmJob, nodes: int, requeues: bool, now: int) -> None:
         self.slurm.nodes_freed(job, nodes)
