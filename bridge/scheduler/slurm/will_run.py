@@ -59,18 +59,23 @@ def will_run(
         chosen = choose(site, job, nodes, future, part_index, weights, exclusive=exclusive)
         if chosen is not None:
             return Forecast(now, chosen, needs_preemption=True)
-    left = [one for one in running if one not in victims and one.nodes & nodes]
-    if not left:
-        return None
-    barrier = left[0].end + WINDOW - left[0].end % WINDOW
-    window, k = WINDOW, 0
+    left = [one for one in running if one not in victims]
+    window, k, barrier = WINDOW, 0, 0
     while k < len(left):
-        batch = k
-        while k < len(left) and left[k].end <= barrier + window and k - batch < _MOST:
-            future.remove(left[k])
+        last, removed = None, 0
+        while k < len(left) and (last is not None or k == 0 or left[k].end <= barrier + window or removed < 0):
+            one = left[k]
             k += 1
-        if k > batch:
-            last = left[k - 1]
+            if not one.nodes & nodes:  # no look at the next one's end
+                removed = min(removed, 0) - 1 if last is None else removed
+                continue
+            if not barrier:
+                barrier = one.end + WINDOW - one.end % WINDOW
+            future.remove(one)
+            last, removed = one, max(removed, 0) + 1
+            if removed > _MOST or (k < len(left) and left[k].end > barrier + window):
+                break
+        if last is not None:
             chosen = choose(site, job, nodes, future, part_index, weights, exclusive=exclusive)
             if chosen is not None:
                 return Forecast(last.end if last.end > now else expected_end(last, now, site), chosen)
