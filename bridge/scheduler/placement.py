@@ -5,7 +5,7 @@ class, and the minimum with the extra amounts of some heads (``caps``).
 """
 
 from bridge.base.arrays import Array
-from bridge.base.jit import inline, inner
+from bridge.base.jit import inline, inner, kernel
 from bridge.scheduler.cluster_state import (
     ALL_OF_IT,
     BEST_FIT,
@@ -192,6 +192,22 @@ def select(state: ClusterState, b: int, shape: int, base: Array, strikes: bool) 
         if (exact and nodes == 0) or (not exact and tasks == 0):
             return n if tasks == 0 else _NONE
     return _NONE
+
+
+@kernel
+def select_each(state: ClusterState, base: Array, nodes: Array, amounts: Array) -> None:
+    """Write what each shape takes of some amounts: nodes [S], 0 if it does not fit, and amounts [S, R]."""
+    for shape in range(state.shapes.shape[0]):
+        for k in range(select(state, 0, shape, base, False)):
+            c, units = state.chosen_classes[k], state.chosen_units[k]
+            count = units if state.classes[c].counted else 1
+            nodes[shape] += count
+            for r in range(base.shape[1]):
+                full = state.node_amounts[c, r]
+                if state.classes[c].counted or state.shapes[shape].whole:
+                    amounts[shape, r] += count * full if full < UNCOUNTED else 0
+                else:
+                    amounts[shape, r] += amount_taken(state, shape, c, units, r)
 
 
 @inner

@@ -12,19 +12,13 @@ from bridge.cluster import reasons
 from bridge.cluster.description import Cluster
 from bridge.cluster.request_texts import parse_licenses
 from bridge.scheduler.cluster_state import (
-    BEST_FIT,
-    BY_SET,
-    CLASS,
     CONDITION,
     COUNT_RUNNING,
     COUNT_SUBMITTED,
     COUNT_TIME,
     COUNTED,
     LANE,
-    LEAST_LOADED,
     NODE_JOB,
-    NODE_SWITCHES,
-    SHAPE,
     TIME_UNIT,
     ClusterState,
     allocate_cluster,
@@ -43,11 +37,11 @@ from bridge.worlds.fast.cluster_rules import (
     user_of,
     within_partition,
 )
+from bridge.worlds.fast.cluster_shapes import as_records, node_arrays, node_switches, shape_arrays
 
 if TYPE_CHECKING:
     from bridge.workload.select import Jobs
 
-_KEYS = {"weight": BY_SET, "first_fit": BY_SET, "best_fit": BEST_FIT, "least_loaded": LEAST_LOADED}
 #: Entries of allocations that a world collects at once, at least.
 _LOG = 1 << 12
 
@@ -238,10 +232,8 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     classes = build_node_classes(cluster, list(dict.fromkeys(lists)))
     walltime = -(-jobs.request // SECOND)
     demands = build_demands(cluster, classes, requests, walltime, jobs.id.tolist())
-    static = _node_arrays(classes) | _shape_arrays(classes, demands)
-    static["node_switches"] = np.zeros(1, NODE_SWITCHES).view(np.recarray)
-    static["node_switches"].key = _KEYS[cluster.scheduler.select]
-    static["node_switches"].all_counted = classes.counted.all()
+    static = node_arrays(classes) | shape_arrays(classes, demands.shapes)
+    static["node_switches"] = node_switches(classes, cluster.scheduler.select)
     static["node_switches"].kills_invalid = cluster.scheduler.kill_invalid_dependency
     lanes = _Lanes(cluster, classes, demands, requests, walltime, jobs.id)
     conditions = build_conditions(requests, jobs.id.tolist())
@@ -296,63 +288,6 @@ def _refuse_what_is_not_honoured(cluster: Cluster, requests: JobRequests, jobs: 
             where=f"job {jobs.id[j]}",
             remedy="Empty the column 'reservation'; advance reservations are not honoured yet.",
         )
-
-
-def _records(rows: list[tuple[Any, ...]], kind: np.dtype[Any]) -> Records:
-    return np.array(rows, kind).view(np.recarray)
-
-
-def _node_arrays(classes: NodeClasses) -> dict[str, Any]:
-    """Return the arrays of nodes and partitions."""
-    n_classes = len(classes)
-    rows: list[tuple[Any, ...]] = []
-    of_class: list[int] = []
-    capacity = np.zeros((n_classes, len(classes.resources)), np.int64)
-    for c, members in enumerate(classes.members):
-        partitions = np.flatnonzero(classes.in_partition[:, c]).tolist()
-        rows.append((classes.counted[c], len(of_class), len(of_class) + len(partitions), 0))
-        of_class += partitions
-        if classes.counted[c]:
-            capacity[c, 0] = classes.is_up[members].sum()
-        elif classes.is_up[members[0]]:
-            capacity[c] = classes.amounts[c]
-    of_partition = [np.flatnonzero(mask) for mask in classes.in_partition]
-    return {
-        "classes": _records(rows, CLASS),
-        "node_amounts": np.ascontiguousarray(classes.amounts),
-        "class_capacity": capacity,
-        "class_partitions": np.array(of_class, np.int32),
-        "partition_first": np.cumsum([0, *map(len, of_partition)], dtype=np.int32),
-        "partition_classes": np.concatenate(of_partition).astype(np.int32),
-    }
-
-
-def _shape_arrays(classes: NodeClasses, demands: Demands) -> dict[str, Any]:
-    """Return the arrays of shapes and their interned sets of classes."""
-    sets: dict[tuple[int, ...], tuple[int, int]] = {}
-    admits: dict[frozenset[int], int] = {}
-    flat: list[int] = []
-    rows = []
-    for shape in demands.shapes:
-        if shape.classes not in sets:
-            sets[shape.classes] = (len(flat), len(flat) + len(shape.classes))
-            flat += shape.classes
-        first, last = sets[shape.classes]
-        of = admits.setdefault(frozenset(shape.classes), len(admits))
-        cores = int(classes.amounts[list(shape.classes), CORES].min()) if shape.whole else shape.vector[CORES]
-        room = cores * (max(shape.nodes, 1) if shape.whole else shape.tasks or shape.nodes)
-        rows.append(
-            (first, last, room, shape.nodes, shape.tasks, min(shape.most_tasks, 1 << 40), of, shape.whole)
-        )
-    table = np.zeros((len(admits), len(classes)), np.int8)
-    for members, a in admits.items():
-        table[a, list(members)] = 1
-    return {
-        "shapes": _records(rows, SHAPE),
-        "vectors": np.array([shape.vector for shape in demands.shapes], np.int64),
-        "set_classes": np.array(flat, np.int32),
-        "admits": table,
-    }
 
 
 class _Lanes:
@@ -455,8 +390,8 @@ class _Lanes:
             starts = np.searchsorted(self.records.lane[order], np.arange(len(rows)))
             least = np.minimum.reduceat(quantity[order], starts, axis=0)
         return {
-            "lanes": _records(rows, LANE),
-            "counted": _records(counted, COUNTED),
+            "lanes": as_records(rows, LANE),
+            "counted": as_records(counted, COUNTED),
             "lane_least": np.ascontiguousarray(least),
         }
 
