@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -24,7 +24,15 @@ from bridge.scheduler.cluster_state import (
     allocate_cluster,
 )
 from bridge.scheduler.state import NEVER, SECOND
+from bridge.scheduler.timed_state import TimedState, allocate_timed
 from bridge.workload.requests import MILLI, JobRequests
+from bridge.worlds.fast.cluster_calendar import (
+    Calendar,
+    build_calendar,
+    changes_in_time,
+    reservations_not_open,
+    reset_calendar,
+)
 from bridge.worlds.fast.cluster_conditions import Conditions, build_conditions
 from bridge.worlds.fast.cluster_demands import Demands, build_demands
 from bridge.worlds.fast.cluster_nodes import CORES, GPUS, MEMORY, NodeClasses, build_node_classes
@@ -62,6 +70,7 @@ class ClusterArrays:
         reasons: names of reasons; arrays hold places in it.
         n_counters: how many counters there are.
         notes: what was decided for jobs, with how many they are.
+        calendar: what happens in time; None: nothing does.
     """
 
     cluster: Cluster
@@ -75,6 +84,7 @@ class ClusterArrays:
     reasons: tuple[str, ...]
     n_counters: int
     notes: Mapping[str, int]
+    calendar: Calendar | None = None
 
     @property
     def requested_nodes(self) -> Ints:
@@ -120,7 +130,7 @@ class ClusterArrays:
         log = 2 * entries + _LOG if whole else 0
         by_axis = {"CP": "class_partitions", "PC": "partition_classes", "S": "shapes", "SC": "set_classes"}
         by_axis |= {"A": "admits", "G": "lanes", "GK": "counted"}
-        return {axis: len(self.static[name]) for axis, name in by_axis.items()} | {
+        sizes = {axis: len(self.static[name]) for axis, name in by_axis.items()} | {
             "C": n_classes,
             "C1": n_classes + 1,
             "R": len(self.classes.resources),
@@ -138,6 +148,10 @@ class ClusterArrays:
             "PT": min(units, length) + 3 if self.classes.counted.all() else 0,
             "LG": log,
         }
+        if self.calendar is not None:
+            more = sizes | {"units": units}
+            sizes |= self.calendar.sizes(more, self.requested_nodes, length, whole)
+        return sizes
 
     def _most_conditions(self, length: int) -> int:
         """Return how many conditions any `length` jobs in a row have."""
@@ -151,9 +165,12 @@ class ClusterArrays:
         self, batch: int, length: int, *, window: int, users: int, whole: bool = False
     ) -> ClusterState:
         """Return the empty state of schedulers of up to `length` jobs each."""
-        state: Any = allocate_cluster(batch, length, self.sizes(length, whole), window=window, users=users)
-        placed: ClusterState = state._replace(**self.static)
-        return placed
+        sizes = self.sizes(length, whole)
+        if self.calendar is not None:
+            timed: Any = allocate_timed(batch, length, sizes, window=window, users=users)
+            return cast(ClusterState, timed._replace(**self.static, **self.calendar.static))
+        state: Any = allocate_cluster(batch, length, sizes, window=window, users=users)
+        return cast(ClusterState, state._replace(**self.static))
 
     def write(self, state: Any, b: int, place: int, first: int, last: int) -> None:
         """Write what is known of the jobs ``first:last`` to scheduler `b`'s records from `place` on.
@@ -166,6 +183,8 @@ class ClusterArrays:
         state.quantity[b, place : place + n] = self.quantity[first:last]
         if place > 0:
             return
+        if self.calendar is not None:
+            self.calendar.write(state, b, first, last)
         begin, end = int(self.conditions.first[first]), int(self.conditions.first[last])
         conditions = state.conditions[b]
         here = self.conditions.records[begin:end].copy()
@@ -217,6 +236,8 @@ def reset_cluster(state: Any, b: int) -> None:
     first = state.partition_first
     for p in range(state.room.shape[1]):
         state.room[b, p] = cores[state.partition_classes[first[p] : first[p + 1]]].sum()
+    if isinstance(state, TimedState):
+        reset_calendar(state, b)
 
 
 def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
@@ -227,7 +248,7 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     """
     requests = jobs.requests
     assert requests is not None
-    _refuse_what_is_not_honoured(cluster, requests, jobs)
+    _refuse_unknown_reservations(cluster, requests, jobs)
     lists = [*requests.nodelist.texts, *requests.exclude.texts]
     classes = build_node_classes(cluster, list(dict.fromkeys(lists)))
     walltime = -(-jobs.request // SECOND)
@@ -240,7 +261,11 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     records = lanes.records
     ok = requests.succeeded & (jobs.logged_run <= jobs.request)
     records["shape_number"] = demands.shape
-    records.begin = np.maximum(requests.begin, requests.hold_until)
+    in_time = changes_in_time(cluster)
+    held = requests.hold_until
+    if in_time:  # a hold without end may be released
+        held = np.where(held == NEVER, -1, held)
+    records.begin = np.maximum(requests.begin, held)
     records.allocation = records.head_at = records.never_at = -1
     records.any_is_enough = conditions.any_is_enough
     records.is_singleton = conditions.is_singleton
@@ -250,7 +275,12 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
         "name no partition of the cluster: the default partition taken": int(demands.elsewhere.sum()),
         "name several partitions, and the first does not admit them": int(demands.redirected.sum()),
         "depend on a job that is not there: met": conditions.n_unknown,
+        "name a reservation that is not theirs: they have it": reservations_not_open(cluster, requests),
     }
+    calendar = None
+    if in_time:
+        inactive = lanes.reason(reasons.PARTITION_INACTIVE)
+        calendar = build_calendar(cluster, classes, jobs, demands.partition, lanes.counters, 1 + inactive)
     return ClusterArrays(
         cluster,
         requests,
@@ -263,30 +293,21 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
         tuple(lanes.reasons),
         max(len(lanes.counters), 1),
         {note: count for note, count in notes.items() if count},
+        calendar,
     )
 
 
-def _refuse_what_is_not_honoured(cluster: Cluster, requests: JobRequests, jobs: "Jobs") -> None:
-    """Refuse parts of a description that would change a schedule and do not yet."""
-    for broken, what, remedy in (
-        (bool(cluster.calendar), "has a calendar", "Leave out its [[calendar]]."),
-        (bool(cluster.reservations), "has advance reservations", "Leave out its [[reservations]]."),
-        (
-            cluster.scheduler.preempt != "none",
-            f"preempts by {cluster.scheduler.preempt}",
-            'Set scheduler.preempt = "none".',
-        ),
-    ):
-        if broken:
-            message = f"{what}, which the scheduler does not honour yet"
-            raise BridgeError(message, where=f"cluster {cluster.name!r}", remedy=remedy)
-    named = np.flatnonzero(requests.reservation.code >= 0)
-    if len(named):
-        j = int(named[0])
+def _refuse_unknown_reservations(cluster: Cluster, requests: JobRequests, jobs: "Jobs") -> None:
+    """Refuse a job that names an advance reservation which there is not."""
+    there = {row.name for row in cluster.reservations}
+    named = np.array([text not in there for text in requests.reservation.texts] + [False], np.bool_)
+    unknown = np.flatnonzero(named[requests.reservation.code])
+    if len(unknown):
+        j = int(unknown[0])
         raise BridgeError(
             f"names the advance reservation {requests.reservation.of(j)!r}, which the cluster does not have",
             where=f"job {jobs.id[j]}",
-            remedy="Empty the column 'reservation'; advance reservations are not honoured yet.",
+            remedy="Empty the column 'reservation', or add the cluster's [[reservations]].",
         )
 
 
@@ -328,7 +349,7 @@ class _Lanes:
         self.records["lane"] = lane_of[of]
         self._refuse_and_hold(rules_of, of)
 
-    def _reason(self, name: str) -> int:
+    def reason(self, name: str) -> int:
         return self.reasons.setdefault(name, len(self.reasons))
 
     def _rules(self, job: int) -> list[Rule]:
@@ -370,7 +391,7 @@ class _Lanes:
             key = (rule.group, rule.kind, rule.resource)
             counter = self.counters.setdefault(key, len(self.counters))
             quantity = self._quantities.setdefault(rule.resource or "jobs", len(self._quantities))
-            entry = (counter, quantity, kind, int(rule.is_tested), self._reason(rule.reason), limit)
+            entry = (counter, quantity, kind, int(rule.is_tested), self.reason(rule.reason), limit)
             if counter not in entries or rule.is_tested:
                 entries[counter] = entry
         return self._lanes.setdefault((partition, *entries.values()), len(self._lanes))
@@ -430,8 +451,8 @@ class _Lanes:
         hold, refuse = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
         for row, job in enumerate(first.tolist()):
             partition = partitions[self._demands.partition[job]]
-            if partition.state in ("drain", "inactive"):
-                refuse[row] = 1 + self._reason(reasons.PARTITION_INACTIVE)
+            if partition.state in ("drain", "inactive") and not changes_in_time(self._cluster):
+                refuse[row] = 1 + self.reason(reasons.PARTITION_INACTIVE)
             walltime = int(self._walltime[job])
             why = not_allowed(self._cluster, partition, requests, job) or within_partition(
                 self._cluster, partition, requests, job, walltime, int(nodes[job])
@@ -439,11 +460,11 @@ class _Lanes:
             for rule in rules_of[of[job]]:
                 if rule.is_tested and self._alone_beyond(rule, job, walltime):
                     if rule.denies:
-                        refuse[row] = refuse[row] or 1 + self._reason(rule.reason)
+                        refuse[row] = refuse[row] or 1 + self.reason(rule.reason)
                     elif not rule.group:
                         why = why or rule.reason
             if why:
-                hold[row] = 1 + self._reason(why)
+                hold[row] = 1 + self.reason(why)
         place = place.reshape(-1)
         self.records.for_ever, self.records.refuse = hold[place], refuse[place]
 

@@ -16,6 +16,8 @@ from bridge.worlds.fast.cluster_shapes import Shape, Taken, take_of_empty
 
 #: More tasks than any node holds.
 _MANY = 1 << 40
+#: What of a job says which nodes it may use, beside its partition.
+_PLACES = ("constraints", "nodelist", "exclude", "reservation")
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,9 @@ def build_demands(
     shapes: dict[Shape, int] = {}
     admissible: dict[tuple[object, ...], Flags] = {}
 
+    def texts_of(job: int) -> tuple[str, ...]:
+        return tuple(getattr(requests, name).of(job) for name in _PLACES)
+
     def shape_in(job: int, p: int) -> int:
         """Return the shape of a job in a partition."""
         partition = classes.partitions[p]
@@ -122,7 +127,7 @@ def build_demands(
         where = f"job {names[job]}"
         vector = _vector(requests, job, partition, classes, whole, where)
         most = _most_tasks(partition, vector, tasks)
-        texts = (requests.constraints.of(job), requests.nodelist.of(job), requests.exclude.of(job))
+        texts = texts_of(job)
         mask = admissible.get((p, *texts))
         if mask is None:
             mask = admissible[(p, *texts)] = classes.admissible(p, *texts, where)
@@ -135,7 +140,7 @@ def build_demands(
 
     columns: tuple[Ints | Texts, ...] = (
         *(requests.partition, requests.constraints, requests.nodelist, requests.exclude, requests.gpu_type),
-        *(requests.qos, requests.account, requests.user),
+        *(requests.qos, requests.account, requests.user, requests.reservation),
         *(requests.nodes, requests.tasks, requests.cores, requests.memory, requests.gpus, requests.exclusive),
     )
     matrix = np.column_stack([column.code if isinstance(column, Texts) else column for column in columns])
@@ -192,9 +197,9 @@ def _never(classes: NodeClasses, requests: JobRequests, job: int, p: int, name: 
     whole = partition.exclusive or bool(requests.exclusive[job] == 1)
     where = f"job {name}"
     vector = _vector(requests, job, partition, classes, whole, where)
-    texts = (requests.constraints.of(job), requests.nodelist.of(job), requests.exclude.of(job))
+    texts = tuple(getattr(requests, name).of(job) for name in _PLACES)
     mask = classes.admissible(p, *texts, where)
-    there = f"partition {partition.name!r}" + (" (features, node lists)" if any(texts) else "")
+    there = f"partition {partition.name!r}" + (" (features, node lists, reservation)" if any(texts) else "")
     if not mask.any():
         what = f"can never run: no node of {there} is one that it asks for"
     else:
