@@ -36,7 +36,7 @@ from bridge.scheduler.timed_state import (
 )
 
 
-# ---- lives --------------------------------------------------------------------------------------------------
+# ---- lives ---------------------------------------------------------------------------------------
 @inner
 def _write_life(state: TimedState, b: int, j: int, outcome: int) -> None:
     """Write a life that ends now to the log."""
@@ -139,7 +139,7 @@ def cut_life(state: TimedState, b: int, j: int, outcome: int) -> None:
         used = job.n * ((env.now - job.start - of.stood) / SECOND)
         state.usage[b, job.user] += used
         env.used_total += used
-    if outcome == PREEMPTED_REQUEUED or outcome == FAILED_REQUEUED:
+    if outcome >= PREEMPTED_REQUEUED:
         of.episode += 1
         of.doing = WAITING
         failed = outcome == FAILED_REQUEUED
@@ -235,7 +235,7 @@ def stop_victim(state: TimedState, b: int, v: int) -> None:
         cut_life(state, b, v, PREEMPTED)
 
 
-# ---- events -------------------------------------------------------------------------------------------------
+# ---- events --------------------------------------------------------------------------------------
 @inner
 def _kill_on(state: TimedState, b: int, first: int, last: int) -> None:
     """Stop all jobs, running and suspended, that have one of these nodes of events."""
@@ -363,7 +363,7 @@ def _next_due(state: TimedState, b: int) -> int:
 next_due = by_type(_never, _next_due, TimedState)
 
 
-# ---- a pass -------------------------------------------------------------------------------------------------
+# ---- a pass --------------------------------------------------------------------------------------
 @inline
 def _begin_plain(_state: ClusterState, _b: int) -> None:
     pass

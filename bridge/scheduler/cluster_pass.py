@@ -16,6 +16,7 @@ from bridge.scheduler.calendar import (
 from bridge.scheduler.cluster_state import GONE_CANCELLED, NOT_HELD, ClusterState
 from bridge.scheduler.decisions import (
     BACKFILL,
+    BOOK,
     INSPECT,
     NOTHING,
     PHASE_BACKFILL,
@@ -52,7 +53,7 @@ from bridge.scheduler.lanes import (
     remove_from_lane,
     sort_lanes,
 )
-from bridge.scheduler.names import EASY
+from bridge.scheduler.names import CONSERVATIVE, EASY
 from bridge.scheduler.placement import allocate_chosen, release_allocation, select
 from bridge.scheduler.preemption import GONE, preempt
 from bridge.scheduler.queue import BY_ALT, BY_ORDER, precedes, size_class, sort_jobs
@@ -140,7 +141,7 @@ def cluster_is_due(state: ClusterState, b: int) -> bool:
 def cluster_must_pause(state: ClusterState, b: int) -> bool:
     """Tell whether the allocations of one more pass might find no place in the log."""
     size = state.log_class.shape[1]
-    if lives_full(state, b):
+    if lives_full(state, b) or state.node_scalars[b].overflow:
         return True
     return bool(size > 0 and state.node_scalars[b].n_log > size - state.entry_class.shape[1])
 
@@ -346,6 +347,8 @@ def cluster_advance(state: ClusterState, b: int) -> int:
                     return SCORE
                 sort_lanes(state, b)
                 env.is_sorted = 1
+            if rules.backfill == CONSERVATIVE:
+                return BOOK
             if rules.agent_pick:
                 if _list_pickable(state, b) > 0:
                     return PICK

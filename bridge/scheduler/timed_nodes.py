@@ -11,7 +11,7 @@ from bridge.scheduler.state import NEVER
 from bridge.scheduler.timed_state import MODE_SUSPEND, SUSPENDED, TimedState
 
 
-# ---- reservations: `set_bars` for a job and a time, then `is_barred` of each class ----------------------
+# ---- reservations: `set_bars` for a job and a time, then `is_barred` of each class ---------------
 @inline
 def _no_bars(_state: ClusterState, _b: int, _j: int, _time: int) -> None:
     pass
@@ -78,7 +78,7 @@ def _next_moment(state: TimedState, b: int, time: int) -> int:
 next_moment = by_type(_no_moment, _next_moment, TimedState)
 
 
-# ---- nodes of entries -------------------------------------------------------------------------------------
+# ---- nodes of entries ----------------------------------------------------------------------------
 @inline
 def _always_returns(_state: ClusterState, _b: int, _entry: int) -> bool:
     return True

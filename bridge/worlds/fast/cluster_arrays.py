@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 #: Entries of allocations that a world collects at once, at least.
 _LOG = 1 << 12
+#: Amounts of all steps of the profile of conservative backfilling, at most: 4 GiB, of which few are touched.
+_STEP_AMOUNTS = 1 << 29
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,11 @@ class ClusterArrays:
         names = [partition.name for partition in self.classes.partitions]
         return [names[p] for p in self.demands.partition[which].tolist()]
 
-    def sizes(self, length: int, whole: bool) -> dict[str, int]:
-        """Return the sizes of a state for up to `length` jobs; `whole`: the world wants their allocations."""
+    def sizes(self, length: int, whole: bool, books: bool = False) -> dict[str, int]:
+        """Return the sizes of a state for up to `length` jobs.
+
+        `whole`: the world wants their allocations; `books`: for conservative backfilling.
+        """
         units = sum(
             len(members) if self.classes.counted[c] else int(self.classes.amounts[c, CORES])
             for c, members in enumerate(self.classes.members)
@@ -147,11 +152,17 @@ class ClusterArrays:
             "E": entries,
             "PT": min(units, length) + 3 if self.classes.counted.all() else 0,
             "LG": log,
+            "ST": self._most_steps(length) if books else 0,
         }
         if self.calendar is not None:
             more = sizes | {"units": units}
             sizes |= self.calendar.sizes(more, self.requested_nodes, length, whole)
         return sizes
+
+    def _most_steps(self, length: int) -> int:
+        """Return how many steps the profile of conservative backfilling may have; memory bounds them."""
+        most = 3 * length + len(self.cluster.reservations) + 8
+        return min(most, max(_STEP_AMOUNTS // (len(self.classes) * len(self.classes.resources)), 64))
 
     def _most_conditions(self, length: int) -> int:
         """Return how many conditions any `length` jobs in a row have."""
@@ -162,10 +173,10 @@ class ClusterArrays:
         return int((first[length:] - first[: n + 1 - length]).max(initial=0))
 
     def allocate(
-        self, batch: int, length: int, *, window: int, users: int, whole: bool = False
+        self, batch: int, length: int, *, window: int, users: int, whole: bool = False, books: bool = False
     ) -> ClusterState:
         """Return the empty state of schedulers of up to `length` jobs each."""
-        sizes = self.sizes(length, whole)
+        sizes = self.sizes(length, whole, books)
         if self.calendar is not None:
             timed: Any = allocate_timed(batch, length, sizes, window=window, users=users)
             return cast(ClusterState, timed._replace(**self.static, **self.calendar.static))

@@ -11,7 +11,8 @@ from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
 from bridge.scheduler import state as scheduler_state
-from bridge.scheduler.cluster_state import NOT_GONE
+from bridge.scheduler.cluster_state import NOT_GONE, ClusterState
+from bridge.scheduler.names import CONSERVATIVE
 from bridge.scheduler.running_jobs import renumber_running
 from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
 from bridge.scheduler.timed_state import OVER, TimedState
@@ -32,7 +33,8 @@ def allocate(prepared: Scenario, length: int) -> tuple[State, world.WorldState]:
     window = 1 if prepared.compiled.chooser is None else length
     users, resources = len(prepared.share), len(prepared.jobs.resources)
     if prepared.cluster is not None:
-        nodes = prepared.cluster.allocate(1, length, window=window, users=users, whole=True)
+        books = bool(prepared.compiled.rules.backfill[0] == CONSERVATIVE)
+        nodes = prepared.cluster.allocate(1, length, window=window, users=users, whole=True, books=books)
         return episode.configure(nodes, prepared), world.allocate(1, length)
     state = scheduler_state.allocate(1, length, resources, window=window, users=users)
     return episode.configure(state, prepared), world.allocate(1, length)
@@ -174,6 +176,12 @@ def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
             f"(s={job.s:g}, t={job.t:g}, n={job.n:g})",
             where=f"order {prepared.compiled.order.name!r}",
             remedy="Guard divisions and logarithms, for example log2(max(n, 2)).",
+        )
+    if isinstance(state, ClusterState) and state.node_scalars.overflow[b]:
+        raise BridgeError(
+            f"conservative backfilling of {state.scalars.n_waiting[b]:,} waiting jobs needs more than 4 GiB",
+            where=f"time {state.scalars.now[b] / SECOND:g} s",
+            remedy="Backfill by EASY, or give the cluster fewer shared nodes.",
         )
     if kind == world.STUCK and prepared.cluster is None:
         raise BridgeError(
