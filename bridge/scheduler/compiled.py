@@ -1,6 +1,7 @@
 """Translates a policy under a protocol to what the kernels read: switches and programs."""
 
 from dataclasses import dataclass, fields
+from typing import cast
 
 import numpy as np
 
@@ -8,6 +9,9 @@ from bridge.base import plugins
 from bridge.base.arrays import Array
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
+from bridge.scheduler.cluster_bookings import book_in_order
+from bridge.scheduler.cluster_state import ClusterState
+from bridge.scheduler.decisions import BOOK
 from bridge.scheduler.growing_scores import is_non_decreasing
 from bridge.scheduler.names import BACKFILLS, CONSERVATIVE, EASY
 from bridge.scheduler.order import Order, order
@@ -45,6 +49,9 @@ class CompiledPolicy:
 
     def decide(self, state: State, b: int, kind: int) -> bool:
         """Let the rules outside decide, if there are, see `bridge.scheduler.python_rules.decide`."""
+        if kind == BOOK:
+            book_in_order(cast(ClusterState, state), b)
+            return True
         if kind == core.SCORE and self.order.lookahead is not None:
             self.order.lookahead.reorder_queue(state, b, self.order.others)
             return True
@@ -138,7 +145,7 @@ def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
     """Refuse what is not defined on the nodes of a cluster, or not there yet."""
     for broken, what in (
         (rules_of.name != "standard", f"the protocol {rules_of.name}"),
-        (policy.backfill == "conservative", "conservative backfilling"),
+        (policy.backfill == "conservative" and bool(policy.agent), "conservative backfilling with an agent"),
         (main.lookahead is not None, f"the order {policy.order!r}"),
         (policy.blocked in ("held", "first"), f"a blocked pick that is {policy.blocked!r}"),
         (bool(policy.agent), "an agent"),
@@ -147,7 +154,7 @@ def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
             raise BridgeError(
                 f"{what} does not know the nodes of a cluster yet",
                 where=f"policy {policy.order}+{policy.backfill}",
-                remedy="Use the protocol standard with none or easy, or leave out --cluster.",
+                remedy="Use the protocol standard with none, easy or conservative, or leave out --cluster.",
             )
 
 

@@ -11,12 +11,16 @@ from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
 from bridge.scheduler import state as scheduler_state
+from bridge.scheduler.cluster_state import NOT_GONE, ClusterState
+from bridge.scheduler.names import CONSERVATIVE
 from bridge.scheduler.running_jobs import renumber_running
 from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
+from bridge.scheduler.timed_state import OVER, TimedState
 from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.allocations import AllocationLog, Allocations, was_eligible
 from bridge.worlds.fast.arrivals import Arrivals
 from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.lives import Lives, LivesLog
 
 #: Jobs in a window at first; one of which more than half waits or runs doubles.
 LENGTH = 1 << 16
@@ -29,7 +33,8 @@ def allocate(prepared: Scenario, length: int) -> tuple[State, world.WorldState]:
     window = 1 if prepared.compiled.chooser is None else length
     users, resources = len(prepared.share), len(prepared.jobs.resources)
     if prepared.cluster is not None:
-        nodes = prepared.cluster.allocate(1, length, window=window, users=users, whole=True)
+        books = bool(prepared.compiled.rules.backfill[0] == CONSERVATIVE)
+        nodes = prepared.cluster.allocate(1, length, window=window, users=users, whole=True, books=books)
         return episode.configure(nodes, prepared), world.allocate(1, length)
     state = scheduler_state.allocate(1, length, resources, window=window, users=users)
     return episode.configure(state, prepared), world.allocate(1, length)
@@ -142,6 +147,7 @@ class Schedule:
         refused: [n] 1 + the place of the reason for which a job was refused, or 0; None without a cluster.
         never_at: [n] since when a job's conditions could not be met any more, or -1; likewise.
         head_at: [n] since when it was its partition's head first, or -1; likewise.
+        lives: of a cluster that changes in time, each run of each job; `start` and `end` are of its last.
     """
 
     start: Ints
@@ -156,6 +162,7 @@ class Schedule:
     refused: Ints | None = None
     never_at: Ints | None = None
     head_at: Ints | None = None
+    lives: Lives | None = None
 
 
 def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
@@ -169,6 +176,12 @@ def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
             f"(s={job.s:g}, t={job.t:g}, n={job.n:g})",
             where=f"order {prepared.compiled.order.name!r}",
             remedy="Guard divisions and logarithms, for example log2(max(n, 2)).",
+        )
+    if isinstance(state, ClusterState) and state.node_scalars.overflow[b]:
+        raise BridgeError(
+            f"conservative backfilling of {state.scalars.n_waiting[b]:,} waiting jobs needs more than 4 GiB",
+            where=f"time {state.scalars.now[b] / SECOND:g} s",
+            remedy="Backfill by EASY, or give the cluster fewer shared nodes.",
         )
     if kind == world.STUCK and prepared.cluster is None:
         raise BridgeError(
@@ -253,7 +266,8 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
     n = len(prepared.jobs)
     state, memory = allocate(prepared, n)
     episode.load_episode(state, memory, 0, prepared, 0, n)
-    collected = AllocationLog(state)
+    in_time = isinstance(state, TimedState)
+    collected: Any = LivesLog(state) if in_time else AllocationLog(state)
 
     def glance() -> None:
         collected.collect()
@@ -263,7 +277,12 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
 
     play(state, memory, prepared, glance)
     collected.collect()
-    return replace(_read_on_nodes(state, prepared, 0, 0, n), allocation=collected.allocations(n))
+    schedule = _read_on_nodes(state, prepared, 0, 0, n)
+    if not in_time:
+        return replace(schedule, allocation=collected.allocations(n))
+    assert prepared.cluster is not None
+    lives = collected.lives()
+    return replace(schedule, allocation=lives.allocations(n, prepared.cluster.classes), lives=lives)
 
 
 def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
@@ -271,6 +290,11 @@ def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int
     schedule, submit = read_schedule(state, b, last - first), prepared.jobs.submit[first:last]
     eligible = np.where(was_eligible(state, b, last - first), schedule.submit, -1)
     rows = state.node_jobs[b][: last - first]
+    if isinstance(state, TimedState):
+        timed: Any = state.timed_jobs[b][: last - first]
+        eligible = timed.first_eligible.copy()
+        ran = (timed.doing == OVER) & (rows.gone == NOT_GONE) & (schedule.end >= 0)
+        schedule = replace(schedule, start=np.where(ran, schedule.start, -1))
     return replace(
         schedule,
         submit=submit,

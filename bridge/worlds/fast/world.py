@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bridge.base.arrays import Records
-from bridge.base.jit import hot, inline, inner
+from bridge.base.jit import by_type, hot, inline, inner
+from bridge.scheduler.calendar import apply_due
 from bridge.scheduler.core import (
     NOTHING,
     PAUSE,
@@ -22,6 +23,8 @@ from bridge.scheduler.core import (
     submit,
 )
 from bridge.scheduler.state import NEVER, State
+from bridge.scheduler.timed_jobs import stood
+from bridge.scheduler.timed_state import RUNNING, TimedState
 
 #: Kinds that `play` returns beside the scheduler's: the episode is over; jobs wait but nothing will ever
 #: happen again; the next job to arrive is not here.
@@ -112,14 +115,39 @@ def _reorder(state: State, world: WorldState, b: int) -> None:
 
 
 @inline
+def _nobody_stopped(_state: State, _world: WorldState, _b: int) -> None:
+    pass
+
+
+@inner
+def _drop_completions(state: TimedState, world: WorldState, b: int) -> None:
+    """Forget the completions of jobs that were stopped."""
+    if not state.timed_scalars[b].cut:
+        return
+    state.timed_scalars[b].cut = 0
+    heap, n, kept = world.heap[b], world.clock[b].pending, 0
+    for k in range(n):
+        j = heap[k].job
+        job, of = state.jobs[b, j], state.timed_jobs[b, j]
+        if of.doing == RUNNING and heap[k].end == job.start + job.run + of.stood:
+            _push(heap, kept, heap[k].end, heap[k].serial, j)
+            kept += 1
+    world.clock[b].pending = kept
+
+
+_drop_stopped = by_type(_nobody_stopped, _drop_completions, TimedState)
+
+
+@inline
 def _collect(state: State, world: WorldState, b: int) -> None:
     """Take the jobs that the scheduler started; each will end after its recorded run time."""
     env = state.scalars[b]
     for k in range(env.n_started):
         j = state.started[b, k]
         job = state.jobs[b, j]
-        push_completion(world, b, job.start + job.run, job.serial, j)
+        push_completion(world, b, job.start + job.run + stood(state, b, j), job.serial, j)
     env.n_started = 0
+    _drop_stopped(state, world, b)
     if env.renumbered:
         _reorder(state, world, b)
 
@@ -190,6 +218,9 @@ def run_until_decision(state: State, world: WorldState, b: int, events: int) -> 
             while clock.pending > 0 and world.heap[b, 0].end == now and not (per_event and took > 0):
                 _finish_next(state, world, b)
                 took += 1
+        if not per_event:
+            took += apply_due(state, b)
+            _drop_stopped(state, world, b)
         if arrival == now:
             while (
                 clock.arrived < clock.last
