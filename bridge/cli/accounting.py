@@ -21,8 +21,14 @@ from bridge.workload.formats import FORMATS, Format, format_of, write
 
 if TYPE_CHECKING:
     from bridge.workload.accounting.machine import AccountingMachine
+    from bridge.workload.swf import Malformed
     from bridge.workload.table import Workload
 
+#: Columns of the files that XDMoD's xdmod-slurm-helper writes.
+XDMOD = (
+    "jobid,jobidraw,cluster,partition,qos,account,group,gid,user,uid,submit,eligible,start,end,elapsed,exitcode,"
+    "state,nnodes,ncpus,reqcpus,reqmem,reqtres,alloctres,timelimit,nodelist,jobname"
+)
 _timezone = click.option(
     "--timezone",
     default="UTC",
@@ -67,7 +73,8 @@ def import_() -> None:
 @click.option(
     "--columns",
     metavar="A,B,…",
-    help="Names of the columns, in order, of a text without a line of them (sacct -n): what --format was.",
+    help="Names of the columns, in order, of a text without a line of them (sacct -n): what --format was; "
+    "or xdmod: those of XDMoD's files.",
 )
 @click.pass_context
 def sacct(ctx: click.Context, /, source: str, columns: str | None, **_: Any) -> None:
@@ -75,6 +82,7 @@ def sacct(ctx: click.Context, /, source: str, columns: str | None, **_: Any) -> 
 
     Rows that are no record, steps and jobs that have not ended are left out, and counted by reason.
     """
+    columns = XDMOD if columns == "xdmod" else columns
     names = [name.partition("%")[0].strip() for name in columns.split(",")] if columns else ()
     _import(ctx, source, "sacct", names)
 
@@ -100,9 +108,7 @@ def jobcomp(ctx: click.Context, /, source: str, **_: Any) -> None:
 @click.option("--nodes", type=click.IntRange(min=1), metavar="N", help="Machine size, in the unit of procs.")
 @_timezone
 @shared.force_option
-def table(
-    source: Path, map_name: str, out: Path, nodes: int | None, timezone: str, force: bool
-) -> None:
+def table(source: Path, map_name: str, out: Path, nodes: int | None, timezone: str, force: bool) -> None:
     """Import any table, CSV (which may be compressed) or Parquet, by a column map.
 
     The map says which column holds what; columns that it does not name are said, once. Maps that come with
@@ -118,6 +124,45 @@ def table(
     target = format_of(out)
     shared.check_output(out, force)
     _write(read_mapped(source, map_name, _zone(timezone), nodes), out, target)
+
+
+@import_.command(cls=Command)
+@_importing
+@click.pass_context
+def pbs(ctx: click.Context, /, source: str, **_: Any) -> None:
+    """Import the accounting of OpenPBS, PBS Pro or TORQUE: files of server_priv/accounting, in order.
+
+    \b
+    Example:
+      cat accounting/202601* | bridge workload import pbs - --timezone Europe/Prague --out site.parquet
+    """
+    _import(ctx, source, "pbs")
+
+
+@import_.command(cls=Command)
+@click.argument("source", metavar="FILE", type=shared.FILE)
+@click.option("--out", required=True, type=shared.FILE, help="The workload to write.")
+@shared.malformed_option
+@shared.force_option
+def swf(source: Path, out: Path, malformed: "Malformed | None", force: bool) -> None:
+    """Import an SWF log of 21 fields with its site beside it (.machines, .queues, .users, .groups).
+
+    Jobs get names and requests of a cluster, which `bridge cluster import FILE.swf` writes.
+
+    \b
+    Example:
+      bridge workload import swf site.swf.gz --out site.parquet
+      bridge cluster import site.swf.gz --out site.toml
+      bridge replay site.parquet --cluster site.toml
+    """
+    from bridge.workload.swf_requests import read_with_site
+
+    target = format_of(out)
+    shared.check_output(out, force)
+    if target is FORMATS["swf"]:
+        remedy = "Write a .parquet or .csv file."
+        raise BridgeError("SWF has no room for what jobs ask of a cluster", where=str(out), remedy=remedy)
+    _write(read_with_site(source, malformed or "refuse"), out, target)
 
 
 @import_.command("command")

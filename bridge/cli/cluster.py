@@ -37,7 +37,7 @@ def cluster() -> None:
     "--map",
     "map_name",
     metavar="NAME",
-    help="Column map of a table (CSV, Parquet) with a row for each node: TOML, or one that comes with bridge.",
+    help="Column map of a table (CSV, Parquet) with a row for each node: TOML, or one of bridge's.",
 )
 @click.option(
     "--sacctmgr",

@@ -84,7 +84,7 @@ def _node(text: dict[str, str], amounts: dict[str, int], place: str) -> dict[str
     kind = text.get("gpu_type") or _ANY_GPU
     state = text.get("state") or "up"
     if state not in ("up", "down", "drain"):
-        remedy = "Map its texts to up, down and drain by `values`."
+        remedy = "Map its texts to up, down and drain by `codes`."
         raise BridgeError(f"{state[:40]!r} is no state of a node", where=place, remedy=remedy)
     features = [word for word in text.get("features", "").replace("|", ",").split(",") if word.strip()]
     return {

@@ -64,7 +64,9 @@ class MappedTable:
                 )
         except (ValueError, OverflowError, pd.errors.ParserWarning) as error:
             what = f"is no such table ({str(error).strip().splitlines()[-1]})"
-            remedy = "Its first line must name the columns, unless the map's `names` do; `delimiter` divides cells."
+            remedy = (
+                "Its first line names the columns, unless the map's `names` do; `delimiter` divides cells."
+            )
             raise BridgeError(what, where=str(self.path), remedy=remedy) from error
         return frame
 
@@ -100,7 +102,7 @@ class MappedTable:
         cells, empty = self._cells(one)
         nothing = _text_of(one.empty) if one.empty is not None else ""
         found = [nothing if gone else cell for cell, gone in zip(cells, empty.tolist(), strict=True)]
-        if not one.values:
+        if not one.codes:
             return found
         pairs = enumerate(zip(found, empty.tolist(), strict=True))
         return [cell if gone else _text_of(self._looked_up(one, cell, row)) for row, (cell, gone) in pairs]
@@ -138,7 +140,7 @@ class MappedTable:
         column = self.frame[one.column]
         if column.dtype.kind in "Mm":
             return _of_dates(column)
-        if one.values or one.key or form == "memory":
+        if one.codes or one.key or form == "memory":
             return self._read_one_by_one(one, form)
         numbers = column if column.dtype.kind in "iuf" else as_numbers(column)
         found: Floats = numbers.to_numpy(np.float64, copy=True)
@@ -156,9 +158,10 @@ class MappedTable:
         found = np.full(len(cells), np.nan)
         for row in np.flatnonzero(~empty).tolist():
             cell = cells[row]
-            found[row] = (
-                _number_of(self._looked_up(one, cell, row)) if one.values else self._parsed(one, form, cell, row)
-            )
+            if one.codes:
+                found[row] = _number_of(self._looked_up(one, cell, row))
+            else:
+                found[row] = self._parsed(one, form, cell, row)
         return found
 
     def _parsed(self, one: MappedColumn, form: str, cell: str, row: int) -> float:
@@ -166,15 +169,15 @@ class MappedTable:
             return _PARSERS.get(form, _number)(cell, self.zone)
         except (ValueError, OverflowError) as error:
             what = f"{one.column} cannot be read: {error}"
-            remedy = "Mend the cell, or the map: `form` tells how cells are written, `nothing` which are empty."
+            remedy = "Mend the cell, or the map: `form` says how cells are written, `nothing` what is empty."
             raise BridgeError(what, where=self.place(row), remedy=remedy) from error
 
     def _looked_up(self, one: MappedColumn, cell: str, row: int) -> float | str:
-        if cell in one.values:
-            return one.values[cell]
+        if cell in one.codes:
+            return one.codes[cell]
         if one.otherwise is None:
             what = f"{one.column} is {cell[:40]!r}, which the map does not know"
-            remedy = "Add it to the map's `values`, or give `otherwise`."
+            remedy = "Add it to the map's `codes`, or give `otherwise`."
             raise BridgeError(what, where=self.place(row), remedy=remedy)
         return one.otherwise
 

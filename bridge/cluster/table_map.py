@@ -16,14 +16,15 @@ from bridge.cluster.limits import Names
 from bridge.config import Constraint, Count, from_tables, parse_toml
 from bridge.config.toml_lines import TomlLines
 
-#: How cells are written.
-Form = Literal["", "number", "text", "time", "duration", "memory"]
-Letter = Annotated[str, Constraint(parse=lambda text: _one_letter(text))]
-
 
 def _one_letter(text: str) -> None:
     if len(text) != 1:
         raise ValueError("it is one character")
+
+
+#: How cells are written.
+Form = Literal["", "number", "text", "time", "duration", "memory"]
+Letter = Annotated[str, Constraint(parse=_one_letter)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +37,8 @@ class MappedColumn:
         form: number, text, time (a date, or seconds), duration (D-HH:MM:SS, or seconds), memory (16G, as
             MiB).  [default: as the column needs it]
         key: the amount behind this key in a list such as "1=20,2=1000" is the value.
-        values: what stands for a text of the table; texts that are not in it are `otherwise`.
-        otherwise: value of a text that `values` does not have.  [default: such a text is an error]
+        codes: what stands for a text of the table; texts that are not in it are `otherwise`.
+        otherwise: value of a text that `codes` does not have.  [default: such a text is an error]
         times: the product with this column.
         per: the quotient by this column.
         scale: multiply by it.  [default: 1]
@@ -51,7 +52,7 @@ class MappedColumn:
     value: float | str | None = None
     form: Form = ""
     key: str = ""
-    values: Mapping[str, float | str] = field(default_factory=dict)
+    codes: Mapping[str, float | str] = field(default_factory=dict)
     otherwise: float | str | None = None
     times: str = ""
     per: str = ""
@@ -111,9 +112,7 @@ class OpenedMap:
 
 
 def _whole(columns: Mapping[str, str | MappedColumn]) -> dict[str, MappedColumn]:
-    return {
-        name: MappedColumn(column=one) if isinstance(one, str) else one for name, one in columns.items()
-    }
+    return {name: MappedColumn(column=one) if isinstance(one, str) else one for name, one in columns.items()}
 
 
 def open_map(name: str) -> OpenedMap:

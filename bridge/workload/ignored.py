@@ -37,7 +37,7 @@ _FILLED: Mapping[str, str] = {
     "property": "ask for a property of nodes",
     "licenses": "ask for licences",
     "reservation": "ran in a reservation",
-    "soft_walltime": "have a soft walltime",
+    "soft_walltime": "have a soft walltime: only the estimator soft believes it",
 }
 
 

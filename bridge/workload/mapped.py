@@ -1,7 +1,7 @@
 """A workload of any table, by a column map: CSV or Parquet, whatever its columns are called.
 
-Columns of a map are those of a workload; beside them `start`, `end` and `eligible` are instants, of which waits
-and runs are made where the map has none.
+Columns of a map are those of a workload; beside them `start`, `end` and `eligible` are instants, of which
+waits and runs are made where the map has none.
 """
 
 import math
@@ -43,8 +43,8 @@ TARGETS = (*SWF_COLUMNS, *_INSTANTS[1:], *REQUEST_COLUMNS, "soft_walltime", "pro
 def read_mapped(path: Path, name: str, zone: tzinfo = UTC, nodes: int | None = None) -> Workload:
     """Return the workload of a table under a map, which is a file or comes with bridge.
 
-    `zone`: of dates without one; `nodes`: the machine's size, in the unit of procs. What is left out, mended or
-    of no use to a scheduler is counted. BridgeError names the line of the table, or of the map.
+    `zone`: of dates without one; `nodes`: the machine's size, in the unit of procs. What is left out, mended
+    or of no use to a scheduler is counted. BridgeError names the line of the table, or of the map.
     """
     opened = open_map(name)
     _check_targets(opened)
@@ -71,15 +71,14 @@ def read_mapped(path: Path, name: str, zone: tzinfo = UTC, nodes: int | None = N
     capacity = dict(opened.map.capacity) | ({} if nodes is None else {"nodes": nodes})
     workload = Workload.of_file(path, jobs, capacity, header, {**counted, **repaired})
     ignored = note_ignored(workload, heeded_columns(workload))
-    return Workload(
-        stem(path), workload.jobs, capacity, header, str(path), {**workload.tally, **ignored}
-    )
+    return Workload(stem(path), workload.jobs, capacity, header, str(path), {**workload.tally, **ignored})
 
 
 def _check_targets(opened: OpenedMap) -> None:
     for target in opened.jobs:
         if target not in TARGETS and not DEMAND.fullmatch(target):
-            remedy = f"{did_you_mean(target, TARGETS)}Known: {', '.join(dict.fromkeys(TARGETS))}, and demands."
+            known = ", ".join(dict.fromkeys(TARGETS))
+            remedy = f"{did_you_mean(target, TARGETS)}Known: {known}, and demands."
             what = f"a workload has no column {target!r}"
             raise BridgeError(what, where=opened.lines.place(f"jobs.{target}"), remedy=remedy)
     for target in ("submit",):
@@ -142,7 +141,7 @@ def _waits_and_runs(columns: dict[str, Any], ids: list[str]) -> dict[str, TallyE
 
 
 def _stored(column: Any) -> "pd.Series[Any] | None":
-    """Return a column as workloads have it: whole numbers as such, -1 for unknown ones; None: it says nothing."""
+    """Return a column as workloads have it: whole numbers as such, -1 if unknown; None: it says nothing."""
     if isinstance(column, list):
         return pd.Series(column, dtype=object) if any(column) else None
     known = ~np.isnan(column) if column.dtype.kind == "f" else np.ones(len(column), np.bool_)
