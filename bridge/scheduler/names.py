@@ -49,7 +49,7 @@ BACKFILLS: Mapping[str, int] = {"none": NO_BACKFILL, "easy": EASY, "conservative
 
 #: How estimators are written, see `bridge.scheduler.estimators`.
 ESTIMATORS: tuple[str, ...] = (
-    *("requested", "actual", "cqsim", "noisy(P)", "noisy(P, SEED)"),
+    *("requested", "actual", "soft", "cqsim", "noisy(P)", "noisy(P, SEED)"),
     *("predicted", "predicted(COLUMN)", "predicted(requested)", "predicted(COLUMN, requested)"),
 )
 
