@@ -59,7 +59,8 @@ class Contestant:
         if setup.recorded:
             return setup.order
         backfill = f"+{setup.backfill}" if setup.backfill != "none" else ""
-        return setup.order + backfill + (f" by {setup.candidate_order}" if setup.candidate_order else "")
+        by = f" by {setup.candidate_order}" if setup.candidate_order else ""
+        return setup.order + backfill + by + (f"+{setup.action}" if setup.action else "")
 
     @property
     def estimator(self) -> str:
@@ -295,7 +296,7 @@ def _judged(
 
 
 #: Fields of a setup that an evaluation's record has for every policy.
-_RULES = ("order", "backfill", "candidate_order", "protocol", "preset")
+_RULES = ("order", "backfill", "candidate_order", "action", "protocol", "preset")
 
 
 def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Deciding:
