@@ -128,10 +128,11 @@ def _list_hosts(state: ActionState, b: int) -> int:
     while job_at(state, b, place) >= 0:
         j = job_at(state, b, place)
         life = state.lives[b, j]
-        if life.does == RUNS and life.permits & SUSPENDABLE and now >= life.works_from:
-            if attained_service(state, b, j) >= HOST_FACTOR * (life.suspended + limit):
-                state.victims[n] = j
-                n += 1
+        returned = life.does == RUNS and now >= life.works_from
+        needed = HOST_FACTOR * (life.suspended + limit)
+        if returned and life.permits & SUSPENDABLE and attained_service(state, b, j) >= needed:
+            state.victims[n] = j
+            n += 1
         place = next_place(state.run_job[b], place)
     return n
 

@@ -2,7 +2,7 @@
 
 | rule | a policy says |
 |---|---|
-| `speculative(600)` | after the pass a waiting job that fits in idle nodes runs there once, for 600 s at most |
+| `speculative(600)` | after the pass a waiting job that fits in idle nodes runs there once, 600 s at most |
 | `trial(300)` | each job's first start lasts 300 s at most and goes ahead of all others |
 | `guest(300)` | a job never tried runs 300 s at most on nodes of jobs that are suspended for it |
 | `las(300, 3600)` | levels by attained service; a blocked head preempts jobs of higher levels |
@@ -26,7 +26,7 @@ from bridge.base.jsontext import shortened
 
 #: Codes of the rules, as the kernels read them.
 NO_ACTION, SPECULATIVE, TRIAL, GUEST, LAS, HYBRID = range(6)
-#: What may be done to a job, bit by bit: killed and begun anew; its nodes lent; stopped with its progress kept.
+#: What may be done to a job, as bits: kill and begin anew; lend its nodes; stop and keep its progress.
 RESTARTABLE, SUSPENDABLE, CHECKPOINTABLE = 1, 2, 4
 #: Their columns in a log: 1 permits, 0 forbids.
 PERMITS = {"restartable": RESTARTABLE, "suspendable": SUSPENDABLE, "checkpointable": CHECKPOINTABLE}
@@ -93,7 +93,7 @@ class Action:
 
 
 def parse_action(text: str) -> Action:
-    """Return a rule by its text, such as ``guest(300, share=0.5)``. BridgeError: there is none of the name."""
+    """Return a rule by its text, such as ``guest(300, share=0.5)``. BridgeError: there is none of it."""
     where = f"action {shortened(text, 200)!r}"
     match = _TEXT.fullmatch(text.strip())
     if match is None or match[1] not in ACTIONS:

@@ -33,7 +33,7 @@ class Scenario:
         tie: [n] what breaks equal scores before the submission order does.
         true_requests: the loading rule put true run times in the requests' place.
         recorded: the log's own starts are played, see `bridge.worlds.fast.recorded`.
-        permits: [n] what may be done to each job, see `bridge.scheduler.actions`; None without a rule of action.
+        permits: [n] what may be done to each job, see `bridge.scheduler.actions`; None without an action.
         action_notes: what is taken for granted about that.
         cluster: the nodes and rules that the jobs meet; None: one pool of nodes.
     """
