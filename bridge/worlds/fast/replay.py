@@ -11,6 +11,7 @@ from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
 from bridge.scheduler import state as scheduler_state
+from bridge.scheduler.action_state import ActionState, allocate_actions
 from bridge.scheduler.cluster_state import NOT_GONE, ClusterState
 from bridge.scheduler.names import CONSERVATIVE
 from bridge.scheduler.running_jobs import renumber_running
@@ -20,6 +21,7 @@ from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.allocations import AllocationLog, Allocations, was_eligible
 from bridge.worlds.fast.arrivals import Arrivals
 from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.job_lives import JobLives, LifeLog, read_lives
 from bridge.worlds.fast.lives import Lives, LivesLog
 
 #: Jobs in a window at first; one of which more than half waits or runs doubles.
@@ -32,6 +34,9 @@ def allocate(prepared: Scenario, length: int) -> tuple[State, world.WorldState]:
     """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates."""
     window = 1 if prepared.compiled.chooser is None else length
     users, resources = len(prepared.share), len(prepared.jobs.resources)
+    if prepared.permits is not None:
+        acting = allocate_actions(1, length, resources, window=window, users=users)
+        return episode.configure(acting, prepared), world.allocate(1, length)
     if prepared.cluster is not None:
         books = bool(prepared.compiled.rules.backfill[0] == CONSERVATIVE)
         nodes = prepared.cluster.allocate(1, length, window=window, users=users, whole=True, books=books)
@@ -147,7 +152,9 @@ class Schedule:
         refused: [n] 1 + the place of the reason for which a job was refused, or 0; None without a cluster.
         never_at: [n] since when a job's conditions could not be met any more, or -1; likewise.
         head_at: [n] since when it was its partition's head first, or -1; likewise.
-        lives: of a cluster that changes in time, each run of each job; `start` and `end` are of its last.
+        node_lives: of a cluster that changes in time, each run of each job; `start` and `end` are of its last.
+        lives: what became of them under a rule of action, which may stop them; None without one. `start` and
+            `how` are those of the last life.
     """
 
     start: Ints
@@ -162,7 +169,8 @@ class Schedule:
     refused: Ints | None = None
     never_at: Ints | None = None
     head_at: Ints | None = None
-    lives: Lives | None = None
+    node_lives: Lives | None = None
+    lives: JobLives | None = None
 
 
 def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
@@ -196,7 +204,7 @@ def read_schedule(state: State, b: int, n: int) -> Schedule:
     row = state.jobs[b][:n]
     names = ("start", "end", "how", "past", "reserved", "serial", "submit")
     values: dict[str, Any] = {name: np.array(row[name], np.int64) for name in names}
-    return Schedule(**values)
+    return Schedule(**values, lives=read_lives(state, b, n) if isinstance(state, ActionState) else None)
 
 
 #: Seconds between two looks at the progress bar and Ctrl-C, roughly.
@@ -238,6 +246,8 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
         return _replay_arrivals(prepared, 0, len(prepared.jobs), progress)
     if prepared.cluster is not None:
         return _replay_on_nodes(prepared, progress)
+    if prepared.permits is not None:
+        return _replay_lives(prepared, progress)
     window = LogWindow(prepared)
 
     def glance() -> None:
@@ -282,7 +292,26 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
         return replace(schedule, allocation=collected.allocations(n))
     assert prepared.cluster is not None
     lives = collected.lives()
-    return replace(schedule, allocation=lives.allocations(n, prepared.cluster.classes), lives=lives)
+    return replace(schedule, allocation=lives.allocations(n, prepared.cluster.classes), node_lives=lives)
+
+
+def _replay_lives(prepared: Scenario, progress: Callable[[int], None] | None = None) -> Schedule:
+    """Replay all jobs under a rule of action."""
+    n = len(prepared.jobs)
+    state, memory = allocate(prepared, n)
+    episode.load_episode(state, memory, 0, prepared, 0, n)
+    log = LifeLog(state)
+
+    def glance() -> None:
+        log.collect()
+        if progress:
+            clock = memory.clock[0]
+            progress(int(clock.arrived - clock.pending - state.scalars.n_waiting[0]))
+
+    play(state, memory, prepared, glance)
+    log.collect()
+    schedule = read_schedule(state, 0, n)
+    return replace(schedule, lives=replace(schedule.lives, log=log.entries()))
 
 
 def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
@@ -363,7 +392,8 @@ def replay_sequences(
             schedules.append(_replay_arrivals(prepared, int(first), int(first) + length))
         else:
             episode.load_episode(state, memory, 0, prepared, int(first), int(first) + length)
-            play(state, memory, prepared)
+            log = LifeLog(state) if prepared.permits is not None else None
+            play(state, memory, prepared, None if log is None else log.collect)
             if prepared.cluster is not None:
                 schedules.append(_read_on_nodes(state, prepared, 0, int(first), int(first) + length))
             else:
