@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -10,12 +11,14 @@ from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.compiled import CompiledPolicy, compile_policy
-from bridge.scheduler.estimators import RunTimeEstimates, estimate, last_two_runs
+from bridge.scheduler.estimators import RunTimeEstimates, estimate, last_two_runs, progress_file
 from bridge.scheduler.protocol import Policy, Protocol
 from bridge.scheduler.python_rules import JobsView
 from bridge.scheduler.state import NEVER, SECOND, State, reset
 from bridge.workload.rules import LOAD_RULES, LoadRule
+from bridge.workload.running_beliefs import RunningBeliefs, read_beliefs
 from bridge.workload.select import END, Jobs
+from bridge.worlds.fast import reestimates
 from bridge.worlds.fast.cluster_arrays import ClusterArrays, build_cluster_arrays, reset_cluster
 from bridge.worlds.fast.world import WorldState
 
@@ -32,6 +35,7 @@ class Scenario:
         true_requests: the loading rule put true run times in the requests' place.
         recorded: the log's own starts are played, see `bridge.worlds.fast.recorded`.
         cluster: the nodes and rules that the jobs meet; None: one pool of nodes.
+        beliefs: what is believed of jobs as they run; None: the same from start to end.
     """
 
     jobs: Jobs
@@ -44,6 +48,13 @@ class Scenario:
     true_requests: bool = False
     recorded: bool = False
     cluster: ClusterArrays | None = None
+    beliefs: RunningBeliefs | None = None
+
+    def refuse_beliefs(self, subject: str) -> None:
+        """Raise BridgeError if beliefs of running jobs are to change where they cannot."""
+        if self.beliefs is not None:
+            what = f"{subject} have one belief for a whole run"
+            raise BridgeError(what, where="estimator progress(FILE)", remedy="Use it in `bridge replay`.")
 
     @property
     def oracle(self) -> bool:
@@ -112,25 +123,30 @@ def prepare(
         cluster = build_cluster_arrays(jobs.cluster, jobs)
         jobs = replace(jobs, demand=cluster.requested_nodes[:, None])
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
-    believed = estimate(
-        estimator,
-        true_run,
-        jobs.request,
-        columns=jobs.extra,
-        predictor=lambda: predictor(jobs),
-        jobs=lambda: JobsView(
-            id=jobs.number,
-            user=jobs.user,
-            submitted=jobs.submit / SECOND,
-            requested=jobs.request / SECOND,
-            waited=np.zeros(len(jobs)),
-            nodes=jobs.demand[:, 0],
-            demand=jobs.demand,
-            now=0.0,
-            free=jobs.capacity,
-            gap=0.0,
-            extra=np.zeros_like(jobs.capacity),
-        ),
+    beliefs = _beliefs_of_running(estimator, jobs, compiled)
+    believed = (
+        _before_start(beliefs, jobs)
+        if beliefs
+        else estimate(
+            estimator,
+            true_run,
+            jobs.request,
+            columns=jobs.extra,
+            predictor=lambda: predictor(jobs),
+            jobs=lambda: JobsView(
+                id=jobs.number,
+                user=jobs.user,
+                submitted=jobs.submit / SECOND,
+                requested=jobs.request / SECOND,
+                waited=np.zeros(len(jobs)),
+                nodes=jobs.demand[:, 0],
+                demand=jobs.demand,
+                now=0.0,
+                free=jobs.capacity,
+                gap=0.0,
+                extra=np.zeros_like(jobs.capacity),
+            ),
+        )
     )
     # The last instant at which a job can be looked at, and the longest that is believed of one then.
     latest = float(jobs.submit.max(initial=0)) + float(jobs.run.sum(dtype=np.float64))
@@ -150,7 +166,25 @@ def prepare(
         tie=_ties(jobs, protocol, rule),
         true_requests=rule.request == "oracle",
         cluster=cluster,
+        beliefs=beliefs,
     )
+
+
+def _beliefs_of_running(estimator: str, jobs: Jobs, compiled: CompiledPolicy) -> RunningBeliefs | None:
+    """Return the beliefs that an estimator ``progress(FILE)`` names; None for any other."""
+    if (file := progress_file(estimator)) is None:
+        return None
+    reestimates.check(compiled.protocol, int(compiled.rules[0]["backfill"]), jobs.cluster is not None)
+    if jobs.follows is not None:
+        what = "jobs that arrive after the end of others have one belief for a whole run"
+        raise BridgeError(what, where=f"estimator {estimator!r}", remedy="Leave out --dependencies.")
+    return read_beliefs(Path(file), [jobs.called(int(number)) for number in jobs.number])
+
+
+def _before_start(beliefs: RunningBeliefs, jobs: Jobs) -> RunTimeEstimates:
+    """Return what is believed of jobs until their first change."""
+    believed = beliefs.before_start(jobs.request)
+    return RunTimeEstimates(believed, believed, believed, beliefs.synthetic)
 
 
 def configure(state: State, prepared: Scenario) -> State:

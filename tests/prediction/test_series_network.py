@@ -9,7 +9,7 @@ import torch
 from bridge.base.errors import BridgeError
 from bridge.pool.synthetic import SyntheticJobs, synthetic
 from papers.rlschert.beliefs import folds, running_accuracy
-from papers.rlschert.predict_series import (
+from bridge.prediction.series_network import (
     SeriesModel,
     SeriesSettings,
     _batches,
