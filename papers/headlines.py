@@ -18,15 +18,10 @@ from papers import pictures, studies
 from papers.lines import PAPERS, Headline, Line, Source
 
 #: What there is of a row: its metric's value and its base's, on the same sequences.
-HEADS = (
-    "",
-    "published",
-    "ours, as the code",
-    "ours, recommended",
-    "best rule",
-    "recommended against the best rule",
-)
-KINDS = HEADS[1:5]
+KINDS = ("published", "ours, as the code", "ours, recommended", "best rule")
+VERDICT = "recommended against the best rule"
+
+_TICKS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 5.0)
 
 
 @dataclass(frozen=True)
@@ -156,9 +151,9 @@ def _rules(results: StudyResults, log: str, test: str) -> Iterator[tuple[str, di
 def table(headline: Headline) -> Table:
     """Return a paper's table."""
     metrics = _metrics(headline)
-    shown = Table([headline.of, *HEADS[1:]], words=(1, 5, 6))
+    shown = Table([headline.of, *KINDS, VERDICT], words=(1, 5, 6))
     for entry, metric in zip(entries(headline), metrics, strict=True):
-        published, code, recommended, best = (entry.values[kind] for kind in KINDS)
+        published, _, recommended, best = (entry.values[kind] for kind in KINDS)
         shown.add(
             entry.label,
             published.text(metric) if published else "no number",

@@ -1,6 +1,9 @@
 """Which rows of the studies are a paper's headline rows, and what of the paper cannot be repeated."""
 
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 HELD_OUT, PAPER = "held-out", "paper"
 POOL_HELD_OUT, POOL_PAPER = "200 held-out sequences", "the paper's test set"
@@ -112,70 +115,25 @@ def _rlschert(table: int, name: str) -> Line:
 
 
 _LOGS = ("SDSC-SP2", "HPC2N", "Lublin-1", "Lublin-2")
-PAPERS = (
-    Headline(
-        "rlbackfilling",
-        "RLBackfilling: an agent in EASY's place",
-        "E. Kolker-Hicks, D. Zhang, D. Dai, *A Reinforcement Learning Based Backfilling Strategy for HPC Batch Jobs*, SC-W 2023",
-        "Table 4, mean bounded slowdown. Published and *as the code*: the paper's ten windows. *Recommended*: windows "
-        "that no agent has learnt on.",
-        "order, log",
-        "EASY behind the same order",
-        tuple(_rlbackfilling(order, log) for order in ("FCFS", "SJF") for log in _LOGS),
+_KILLS = ("RLSchert, rule kill", "RLSchert, learned kill")
+_LINES: Mapping[str, tuple[Line, ...]] = {
+    "rlbackfilling": tuple(_rlbackfilling(order, log) for order in ("FCFS", "SJF") for log in _LOGS),
+    "schedinspector": tuple(_schedinspector(log) for log in ("SDSC-SP2", "CTC-SP2", "Lublin-1", "HPC2N")),
+    "mrsch": tuple(_mrsch(f"{kind}{k}") for kind in "SC" for k in range(1, 6)),
+    "sem": tuple(_sem(agent, log) for log in ("Theta", "DataStar") for agent in ("DRAS", "SEM")),
+    "rlschert": (
+        *(_rlschert(7, name) for name in ("DeepRM", "RLSchert", *_KILLS)),
+        *(_rlschert(8, name) for name in ("DeepRM", "RLSchert", _KILLS[1])),
     ),
-    Headline(
-        "schedinspector",
-        "SchedInspector: an agent that may reject a scheduler's pick",
-        "D. Zhang, D. Dai, B. Xie, *SchedInspector: A Batch Job Scheduling Inspector Using Reinforcement Learning*, HPDC 2022",
-        "Table 4, mean bounded slowdown with SJF and no backfilling. Published and *as the code*: the paper's fifty windows. "
-        "*Recommended*: windows that no agent has learnt on. A low slowdown may be bought with idle nodes: "
-        "[Table 5](schedinspector-5.md) has the utilisation.",
-        "order, log",
-        "SJF",
-        tuple(_schedinspector(log) for log in ("SDSC-SP2", "CTC-SP2", "Lublin-1", "HPC2N")),
-    ),
-    Headline(
-        "mrsch",
-        "MRSch: nodes, burst buffer and power at once",
-        "B. Li, Y. Fan, M. Dearing, Z. Lan, P. Rich, W. Allcock, M. Papka, *MRSch: Multi-Resource Scheduling for HPC*, CLUSTER 2022",
-        "Mean wait, h. The paper draws figures and says *up to 48 % less wait than FCFS*. On S1–S5 *as the code* is the public code's "
-        "reservation alone; on C1–C5, whose loads cross as the paper's do, it is the whole of it.",
-        "workload",
-        "FCFS + EASY",
-        tuple(_mrsch(log) for log in (*(f"S{k}" for k in range(1, 6)), *(f"C{k}" for k in range(1, 6)))),
-        (
-            "Darshan: the burst buffer requests of the paper's jobs come from Theta's Darshan records, which are not public; "
-            "ours are drawn, uniformly in S1–S10, with heavy tails in C1–C5.",
-        ),
-    ),
-    Headline(
-        "sem",
-        "SEM and DRAS: running jobs in place of nodes",
-        "B. Li, Y. Fan, M. E. Papka, Z. Lan, *Encoding for Reinforcement Learning Driven Scheduling*, JSSPP 2022; Y. Fan et al., *DRAS*, IPDPS 2021",
-        "Mean wait, h. The paper draws figures and says that SEM is *within 4 to 6 %* of DRAS and trains faster. Ours are as the paper "
-        "describes them; there is no other recommendation.",
-        "agent, log",
-        "FCFS + EASY",
-        tuple(_sem(agent, log) for log in ("Theta", "DataStar") for agent in ("DRAS", "SEM")),
-        ("Mira: the paper's log of 2014 is not public; its rows of Tables 1 and 2 are not run.",),
-    ),
-    Headline(
-        "rlschert",
-        "RLSchert: pick or kill jobs on a time-stepped pool",
-        "Q. Wang, H. Zhang, C. Qu, Y. Shen, X. Liu, J. Li, *RLSchert: An HPC Job Scheduler Using Deep Reinforcement Learning and "
-        "Remaining Time Prediction*, Applied Sciences 11, 9448, 2021",
-        "Tables 7 and 8: mean slowdown, mean completion in steps. Published and *as the code* (*: reads true lengths): the paper's test "
-        "set. *Recommended*: honest agents on 200 held-out sequences.",
-        "agent",
-        "SAF",
-        tuple(
-            _rlschert(7, name)
-            for name in ("DeepRM", "RLSchert", "RLSchert, rule kill", "RLSchert, learned kill")
-        )
-        + tuple(_rlschert(8, name) for name in ("DeepRM", "RLSchert", "RLSchert, learned kill")),
-        (
-            "VASP: of the paper's jobs only lengths and predictions are public; series of running jobs are synthetic here, and "
-            "predictors are judged on those.",
-        ),
-    ),
-)
+}
+
+
+def _headlines() -> tuple[Headline, ...]:
+    texts = tomllib.loads(Path(__file__).with_name("headlines.toml").read_text(encoding="utf-8"))
+    return tuple(
+        Headline(paper, **{**text, "cannot": tuple(text["cannot"])}, lines=_LINES[paper])
+        for paper, text in texts.items()
+    )
+
+
+PAPERS = _headlines()

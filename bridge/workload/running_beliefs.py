@@ -79,7 +79,9 @@ def read_beliefs(path: Path, ids: Sequence[object]) -> RunningBeliefs:
     try:
         read = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
-        raise BridgeError(f"cannot be read as Parquet ({type(error).__name__})", where=where, remedy=_REMEDY) from None
+        raise BridgeError(
+            f"cannot be read as Parquet ({type(error).__name__})", where=where, remedy=_REMEDY
+        ) from None
     if missing := [name for name in COLUMNS if name not in read.column_names]:
         raise BridgeError(f"has no column {missing[0]!r}", where=where, remedy=_REMEDY)
     table = read.select(list(COLUMNS)).to_pandas()
