@@ -17,12 +17,14 @@ from bridge.scheduler.names import CONSERVATIVE
 from bridge.scheduler.running_jobs import renumber_running
 from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
 from bridge.scheduler.timed_state import OVER, TimedState
+from bridge.workload.running_beliefs import RunningBeliefs
 from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.allocations import AllocationLog, Allocations, was_eligible
 from bridge.worlds.fast.arrivals import Arrivals
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.job_lives import JobLives, LifeLog, read_lives
 from bridge.worlds.fast.lives import Lives, LivesLog
+from bridge.worlds.fast.reestimates import Reestimates
 
 #: Jobs in a window at first; one of which more than half waits or runs doubles.
 LENGTH = 1 << 16
@@ -152,7 +154,7 @@ class Schedule:
         refused: [n] 1 + the place of the reason for which a job was refused, or 0; None without a cluster.
         never_at: [n] since when a job's conditions could not be met any more, or -1; likewise.
         head_at: [n] since when it was its partition's head first, or -1; likewise.
-        node_lives: of a cluster that changes in time, each run of each job; `start` and `end` are of its last.
+        node_lives: of a cluster that changes in time, each run of each job; `start`, `end` are its last.
         lives: what became of them under a rule of action, which may stop them; None without one. `start` and
             `how` are those of the last life.
     """
@@ -248,6 +250,8 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
         return _replay_on_nodes(prepared, progress)
     if prepared.permits is not None:
         return _replay_lives(prepared, progress)
+    if prepared.beliefs is not None:
+        return _replay_reestimated(prepared, prepared.beliefs, progress)
     window = LogWindow(prepared)
 
     def glance() -> None:
@@ -334,6 +338,33 @@ def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int
     )
 
 
+def _replay_reestimated(
+    prepared: Scenario, beliefs: RunningBeliefs, progress: Callable[[int], None] | None = None
+) -> Schedule:
+    """Replay all jobs pass by pass, and let beliefs of running ones change between; see `replay`.
+
+    A change makes no pass of its own: the next one goes by it.
+    """
+    n = len(prepared.jobs)
+    state, memory = allocate(prepared, n)
+    episode.load_episode(state, memory, 0, prepared, 0, n)
+    changes = Reestimates(beliefs)
+    clock, env, records = memory.clock[0], state.scalars[0], state.jobs[0]
+    while True:
+        clock.until, first_serial, env.work = changes.next, int(env.serial), WORK
+        kind = world.run_until_decision(state, memory, 0, 1)
+        _check(kind, state, 0, prepared)
+        for j in state.started[0, : int(env.serial) - first_serial].tolist():
+            changes.started(j, int(records[j].start))
+        if kind == world.MORE:
+            changes.apply(state)
+        elif kind == core.PAUSE:
+            if progress:
+                progress(int(clock.arrived - clock.pending - env.n_waiting))
+        elif not prepared.compiled.decide(state, 0, kind):
+            return read_schedule(state, 0, n)
+
+
 def _replay_arrivals(
     prepared: Scenario, first: int, last: int, progress: Callable[[int], None] | None = None
 ) -> Schedule:
@@ -383,6 +414,7 @@ def replay_sequences(
             f"a sequence of {length} jobs does not fit",
             where=f"{prepared.jobs.name}: {len(prepared.jobs)} jobs",
         )
+    prepared.refuse_beliefs("sampled sequences")
     if prepared.recorded:
         return [_recorded(prepared, int(first), int(first) + length) for first in starts]
     state, memory = allocate(prepared, length)
