@@ -104,6 +104,7 @@ class Batch:
         self, prepared: Scenario, encoder: CompiledEncoder, size: int, length: int, *, whole: bool = False
     ) -> None:
         self.prepared, self.encoder, self.length = prepared, encoder, length
+        prepared.refuse_beliefs("agents")
         shape = encoder.encoder
         if shape.resources > len(prepared.jobs.resources):
             raise BridgeError(

@@ -35,7 +35,10 @@ class SiteOutcome:
 
 def on_nodes(setup: "Deciding", prepared: Scenario) -> "Deciding":
     """Return the setup of a decision process with the nodes and rules that its jobs meet, if any."""
-    return setup if prepared.cluster is None else replace(setup, site=partial(build_site, prepared))
+    if prepared.cluster is None:
+        return setup
+    prepared.cluster.refuse_calendar("simulated platforms")
+    return replace(setup, site=partial(build_site, prepared))
 
 
 def schedule_of(session: ClusterSession, prepared: Scenario) -> Schedule:
