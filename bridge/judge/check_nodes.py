@@ -65,8 +65,8 @@ def _entries(jobs: pd.DataFrame, rows: Ints, resources: int) -> tuple[Ints, Ints
         parts.append((np.full(len(nodes), row, np.int64), nodes, amounts))
     if not parts:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, resources), np.int64)
-    row, node, amounts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return row, node, amounts
+    owners, holds, taken = zip(*parts, strict=True)
+    return np.concatenate(owners), np.concatenate(holds), np.concatenate(taken)
 
 
 def _ids(first: Ints, last: Ints) -> Iterator[int]:
