@@ -45,7 +45,8 @@ def schedule_of(session: ClusterSession, prepared: Scenario) -> Schedule:
     """Return what became of the jobs in a session."""
     n = len(prepared.jobs)
     schedule = read_on_nodes(session.state, prepared, 0, 0, n)
-    return replace(schedule, allocation=by_job(*session.allocated(), n))
+    jobs, classes, units = session.allocated()
+    return replace(schedule, allocation=by_job(jobs, classes, units, n))
 
 
 def outcome_of(dispatcher: "SiteDispatcher", prepared: Scenario, *, kills: bool) -> SiteOutcome:

@@ -103,10 +103,8 @@ class ClusterSession(Session):
         """Submit a job of the log; all but the time is known of it. BridgeError: the log has no such job."""
         j = self.site.places.get(job_id, -1)
         if j < 0:
-            remedy = "Give the log that the simulation plays, with --workload."
-            raise BridgeError(
-                "is not in the log, which says what it asks of the cluster", f"job {job_id}", remedy
-            )
+            what, remedy = "is not in the log", "Give the log that the simulation plays, with --workload."
+            raise BridgeError(what, where=f"job {job_id}", remedy=remedy)
         since = self.now if submitted is None else submitted
         self._submit_times["submit"][j], self._submit_times["s"][j] = since, since / SECOND
         self._pending_events.append(j)
@@ -127,10 +125,11 @@ class ClusterSession(Session):
 
     def starts(self) -> list[int]:
         started = super().starts()
-        log, n = self._state, int(self._state.node_scalars.n_log[0])
+        log: Any = self._state
+        n = int(log.node_scalars.n_log[0])
         columns = (log.log_job, log.log_class, log.log_units)
         rows = [*zip(*(column[0, :n].tolist() for column in columns), strict=True)]
-        self._state.node_scalars.n_log[0] = 0
+        log.node_scalars.n_log[0] = 0
         self._allocated += rows
         entries: dict[int, list[tuple[int, int]]] = {}
         for j, c, units in rows:
@@ -156,7 +155,8 @@ class ClusterSession(Session):
 
     def was_refused(self, j: int) -> bool:
         """Tell whether a submitted job was refused by a limit or its partition; all was told."""
-        return bool(self.state.node_jobs.gone[0, j] == GONE_REFUSED)
+        state: Any = self.state
+        return bool(state.node_jobs.gone[0, j] == GONE_REFUSED)
 
     @property
     def wake_at(self) -> int:

@@ -197,10 +197,12 @@ def allocate(
         return configure(acting, prepared)
     if cluster is None:
         return configure(allocate_state(batch, length, resources, window=window, users=users), prepared)
-    books = bool(prepared.compiled.rules.backfill[0] == CONSERVATIVE)
+    books = bool(prepared.compiled.rules["backfill"][0] == CONSERVATIVE)
     logs = {"whole": whole, "pauses": pauses}
     nodes = cluster.allocate(batch, length, window=window, users=users, books=books, **logs)
     return configure(nodes, prepared)
+
+
 def _permits(action: Action | None, jobs: Jobs) -> tuple[Ints | None, tuple[str, ...]]:
     """Return what may be done to each job [n], and what is taken for granted about it."""
     if action is None:
