@@ -113,6 +113,8 @@ class ClusterSession(Session):
     def finish(self, j: int) -> None:
         super().finish(j)
         self._free.release(j)
+        self._nodes.pop(j, None)
+        self._units.pop(j, None)
 
     def adopt(self, j: int, start: int) -> None:
         raise NotImplementedError("no job of a cluster is started by others")
