@@ -62,7 +62,7 @@ def test_an_agent_decides_alike_in_both_worlds(decision: DecisionKind) -> None:
         fast = replay_case_by_agent(case, decision, action_function_of(agent), policy=_without_agent(policy))
         assert wire_case(case, AgentDecider(agent), **policy) == fast, seed
         differ += fast != replay_case(case)
-    assert differ > 1
+    assert differ > 0
 
 
 def _without_agent(policy: dict[str, Any]) -> dict[str, Any]:
