@@ -32,8 +32,8 @@ def test_one_partition_is_the_pool(name: str, setting: str) -> None:
     recipe = recipe_of(name, setting).for_resources(1)
     rule = LOAD_RULES[DEFAULT_RULE["standard"]]
     workload = read_log("bundled-128")
-    pool = select(workload, rule, first=150)
-    site = select(workload, rule, first=150, cluster=ONE_PARTITION)
+    pool = select(workload, rule, first=90)
+    site = select(workload, rule, first=90, cluster=ONE_PARTITION)
     torch.manual_seed(5)
     origin = Provenance("bundled-128", pool.name, len(pool), "", 5, constants_of(pool))
     agent = LogAgent(Path("untrained"), recipe, origin, 0, actor_of(recipe), "greedy")
@@ -42,9 +42,9 @@ def test_one_partition_is_the_pool(name: str, setting: str) -> None:
     for column in ("start", "end", "how", "past", "serial"):
         assert np.array_equal(getattr(schedule, column), getattr(expected, column)), column
     assert schedule.allocation is not None
-    starts = np.array([0, 40])
+    starts = np.array([0, 30])
     sequences = [
-        schedules_by(agent.encoder(), action_function_of(agent), scenario, starts, 60)
+        schedules_by(agent.encoder(), action_function_of(agent), scenario, starts, 40)
         for scenario in (on_pool, on_site)
     ]
     for one, other in zip(*sequences, strict=True):

@@ -56,7 +56,7 @@ class DecisionProcess:
         self._now = 0
 
     def _site_rules(self) -> SiteRules | None:
-        """Return what is known of nodes that jobs share; who is no scheduler of ours knows nothing of them."""
+        """Return what is known of nodes that jobs share; a decider that is not ours knows nothing."""
         return getattr(self.dispatcher, "rules", None)
 
     def reply_to_frame(self, frame: bytes) -> bytes:
