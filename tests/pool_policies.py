@@ -64,7 +64,7 @@ def eager(recipe: PoolRecipe, seed: int) -> Callable[[], PoolActionFunction]:
 
 
 @dataclass(frozen=True)
-class Who:
+class NamedPolicy:
     """A policy, and who kills."""
 
     name: str
@@ -80,12 +80,12 @@ class Who:
         return schedules
 
 
-def _agent(kill: Kill, seed: int) -> Who:
-    return Who(f"agent {kill} {seed}", kill, eager(replace(RECIPE, kill=kill), seed))
+def _agent(kill: Kill, seed: int) -> NamedPolicy:
+    return NamedPolicy(f"agent {kill} {seed}", kill, eager(replace(RECIPE, kill=kill), seed))
 
 
-def _heuristic(name: str, kill: Kill = "none") -> Who:
-    return Who(f"{name} {kill}", kill, lambda: heuristic_actions(name))
+def _heuristic(name: str, kill: Kill = "none") -> NamedPolicy:
+    return NamedPolicy(f"{name} {kill}", kill, lambda: heuristic_actions(name))
 
 
 #: All kinds of policies.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 from bridge.base.plugins import GROUPS
 from bridge.cli import main as command_line
@@ -29,7 +29,7 @@ OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>"}
 def test_imports_run_one_way() -> None:
     pytest.importorskip("importlinter", reason="import-linter is not installed")
     code = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
-    done = fresh(code, cwd=ROOT)
+    done = run_python(code, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     kept = re.search(r"Contracts: (\d+) kept, 0 broken", done.stdout)
     assert kept, done.stdout

@@ -45,6 +45,17 @@ def test_no_name_is_a_participle(room: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("room", ["tests", "benchmarks"])
+def test_no_helper_of_the_tests_is_named_by_a_participle(room: str) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for path in (ROOT / room).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name.strip("_").lower() in BANNED
+    ]
+    assert wrong == []
+
+
 def test_a_class_name_has_one_home() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
     for path in FILES:

@@ -61,7 +61,7 @@ class Bench:
             time.sleep(0.2)
         return float("inf")
 
-    def shown(self, job: str) -> dict[str, str]:
+    def job_fields(self, job: str) -> dict[str, str]:
         """Return what scontrol shows of a job."""
         return dict(re.findall(r"(\w+)=(\S*)", self.client.call("scontrol", "-o", "show", "job", job)))
 

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli_commands import typed
+from cli_commands import run_bridge
 
 from bridge.base import plugins
 
@@ -43,7 +43,7 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def opens(trap: Path, *words: object) -> str:
     """Run a command that opens a file; return its one error."""
-    done = typed(*words)
+    done = run_bridge(*words)
     assert done.status != 0, done.out
     assert not trap.exists(), f"{words} has loaded the module"
     assert "Traceback" not in done.err
@@ -99,8 +99,8 @@ def test_an_agent(trap: Path) -> None:
         changed = value if inner is None else {**recipe.get(part, {}), inner: value}
         document["recipe"] = recipe | {part: changed}
         Path("agent/agent.json").write_text(json.dumps(document))
-        typed("evaluate", "agent", "--sequences", "1", "--length", "4")
-        typed("train", "--resume", "--out", "agent")
+        run_bridge("evaluate", "agent", "--sequences", "1", "--length", "4")
+        run_bridge("train", "--resume", "--out", "agent")
         assert not trap.exists(), (part, inner)
 
 

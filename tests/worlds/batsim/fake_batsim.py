@@ -325,11 +325,11 @@ class FakeBatsim:
         self._later(self.now + length, "end", (job_id, end))
 
     @property
-    def begun(self) -> dict[str, float]:
+    def start_times(self) -> dict[str, float]:
         """Job name -> when it started, in seconds."""
         return {name: time / MICRO for name, time in self.starts.items()}
 
-    def told(self, kind: str) -> list[dict[str, Any]]:
+    def decisions_of(self, kind: str) -> list[dict[str, Any]]:
         """Return the data of all decisions of a kind."""
         return [event["data"] for event in self.decisions if event["type"] == kind]
 

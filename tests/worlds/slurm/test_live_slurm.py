@@ -75,7 +75,7 @@ class Fake:
         """Return the jobs that wait or run, but for kicks."""
         return {row.label: row for row in self.client.queue() if row.partition != "kick"}
 
-    def shown(self, job: str) -> dict[str, str]:
+    def job_fields(self, job: str) -> dict[str, str]:
         """Return what scontrol shows of a job."""
         return dict(re.findall(r"(\w+)=(\S*)", self.client.call("scontrol", "-o", "show", "job", job)))
 
@@ -189,7 +189,7 @@ def test_it_decides_for_all_kinds_of_jobs(fake: Fake) -> None:
     decided = {line["start"].partition("@")[0]: line["nodes"] for line in fake.starts()}
     assert set(decided) == {*plain, *(f"{array}_{k}" for k in range(5)), parent, child, hostile, there, away}
     for job in (*plain, parent, child, hostile, there, away):
-        shown = fake.shown(job)
+        shown = fake.job_fields(job)
         assert shown["JobState"] == "COMPLETED"
         assert set(node_names(shown["ReqNodeList"])) == set(node_names(shown["NodeList"]))
     assert fake.report()["moved"] == []
