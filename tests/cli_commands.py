@@ -37,15 +37,12 @@ ODD = (
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What a command said, and its exit status."""
-
     status: int
     out: str
     err: str
 
 
 def run_bridge(*words: object) -> CommandResult:
-    """Run `bridge WORDS…` in this process, errors and all."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         status = main([str(word) for word in words])
@@ -108,5 +105,4 @@ def limit_file_sizes() -> None:
 
 
 def file_names(folder: Path) -> set[str]:
-    """Return everything in a folder, hidden files too."""
     return {path.name for path in folder.iterdir()}

@@ -35,7 +35,6 @@ RECIPE = PoolRecipe(
 
 
 def sequences(seed: int = 1, number: int = 2, steps: int = 40, rate: float = 0.5) -> Sequences:
-    """Draw synthetic jobs."""
     return draw_sequences(synthetic(300, seed=5).jobs, seed, rate=rate, steps=steps, sequences=number)
 
 
@@ -65,14 +64,11 @@ def eager(recipe: PoolRecipe, seed: int) -> Callable[[], PoolActionFunction]:
 
 @dataclass(frozen=True)
 class NamedPolicy:
-    """A policy, and who kills."""
-
     name: str
     kill: Kill
     make: Callable[[], PoolActionFunction]
 
     def fast(self, drawn: Sequences, pool: PoolConfig = POOL) -> list[PoolSchedule]:
-        """Play sequences in the fast world."""
         pools = PoolBatch(drawn, len(drawn), pool, self.kill)
         play(pools, self.make(), drawn)
         schedules = [pools.schedule(s) for s in range(len(drawn))]

@@ -85,7 +85,6 @@ def starts(
 
 
 def reference_jobs(p: Scenario) -> list[reference.Job]:
-    """Return the same jobs as the plain-Python reference takes them."""
     return [
         reference.Job(
             index=j,

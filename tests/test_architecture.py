@@ -108,7 +108,6 @@ def blocks(path: Path) -> Iterator[str]:
 
 
 def leaves(command: click.Command, context: click.Context) -> Iterator[click.Command]:
-    """Yield a command, or all commands of a group, however deep."""
     if not isinstance(command, click.Group):
         yield command
         return

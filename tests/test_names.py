@@ -17,7 +17,6 @@ FILES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 
 
 def names_of(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield every name that a module gives to something, and its line."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name, node.lineno

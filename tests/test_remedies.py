@@ -51,7 +51,6 @@ def commands() -> list[tuple[str, str]]:
 
 
 def filled_in(command: str) -> str:
-    """Return a command with something in every place that its user fills in."""
     command = re.sub(r"\[[A-Z][^\]]*\]", "", command.split(" > ")[0])
     return re.sub(r"…|\b[A-Z][A-Z_]+(\.\w+)?\b", BLANK, command)
 

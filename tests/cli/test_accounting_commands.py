@@ -23,7 +23,6 @@ CONF = "NodeName=n[0-3] CPUs=8 RealMemory=1000\nPartitionName=agent Nodes=ALL\n"
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Write an accounting and a configuration, and return their folder."""
     (tmp_path / "sacct.txt").write_text(SACCT)
     (tmp_path / "slurm.conf").write_text(CONF)
     return tmp_path

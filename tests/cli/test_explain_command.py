@@ -14,7 +14,6 @@ from bridge.base.cache import shipped_agents
 
 @pytest.fixture
 def trained(folder: Path) -> Path:
-    """Train an agent for an epoch."""
     write_config(folder)
     run_ok("train", *TINY, "--epochs", "1", "--out", "a")
     return Path("a")

@@ -79,7 +79,6 @@ METRICS = {
 
 
 def starts(path: Path) -> dict[int, float]:
-    """Return the start times in a jobs.csv."""
     with path.open(newline="") as file:
         return {int(row["job_id"]): float(row["starting_time"]) for row in csv.DictReader(file)}
 
@@ -91,7 +90,6 @@ def replayed(*words: object) -> dict[int, float]:
 
 
 def config(run: str = "run") -> dict[str, object]:
-    """Return what a run's record says."""
     return tomllib.loads(Path(run, "run.toml").read_text())["config"]
 
 

@@ -17,7 +17,6 @@ class Observed:
     """Stands for Slurm: two free nodes, a job that waits, three that are held and one too large."""
 
     def read(self) -> PartitionState:
-        """Return the present."""
         waiting = [{"id": "7", "submit": 90, "request": 60, "demand": {"nodes": 1}}]
         document = {
             "format": "bridge-state", "version": 1, "now": 100.0, "policy": "fcfs+easy",
@@ -34,7 +33,6 @@ class Observed:
 
 @pytest.fixture(autouse=True)
 def observed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have it observed."""
     monkeypatch.setattr(decide_slurm, "open_observer", lambda *_: Observed())
     yield
 

@@ -14,7 +14,6 @@ DEFAULT = Path("agents/rlbackfilling-bundled-128-s1")
 
 @pytest.fixture(autouse=True)
 def config(folder: Path) -> None:
-    """Write the tiny training's config."""
     write_config(folder)
 
 

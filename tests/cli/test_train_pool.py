@@ -22,7 +22,6 @@ LINES = (
 
 @pytest.fixture(autouse=True)
 def config(folder: Path) -> None:
-    """Write the tiny training's config."""
     (folder / "pool.toml").write_text(CONFIG)
 
 

@@ -15,7 +15,6 @@ from bridge.judge.run import read_run, write_run
 
 @pytest.fixture
 def run(tiny: str) -> str:
-    """Replay the small log."""
     run_ok("replay", tiny, "--out", "run")
     return "run"
 
@@ -124,7 +123,6 @@ def test_no_run(run: str, folder: Path) -> None:
 
 
 def batsim_style(run: str, **columns: Any) -> None:
-    """Write the run as ``plain``, with Batsim's columns only."""
     found = read_run(run)
     write_run(replace(found, jobs=found.jobs[list(JOBS_COLUMNS)].assign(**columns)), "plain")
 

@@ -47,12 +47,10 @@ def interrupted(out: str, epochs: int, *words: str) -> tuple[int, bytes]:
 
 
 def agent(folder: Path | str) -> dict[str, Any]:
-    """Return what an agent's folder says of it."""
     found: dict[str, Any] = json.loads((Path(folder) / "agent.json").read_text())
     return found
 
 
 def epochs_of(out: str) -> list[int]:
-    """Return the epochs that an agent's folder tells of."""
     epochs: list[int] = pq.read_table(f"{out}/progress.parquet")["epoch"].to_pylist()
     return epochs

@@ -49,7 +49,6 @@ CONTEXT = torch.randn(3, 13, generator=torch.Generator().manual_seed(2))
 
 
 def make_network(kind: str, outputs: int = 1) -> torch.nn.Module:
-    """Return a fresh network of this kind."""
     network = build(SHAPE[kind], ENCODER, outputs)
     return network.prepare(WEIGHTS) if isinstance(network, Future) else network
 

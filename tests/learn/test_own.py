@@ -48,7 +48,6 @@ def policy():
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder with modules of one's own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plugins, "_registered", {})
     (tmp_path / "own_easy.py").write_text(EASY)
@@ -63,7 +62,6 @@ def evaluated(*words: str) -> dict[str, Any]:
 
 
 def values_of(*words: str) -> dict[str, list[float]]:
-    """Return every policy's values on the same sequences."""
     return {one["name"]: one["values"] for one in evaluated(*words)["policies"]}
 
 

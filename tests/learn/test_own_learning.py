@@ -29,7 +29,6 @@ CLIMB = ("--algorithm", "own_learning:HillClimbing")
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder that holds the example."""
     shutil.copy(EXAMPLES / "own_learning.py", tmp_path)
     (tmp_path / "tiny.toml").write_text(CONFIG)
     monkeypatch.chdir(tmp_path)

@@ -47,12 +47,10 @@ TINY = Recipe(
 
 @cache
 def some_jobs() -> Jobs:
-    """Return the first jobs of the bundled workload."""
     return TINY.setup.select(read(resolve("bundled-128")))
 
 
 def tiny(**training: object) -> Recipe:
-    """Return the recipe with other training values."""
     changes: Mapping[str, Any] = training
     return replace(TINY, training=replace(TINY.training, **changes))
 

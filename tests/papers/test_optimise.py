@@ -251,7 +251,6 @@ def test_what_cannot_be_searched_is_refused(change: dict[str, float], says: str)
 
 
 def replayed_starts(jobs: Jobs, rule: Optimise, setup: SchedulerConfig = HELD) -> list[float]:
-    """Replay under the rule, check the schedule, and return the starts in seconds."""
     prepared = setup.build_scenario(jobs, setup.policy("pick"))
     encoder = rule.encoder().compile({})
     (schedule,) = schedules_by(encoder, rule, prepared, np.zeros(1, np.int64), len(jobs))

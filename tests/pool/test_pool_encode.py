@@ -123,7 +123,6 @@ def test_the_oracle_s_picture_shows_true_lengths_of_those_who_wait_and_nothing_e
 
 
 def expected_colour(state: PoolState) -> float:
-    """Return the colour of job 0, which is booked."""
     return float(np.float32(int(state.jobs[0].colour[0]) / 500))
 
 

@@ -25,7 +25,6 @@ from bridge.report.table import Table
 
 
 def plain(figure: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return a figure's data and layout as plain values."""
     document = figure.to_plotly_json()
     return document["data"], document["layout"]
 
@@ -139,7 +138,6 @@ def test_classes_of_waits() -> None:
 
 
 def draw_evaluation(**changes: Any) -> tuple[Sheet, str]:
-    """Draw the small evaluation."""
     sheet = Sheet()
     return sheet, html_of(evaluation_section(parse(EVALUATION | changes, "e"), sheet))
 

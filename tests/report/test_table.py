@@ -25,7 +25,6 @@ VERDICT = Table(
 
 
 def terminal_text(table: Table, width: int) -> list[str]:
-    """Return what a terminal of this width shows, line by line."""
     console = Console(width=width, no_color=True)
     with console.capture() as captured:
         console.print(table)

@@ -174,7 +174,6 @@ def crowded(draw: st.DrawFn) -> tuple[Jobs, Sequence[int]]:
 
 
 def scripted_agent(answers: Sequence[int], note: Callable[[State, int], None]) -> Callable[[State, int], int]:
-    """Return an agent that answers by these numbers, again and again."""
     asked = iter(range(10**9))
 
     def agent(state: State, kind: int) -> int:

@@ -25,7 +25,6 @@ job_id,submit,run,procs,req_time,burst_buffer,power
 
 @pytest.fixture
 def log(written: Written) -> str:
-    """Write a small log."""
     return str(written(LOG, "log.swf"))
 
 

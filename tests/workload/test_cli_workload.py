@@ -24,7 +24,6 @@ LOG = "; MaxProcs: 8\n" + "".join(
 
 @pytest.fixture
 def log(written: Written) -> str:
-    """Write a small log."""
     return str(written(LOG, "log.swf"))
 
 

@@ -34,12 +34,10 @@ MACHINE = AccountingMachine(
 
 
 def assembled(*lives: JobLife, machine: AccountingMachine | None = None, **choices: object) -> Workload:
-    """Return the workload of lives."""
     return assemble(lives, "log", "list", RecordCounter(), machine, ImportConfig(**choices))  # type: ignore[arg-type]
 
 
 def reasons(workload: Workload) -> dict[str, tuple[int, ...]]:
-    """Return the examples of what was counted."""
     return {f"{reason.kind}: {why}": reason.examples for why, reason in workload.tally.items()}
 
 

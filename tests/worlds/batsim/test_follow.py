@@ -37,7 +37,6 @@ def session4(folder: Path, backfill: str = "none") -> list[dict[str, Any]]:
 
 
 def session5(folder: Path) -> list[dict[str, Any]]:
-    """Record a session of a fake Batsim 5."""
     around = Batsim5Around(DecisionProcess(DispatcherConfig(FCFS)).reply_to_frame, "hi")
     jobs = [
         DelayJob(str(k), k * MICRO, (3 + k) * MICRO, 1 + k % 3, 50 * MICRO, {"user": k}) for k in range(6)
@@ -47,7 +46,6 @@ def session5(folder: Path) -> list[dict[str, Any]]:
 
 
 def transcript_lines(around: Batsim5Around) -> list[dict[str, Any]]:
-    """Return a session's lines."""
     init = around.frames[0][4:].decode()
     lines: list[dict[str, Any]] = [
         {"from": "batsim", "frame": {"init_size": len(init), "init_data": init}},
@@ -112,7 +110,6 @@ def test_another_policy_decides_otherwise_and_legally(tmp_path: Path) -> None:
 
 
 def change(lines: list[dict[str, Any]], kind: str, key: str, value: Any, nth: int = 0) -> None:
-    """Change a field of the n-th event of a kind."""
     told = [
         event for line in lines for event in line["frame"].get("events", []) if event["event_type"] == kind
     ]

@@ -44,7 +44,6 @@ def workload() -> list[DelayJob]:
 
 
 def run_to_the_end(policy: Policy) -> DecisionProcess:
-    """Return who has decided for all of it."""
     process = DecisionProcess(DispatcherConfig(policy, facts=WorkloadFacts(longest=600.0)), strict=True)
     FakeBatsim(workload(), HOSTS).run(process.reply_to_frame)
     return process

@@ -42,8 +42,6 @@ def delay_jobs(drawn: Sequences, s: int) -> list[DelayJob]:
 
 @dataclass
 class Simulated:
-    """What came of a simulation, by step."""
-
     fake: FakeBatsim
     ticks: PoolDispatcher
 

@@ -15,7 +15,6 @@ from bridge.base.errors import BridgeError
 
 
 def expected_outcomes(case: Case) -> list[Outcome]:
-    """Return what the brute force makes of each job."""
     jobs = simulate(case)["jobs"]
     return [
         (job["eligible"], job["start"], None if job["start"] is None else job["end"], job["nodes"])

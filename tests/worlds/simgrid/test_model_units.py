@@ -48,7 +48,6 @@ def test_what_is_not_json_is_refused(text: str) -> None:
 
 
 def machine_ids(text: str) -> tuple[int, ...]:
-    """Return the machines that a text of a decision names."""
     found = Fields({"alloc": text}).hosts("alloc")
     return tuple(i for low, high in found for i in range(low, high + 1))
 

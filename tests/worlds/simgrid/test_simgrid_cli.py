@@ -74,6 +74,5 @@ def patiently(happened: Callable[[], bool]) -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the processes below one."""
     words = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [found for word in words for found in (int(word), *descendants(int(word)))]

@@ -27,7 +27,6 @@ HOSTILE = "<script>document.title='taken'</script><img src=x onerror=\"document.
 
 
 def row(label: str, state: str, nodes: int, start: int = -1) -> QueueEntry:
-    """Return a row of squeue."""
     texts = dict.fromkeys(
         ("reason", "dependency", "features", "gres", "reservation", "licenses", "required", "excluded"), ""
     )
@@ -90,7 +89,6 @@ class Observed:
 
 @contextmanager
 def served(made: Starlette) -> Iterator[str]:
-    """Serve an application, and give its address."""
     with socket.create_server(("127.0.0.1", 0)) as sock:
         server = uvicorn.Server(uvicorn.Config(made, log_level="error"))
         thread = threading.Thread(target=server.run, args=([sock],), daemon=True)
@@ -101,7 +99,6 @@ def served(made: Starlette) -> Iterator[str]:
 
 
 def make_app(observed: Observed, every: float = 60.0) -> Starlette:
-    """Return the application."""
     snapshots = SnapshotCache(observed, every, futures=20)  # type: ignore[arg-type]
     return app(snapshots, refresh=60)
 
