@@ -33,7 +33,7 @@ Decider = Callable[[Session, int], int]
 
 @dataclass(frozen=True)
 class DispatcherConfig(PlacementConfig):
-    """Everything that decides what the dispatcher does.
+    """Configuration of a dispatcher.
 
     Attributes:
         policy, protocol: of the scheduler core.
@@ -66,7 +66,7 @@ class DispatcherConfig(PlacementConfig):
 
 
 class Dispatcher(WireScheduler[DispatchedJob]):
-    """Feeds one session, there once the simulation has begun, from messages and places what it starts."""
+    """Runs one scheduler session: applies messages, and chooses hosts for the jobs that start."""
 
     session: Session
 

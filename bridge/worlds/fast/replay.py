@@ -69,7 +69,7 @@ class LogWindow:
         return self._next - to_come - int(clock.pending[0] + self.state.scalars.n_waiting[0])
 
     def record_outcomes(self) -> None:
-        """Note what became of the jobs that have arrived."""
+        """Copy starts and ends of the jobs that have arrived."""
         n = int(self.memory.clock.arrived[0])
         row, which = self.state.jobs[0][:n], self._which
         for name in OUTCOME:
@@ -127,7 +127,7 @@ class LogWindow:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What became of n jobs, in order of submission. Times in microseconds.
+    """Start and end of n jobs, by submission; microseconds.
 
     Attributes:
         start, end: [n].

@@ -35,7 +35,7 @@ class Profile:
     levels: int = 1
 
     def compose(self, steps: list["Profile"]) -> None:
-        """Set what a composed profile consists of, complete profiles all, of not too many levels."""
+        """Set the parts of a composed profile: complete profiles, of a bounded number of levels."""
         self.steps = steps
         self.levels = 1 + max((step.levels for step in steps), default=0)
         if self.levels > MOST_LEVELS:

@@ -41,7 +41,7 @@ _CONFIG = {
 
 
 class Server:
-    """Counts what is submitted, running and over, and answers internal messages."""
+    """Counts submitted, running and finished jobs, and answers internal messages."""
 
     def __init__(self, model: SimulationModel) -> None:
         self.model = model
@@ -233,7 +233,7 @@ class Server:
         self._over(job)
 
     def on_change_state(self, job_id: str, state: str) -> None:
-        """The decision process says itself what has become of a job."""
+        """Apply CHANGE_JOB_STATE of the decision process."""
         job = self.model.job(job_id)
         if (job.state, state) != (SUBMITTED, RUNNING):
             # Batsim records a job before it changes its state, and stops since the job is not complete.

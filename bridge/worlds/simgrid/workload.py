@@ -26,7 +26,7 @@ _ID = re.compile(r'"id"\s*:\s*(?:"*[^(,|})]*"*)\s*')
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One job and what has become of it. Times are in s, energy in J; -1 where there is none."""
+    """One job and its outcome. Times are in s, energy in J; -1 where there is none."""
 
     workload: "SimulatedWorkload"
     name: str
@@ -59,7 +59,7 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class SimulatedWorkload:
-    """The jobs and profiles of one name: ``w0`` for the first file, or what the decision process says."""
+    """The jobs and profiles of one workload: ``w0`` of the first file, or the decision process's."""
 
     name: str
     file: str = "dynamic"
