@@ -53,7 +53,7 @@ def unpack(path: Path, store: Store) -> dict[str, str]:
 
 
 def pack(cells: Iterable[Cell], store: Store, path: Path) -> int:
-    """Write the cells that are done into a record, in place of what it had, if any are; returns how many."""
+    """Write the finished cells to an archive, replacing it; return their number."""
     lines = []
     records = {cell.key: done for cell in cells if (done := store.cell(cell.key)) is not None}
     for key, cell in records.items():

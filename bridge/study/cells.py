@@ -51,7 +51,7 @@ Logs = Callable[[str], Any]
 
 @dataclass(frozen=True)
 class Cell:
-    """What is done once.
+    """One row on one log with one seed; trained and evaluated once.
 
     Attributes:
         row, log, seed: what it is called; seed 0 = nothing is learnt.
@@ -131,13 +131,13 @@ class Cell:
 
     @property
     def shortest(self) -> "Cell":
-        """The same, neither it nor who teaches it trained longer than `epochs`."""
+        """The same cell, it and its teacher trained for `epochs` at most."""
         cell = next(iter(self.shorter), self)
         return replace(cell, teacher=cell.teacher.shortest) if cell.teacher else cell
 
     @property
     def title(self) -> str:
-        """What progress calls it."""
+        """Title in progress displays."""
         return f"{self.row} on {self.log}" + (f", seed {self.seed}" if self.seed else "")
 
     @property
