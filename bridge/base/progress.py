@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-#: Is told how many units of some work are done.
+#: Called with the number of finished units.
 ProgressCallback = Callable[[int], None]
 
 
@@ -13,7 +13,7 @@ def ignore_progress(_done: int) -> None:
 
 
 class ProgressReporter:
-    """Nobody watches."""
+    """Base class of progress reporters; it reports nothing."""
 
     def say(self, text: str) -> None:
         """Take one line about the work."""

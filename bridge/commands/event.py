@@ -151,7 +151,7 @@ class EventBackend:
         return request.process(setup), who
 
     def dispatcher_config(self, request: CommandRequest) -> tuple[Deciding, str]:
-        """Return who decides in a world from outside, and how it is called; BridgeError: as `decide`."""
+        """Return the dispatcher's configuration and the policy's label; BridgeError: as `decide`."""
         typed, name = request.typed, request.policies[0]
         agent = next(iter(agents_of(request.agents)), None)
         if agent is not None:
@@ -239,14 +239,14 @@ def _trained_on(
 def _warnings(
     agents: "Sequence[LogAgent]", learnt: Sequence[Flags], starts: Ints, length: int
 ) -> Iterator[str]:
-    """Yield a line for each agent that is judged on sequences with jobs that it may have learnt on."""
+    """Yield a warning for each agent that is judged on sequences with jobs of its training."""
     for agent, jobs in zip(agents, learnt, strict=True):
         if n := sum(bool(jobs[first : first + length].any()) for first in starts.tolist()):
             yield trained_on_them(agent.name, n, len(starts), "sequences")
 
 
 def _refuse_gaps(prepared: Sequence[Scenario], jobs: Jobs) -> list[str]:
-    """Return what a record is not good for, if one is judged; BridgeError: it lacks some of the jobs."""
+    """Return warnings about a judged record; BridgeError: it lacks some of the jobs."""
     records = [one for one in prepared if one.recorded]
     if missing := max((len(jobs) - len(one.jobs) for one in records), default=0):
         what = f"{missing:,} of {len(jobs):,} jobs have no recorded start, so that sequences would differ"
@@ -299,7 +299,7 @@ _RULES = ("order", "backfill", "candidate_order", "protocol", "preset")
 
 
 def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Deciding:
-    """Return the setup of a decision process that knows no experiment, only what was typed.
+    """Return the configuration of a decision process without an experiment, from options alone.
 
     BridgeError: an option does not go with the others.
     """

@@ -75,7 +75,7 @@ class CommandOutput:
 
 
 class StoppedError(KeyboardInterrupt):
-    """Somebody stopped the work; the outcome of what was finished by then, and how much that is."""
+    """The user interrupted the work; holds the output of the finished part."""
 
     def __init__(self, outcome: CommandOutput, message: str) -> None:
         super().__init__(message)
@@ -126,7 +126,7 @@ class Live(CommandBackend, Protocol):
     """A scheduler that can decide in a world whose clock is not ours, such as a real Slurm."""
 
     def dispatcher_config(self, request: CommandRequest) -> "tuple[DispatcherConfig, str]":
-        """Return who decides in a world from outside, and how it is called; BridgeError: as `decide`."""
+        """Return the dispatcher's configuration and the policy's label; BridgeError: as `decide`."""
 
 
 def scheduler(name: str) -> CommandBackend:

@@ -53,7 +53,7 @@ class ConfidenceInterval:
 
     @property
     def mark(self) -> str:
-        """What stands behind the interval in a table."""
+        """Mark behind the interval in a table."""
         return mark_of(self.kind)
 
     def percent_of(self, base: float) -> "ConfidenceInterval":
@@ -68,7 +68,7 @@ class ConfidenceInterval:
 
 
 def mark_of(kind: str | None) -> str:
-    """Return what stands behind an interval of that kind in a table."""
+    """Return the mark behind an interval of that kind in a table."""
     return MARK if kind == "t" else ""
 
 
@@ -116,7 +116,7 @@ class Part:
     deviations: Floats
 
     def scaled(self, factor: float) -> "Part":
-        """Return what a multiple of the mean varies by."""
+        """Return the variance part of a multiple of the mean."""
         return Part(factor**2 * self.variance, self.freedom, factor * self.deviations)
 
 

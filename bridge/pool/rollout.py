@@ -151,7 +151,7 @@ def deciding(recipe: PoolRecipe, actor: nn.Module, how: Mode, seed: int) -> Pool
 
 
 def make_teacher(teacher: PoolActionFunction, recipe: PoolRecipe) -> PoolActionFunction:
-    """Return what a teacher tells an agent.
+    """Return a function that gives the teacher's actions, limited to those that the agent has.
 
     If the agent is to kill, the paper's rule speaks first. An answer that the agent does not have is replaced
     by the first one that it has.
