@@ -56,7 +56,7 @@ class PolicyName:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether it is what happened, and no rule."""
+        """Whether it is the recorded run, and no rule."""
         return self.order == RECORDED
 
     @property
@@ -72,7 +72,7 @@ class PolicyName:
 
 
 def parse_policy(text: str) -> PolicyName:
-    """Return a policy by its name; whether an expression or an agent is sound, its scheduler tells."""
+    """Parse a policy's name; expressions and agents are checked by the scheduler."""
     order, plus, rule = (part.strip() for part in text.rpartition("+"))
     order_name = order if plus else text.strip()
     named = order_name in ORDERS or order_name in NAMES
@@ -138,5 +138,5 @@ def refuse_twice(names: Iterable[str]) -> list[str]:
 
 
 def combine_names(firsts: Sequence[str], seconds: Sequence[str]) -> list[str]:
-    """Return ``FIRST+SECOND`` of all pairs, each once: what ``--order`` and ``--backfill`` are short for."""
+    """Return ``FIRST+SECOND`` of all pairs, each once, for ``--order`` and ``--backfill``."""
     return list(dict.fromkeys(f"{first}+{second}" for first in firsts for second in seconds))

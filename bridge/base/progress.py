@@ -9,7 +9,7 @@ ProgressCallback = Callable[[int], None]
 
 
 def ignore_progress(_done: int) -> None:
-    """Nobody looks."""
+    """Ignore progress."""
 
 
 class ProgressReporter:
@@ -19,7 +19,7 @@ class ProgressReporter:
         """Take one line about the work."""
 
     def warn(self, texts: Iterable[str]) -> None:
-        """Take what the numbers are not good for, a line each."""
+        """Show warnings, a line each."""
         for text in texts:
             self.say(f"warning: {text}")
 

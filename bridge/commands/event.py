@@ -52,7 +52,7 @@ class Contestant:
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """Label in tables."""
         if self.agent is not None:
             return self.agent.name
         setup = self.setup
@@ -63,7 +63,7 @@ class Contestant:
 
     @property
     def estimator(self) -> str:
-        """What run times it believes."""
+        """Name of its estimator."""
         return self.setup.estimator or self.setup.rules()[0].estimator
 
     def prepare(self, jobs: Jobs) -> Scenario:
@@ -71,7 +71,7 @@ class Contestant:
         return self.setup.build_scenario(jobs, self.agent.recipe.policy() if self.agent else None)
 
     def play(self) -> Play | None:
-        """Return what plays its sequences; None = the built-in rules."""
+        """Return the function that plays its sequences; None = the built-in rules."""
         if self.agent is None:
             return None
         from bridge.learn.agent import play_sequences
@@ -196,7 +196,7 @@ def refuse_protocols(request: CommandRequest, agents: "Iterable[LogAgent]", prot
 def contestants_of(
     request: CommandRequest, setup: SchedulerConfig, agents: "Sequence[LogAgent]", named: bool
 ) -> list[Contestant]:
-    """Return who is judged, the base first; `named`: an agent's folder stands for the log."""
+    """Return the contestants, the base first; `named`: an agent's folder stands for the log."""
     typed = request.typed
     rules = [policy for policy in request.policies if not (policy.agent or policy.plugin)]
     chosen = bool(rules or {"order", "backfill", "estimator", "candidate_order"} & {*typed})

@@ -61,7 +61,7 @@ class TomlLines:
 
 
 def around(path: str) -> str:
-    """Return the path of what holds a field: ``nodes[2]`` of ``nodes[2].cores``; empty at the top."""
+    """Return the path of a field's table: ``nodes[2]`` of ``nodes[2].cores``; empty at the top."""
     return re.sub(r"(?:\.[^.\[\]]*|\[\d+\]|^[^.\[\]]*)$", "", path)
 
 

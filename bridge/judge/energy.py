@@ -145,7 +145,7 @@ RECORD = "power"
 
 
 def record(power_audit: PowerAudit, table: str, *, storage: float, uncounted: float) -> dict[str, Any]:
-    """Return what a run keeps: the result, and what is needed to audit again (`audit`).
+    """Return the record of an audit in a run: its result, and its inputs (`audit`).
 
     The table of consumed energy is named by its path in the run's folder.
     """

@@ -50,7 +50,7 @@ class WaitingShares:
 
 
 class RecordedRun:
-    """What happened to n jobs: times in s, and nodes, [n] each; a partition or user of −1 is not known.
+    """The recorded run of n jobs: times in s, and nodes, [n] each; partition or user −1 = unknown.
 
     `capacity`: the machine's nodes. `sizes`: nodes of partitions, where they are known (as of a cluster);
     others are as large as the most that was ever in use of them.

@@ -121,7 +121,7 @@ class Part:
 
 
 def parts(rows: Sequence[Floats], block: int, resamples: int = RESAMPLES, seed: int = SEED) -> list[Part]:
-    """Return what the mean of a sum of rows varies by: first the blocks of values, then each row's seeds.
+    """Return the variance parts of the mean of a sum of rows: blocks of values, then each row's seeds.
 
     `rows`: [seeds, n] values each, on the same n neighbours; of a difference the base's are negative. Blocks
     are drawn with replacement from the series closed to a circle (D. Politis, J. Romano, "A circular

@@ -90,7 +90,7 @@ class FindingCollector:
 
 
 def verdict(findings: Iterable[LintFinding]) -> Verdict:
-    """What SimGrid will say to the file with these findings."""
+    """Return SimGrid's verdict on a file with these findings."""
     return "refuses" if any(finding.simgrid == "refuses" for finding in findings) else "loads"
 
 

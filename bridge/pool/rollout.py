@@ -174,7 +174,7 @@ _TOGETHER = 16
 
 
 def options_of(agent: PoolCheckpoint, base: EvaluationOptions | None = None) -> EvaluationOptions:
-    """Return what an agent is judged on if nothing else is said: its own pool, rate, steps and beliefs.
+    """Return an agent's default evaluation: its own pool, rate, steps and estimates.
 
     Seed, number of sequences and share of predictable jobs are the `base`'s.
     """
