@@ -66,7 +66,6 @@ def around(path: str) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    """Return the parts of a dotted key."""
     parts, at = [], 0
     while match := _PART.match(text, at):
         name = match[1]

@@ -163,7 +163,6 @@ def findings_of_simgrid(paths: Sequence[str | Path], *, timeout: float = 120.0) 
 
 
 def _settings(file: str) -> tuple[str, ...]:
-    """SimGrid's settings for a file."""
     with suppress(XmlError):
         root, _ = parse_xml(read_bytes(file))
         return NO_TASKS if wifi_links(root) else TASKS

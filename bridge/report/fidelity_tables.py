@@ -70,7 +70,6 @@ def measures(one: Mapping[str, Any]) -> list[str]:
 
 
 def _verdict(verdicts: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the paired verdicts in words."""
     names = {"null": "the null", "textbook": "the textbook rule"}
     words = {"better": "nearer to the record than", "worse": "farther from the record than"}
     parts = []

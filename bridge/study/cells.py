@@ -204,7 +204,6 @@ def _settled(cell: Cell, store: Store, for_now: bool) -> Cell:
 
 
 def _cell(study: Study, row: StudyRow, log: str, digests: Mapping[str, str]) -> Cell:
-    """Return a row's cell on a log, without its seed."""
     row = study.for_log(row, log)
     recipe = row.recipe(study.epochs, max(study.longest, default=0)) if row.policy else None
     file, learnt_on = (study.files.get(name, name) for name in (log, row.training_log or log))

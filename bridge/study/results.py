@@ -180,7 +180,6 @@ def _kept(cells: Sequence[Document], values: RowValues) -> Document | None:
 
 
 def _mean(records: Sequence[Document], metric: str) -> float | None:
-    """Return the mean of a further metric; None where it was not measured."""
     means = (one["values"].get(metric, one.get("means", {}).get(metric)) for one in records)
     means_of_tests = [np.mean(values) for values in means if values is not None]
     return float(np.mean(means_of_tests)) if means_of_tests else None

@@ -150,7 +150,6 @@ class Dispatcher(WireScheduler[DispatchedJob]):
         self._arrivals.append(event)
 
     def _queue(self, event: ev.JobSubmitted) -> None:
-        """Queue a job, or reject it for what it asks."""
         job = DispatchedJob(event.job_id, event.submit, event.res)
         self._add(job)
         demand = [event.res, *(self._amount(event, name) for name in self._resources)]

@@ -63,7 +63,6 @@ class PowerPlan:
 
 
 def _mark(values: npt.NDArray[Any], hosts: Hosts, value: int) -> None:
-    """Set the value of each of some hosts."""
     for low, high in hosts:
         values[low : high + 1] = value
 

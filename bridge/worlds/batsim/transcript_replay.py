@@ -229,7 +229,6 @@ class _Replay:
         self._greeted = transcript.dialect == "batsim4"
 
     def run(self) -> None:
-        """Replay all of it."""
         message: ev.Message | None = None
         for n, frame in enumerate(self._transcript.frames, 1):
             try:

@@ -114,11 +114,9 @@ class JobsTableBuilder:
         return self.history.main_reasons()
 
     def _state(self, which: npt.NDArray[np.int32]) -> npt.NDArray[np.int8]:
-        """Return the places of final states in `_STATES` [n]."""
         return np.where(self._schedule.start[which] < 0, np.int8(2), self._killed(which).view(np.int8))
 
     def _columns(self, which: npt.NDArray[np.int32]) -> dict[str, Callable[[], Any]]:
-        """Return what makes each column of these jobs."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

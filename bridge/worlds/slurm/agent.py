@@ -111,7 +111,6 @@ class SlurmAgent:
             self._log(f"the watchdog must open the gate: {error}")
 
     def _forget(self) -> None:
-        """Begin anew with what Slurm says."""
         self.tracking.forget()
         self._next_reading = 0.0
 
