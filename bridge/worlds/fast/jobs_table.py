@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.base.arrays import Flags, Floats, Ints, text_column
+from bridge.scheduler.starts import HOW_GUEST, HOW_SPECULATIVE
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
 from bridge.workload.requests import MILLI, Texts
 from bridge.workload.select import Ids
@@ -50,6 +51,11 @@ class JobsTableBuilder:
     promised as blocked head, s, NaN if never), one column per further resource. Of a log that records waits
     ``recorded_wait`` (s, NaN where it is not known); of a record that says so ``eligible_time``, from when
     the job could start. `killed_at_request`: a job whose run time reaches its request counts as killed there.
+
+    Under a rule of action a job's row is that of its last life, and it waits for all the time until its end
+    without its run time; further: ``first_start_time``, ``stops`` (lives cut short), ``suspensions``,
+    ``occupied_time`` (s on its own nodes), ``lost_time`` (s without progress that was kept); ``start_kind``
+    may be speculative or guest.
 
     On a cluster further: ``eligible_time`` (s, since when the job waits for resources and limits alone; its
     waiting time begins there), ``episode`` (0), ``partition``, ``reason`` (what held it longest, in Slurm's
@@ -116,12 +122,25 @@ class JobsTableBuilder:
     def _state(self, which: npt.NDArray[np.int32]) -> npt.NDArray[np.int8]:
         return np.where(self._schedule.start[which] < 0, np.int8(2), self._killed(which).view(np.int8))
 
+    def _start_kinds(self, which: npt.NDArray[np.int32]) -> Any:
+        """Return how each job's (last) life began."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        how, otherwise = self._schedule.how[which], "" if self._prepared.recorded else "head"
+        if self._schedule.lives is None:
+            return pc.if_else(how == HOW_BACKFILLED, "backfilled", otherwise)
+        kinds = {HOW_BACKFILLED: "backfilled", HOW_SPECULATIVE: "speculative", HOW_GUEST: "guest"}
+        return pa.array([kinds.get(kind, otherwise) for kind in how.tolist()], pa.string())
+
     def _columns(self, which: npt.NDArray[np.int32]) -> dict[str, Callable[[], Any]]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
         jobs, schedule = self._prepared.jobs, self._schedule
         waits_since = schedule.submit if schedule.eligible is None else schedule.eligible
+        # of a job with several lives: all the time that it did not work for its last run
+        begin = schedule.start if schedule.lives is None else schedule.end - jobs.run
 
         def text(ids: Ids) -> Any:
             return pc.cast(pa.array(ids), pa.string())
@@ -146,7 +165,6 @@ class JobsTableBuilder:
         def reserved() -> Any:
             return np.where(schedule.reserved[which] >= 0, seconds(schedule.reserved), np.nan)
 
-        otherwise = "" if self._prepared.recorded else "head"
         columns: dict[str, Callable[[], Any]] = {
             "job_id": lambda: text_column(text(jobs.id[which])),
             "workload_name": lambda: jobs.name,
@@ -159,7 +177,7 @@ class JobsTableBuilder:
             "starting_time": lambda: started(seconds(schedule.start)),
             "execution_time": lambda: started(seconds(jobs.run)),
             "finish_time": lambda: started(seconds(schedule.end)),
-            "waiting_time": lambda: started((schedule.start[which] - waits_since[which]) / SECOND),
+            "waiting_time": lambda: started((begin[which] - waits_since[which]) / SECOND),
             "turnaround_time": lambda: started((schedule.end[which] - schedule.submit[which]) / SECOND),
             "stretch": lambda: started(stretch()),
             "allocated_resources": lambda: "",
@@ -167,9 +185,7 @@ class JobsTableBuilder:
             "metadata": lambda: "",
             "user": lambda: jobs.user[which],
             "queue": lambda: jobs.queue[which],
-            "start_kind": lambda: text_column(
-                pc.if_else(schedule.how[which] == HOW_BACKFILLED, "backfilled", otherwise)
-            ),
+            "start_kind": lambda: text_column(self._start_kinds(which)),
             "overtook": overtook,
             "reserved_time": reserved,
         }
@@ -197,6 +213,14 @@ class JobsTableBuilder:
                 columns["requested_number_of_resources"] = lambda: nodes
                 columns["cores"] = lambda: had["cores"][which]
                 columns["gpus"] = lambda: had["gpus"][which] / MILLI
+        if (lives := schedule.lives) is not None:
+            columns |= {
+                "first_start_time": lambda: seconds(lives.first_start),
+                "stops": lambda: lives.stops[which],
+                "suspensions": lambda: lives.suspensions[which],
+                "occupied_time": lambda: seconds(lives.occupied),
+                "lost_time": lambda: seconds(lives.lost),
+            }
         for r, name in enumerate(jobs.resources[1:], 1):
             columns[name] = partial(jobs.demand.__getitem__, (which, r))
         return columns
