@@ -70,19 +70,47 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     Raises:
         BridgeError: unknown order, backfill or agent decision, or one that the protocol does not have.
     """
-    chooser = None
+    chooser = _backfill_rule(policy, rules_of)
+    _refuse_settings(policy, rules_of)
+    main = order(policy.order, rules_of.orders)
+    alt_name = policy.candidate_order or rules_of.candidate_order
+    alt = order(alt_name or "fcfs", rules_of.orders if alt_name != "fcfs" else None)
+    if main.lookahead is not None:
+        _refuse_beside_lookahead(policy, rules_of, alt_name)
+    if alt_name and alt.dynamic:
+        raise BridgeError(
+            "candidates can only be sorted by an order that does not change while jobs wait",
+            where=f"candidate order {alt_name!r}",
+            remedy="Use fcfs, lcfs, sjf, saf, srf or an expression of s, t and n.",
+        )
+    if on_nodes:
+        _refuse_on_nodes(policy, rules_of, main)
+    action = parse_action(policy.action) if policy.action else None
+    if action is not None:
+        _refuse_beside_action(policy, rules_of, main)
+    rules = _switches(policy, rules_of, main, chooser, has_candidate_order=bool(alt_name), on_nodes=on_nodes)
+    return CompiledPolicy(rules_of, policy, main, alt, rules, chooser, action)
+
+
+def _backfill_rule(policy: Policy, rules_of: Protocol) -> Chooser | None:
+    """Return the callable of a backfilling rule of a package; None for those of the kernels."""
     if policy.backfill not in BACKFILLS:
         rule = plugins.find("backfill", policy.backfill)
         if not callable(rule):
             raise plugins.unknown("backfilling", policy.backfill, BACKFILLS)
         if "backfill" in policy.agent:
             raise BridgeError("an agent backfills already", where=f"backfilling {policy.backfill!r}")
-        chooser = rule
-    elif policy.backfill not in rules_of.backfills:
+        return rule
+    if policy.backfill not in rules_of.backfills:
         raise BridgeError(
             f"the protocol {rules_of.name} has no {policy.backfill} backfilling",
             remedy=f"Choose {', '.join(rules_of.backfills)}, or another protocol.",
         )
+    return None
+
+
+def _refuse_settings(policy: Policy, rules_of: Protocol) -> None:
+    """Raise BridgeError for settings of the policy that contradict each other or the protocol."""
     if policy.candidate_order and policy.backfill in BACKFILLS and policy.backfill != "easy":
         raise BridgeError(
             "only EASY's candidates have an order of their own",
@@ -104,27 +132,23 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     unknown = policy.agent - {"pick", "inspect", "backfill"}
     if unknown:
         raise BridgeError("unknown agent decision", where=", ".join(sorted(unknown)))
-    main = order(policy.order, rules_of.orders)
-    alt_name = policy.candidate_order or rules_of.candidate_order
-    alt = order(alt_name or "fcfs", rules_of.orders if alt_name != "fcfs" else None)
-    if main.lookahead is not None:
-        _refuse_beside_lookahead(policy, rules_of, alt_name)
-    if alt_name and alt.dynamic:
-        raise BridgeError(
-            "candidates can only be sorted by an order that does not change while jobs wait",
-            where=f"candidate order {alt_name!r}",
-            remedy="Use fcfs, lcfs, sjf, saf, srf or an expression of s, t and n.",
-        )
-    if on_nodes:
-        _refuse_on_nodes(policy, rules_of, main)
-    action = parse_action(policy.action) if policy.action else None
-    if action is not None:
-        _refuse_beside_action(policy, rules_of, main)
+
+
+def _switches(
+    policy: Policy,
+    rules_of: Protocol,
+    main: Order,
+    chooser: Chooser | None,
+    *,
+    has_candidate_order: bool,
+    on_nodes: bool,
+) -> Array:
+    """Return the policy and the protocol as the kernels read them: SWITCHES [1]."""
     rules = np.zeros(1, SWITCHES).view(np.recarray)
     one = rules[0]
     for switch in {f.name for f in fields(rules_of)} & set(SWITCHES.names or ()):
         one[switch] = int(getattr(rules_of, switch))
-    one.own_candidate_order = int(bool(alt_name))
+    one.own_candidate_order = int(has_candidate_order)
     one.backfill = EASY if chooser is not None else BACKFILLS[policy.backfill]
     one.scored_outside = int(main.scorer is not None or main.lookahead is not None)
     one.dynamic_order = int(main.dynamic)
@@ -144,13 +168,13 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     one.growing_order = int(
         main.dynamic
         and not on_nodes
-        and action is None
+        and not policy.action
         and not (needs_order or one.scored_outside or main.uses & {"z", "l", "fairshare"})
         and is_non_decreasing(main.program)
     )
-    if action is not None:
+    if policy.action:
         one.keep_above = NEVER  # stopped jobs come back into the midst of the queue
-    return CompiledPolicy(rules_of, policy, main, alt, rules, chooser, action)
+    return rules
 
 
 def _action_switches(action: Action) -> Array:

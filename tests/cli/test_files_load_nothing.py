@@ -101,7 +101,9 @@ def test_an_agent(trap: Path, backfiller: Path, part: str, inner: str | None) ->
     document["recipe"] = recipe | {part: changed, "training": {**recipe["training"], "epochs": 99}}
     Path("agent/agent.json").write_text(json.dumps(document))
     opens(trap, "train", "--resume", "--out", "agent")
-    run_bridge("evaluate", "agent", "--sequences", "1", "--length", "4")  # a critic that is not asked may be wrong
+    run_bridge(
+        "evaluate", "agent", "--sequences", "1", "--length", "4"
+    )  # a critic that is not asked may be wrong
     assert not trap.exists()
 
 
