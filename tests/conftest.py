@@ -5,7 +5,9 @@ What takes long to import is imported where it is needed: a small test file has 
 """
 
 import os
+import shutil
 import signal
+import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -99,3 +101,19 @@ def inspector(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def schedgym_agent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An agent that has learnt under the protocol schedgym."""
     return _train(tmp_path_factory, "schedgym", "rlbackfilling", "--setting", "paper")
+
+
+@pytest.fixture(name="look")
+def browser(tmp_path: Path) -> Callable[[str], str]:
+    """Return what a browser makes of a page: its document after scripts have run."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("Chromium (Debian's package chromium) is not installed")
+
+    def look(address: str) -> str:
+        words = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        words += [f"--user-data-dir={tmp_path}/profile", "--virtual-time-budget=2000", "--dump-dom", address]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=180, check=True)
+        return done.stdout
+
+    return look

@@ -27,6 +27,14 @@ PAGES = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/tutorials").glob("*.md")]
 OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>"}
 
 
+def test_every_room_has_its_tests() -> None:
+    """What commands do is tested by the commands, in `tests/cli`."""
+    rooms = {path.name for path in (ROOT / "bridge").iterdir() if (path / "__init__.py").is_file()}
+    rooms |= {f"worlds/{path.parent.name}" for path in (ROOT / "bridge/worlds").glob("*/__init__.py")}
+    without = {room for room in rooms if not any((ROOT / "tests" / room).rglob("test_*.py"))}
+    assert without == {"commands"}
+
+
 def test_imports_run_one_way() -> None:
     pytest.importorskip("importlinter", reason="import-linter is not installed")
     code = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bridge.base.errors import BridgeError, add_location
-from bridge.base.jsontext import dumps
+from bridge.wire.json_numbers import dumps
 from bridge.worlds.simgrid import failures, kernel
 from bridge.worlds.simgrid.decisions import ask_actor
 from bridge.worlds.simgrid.execution import job_actor, killer_actor, stillborn_actor
