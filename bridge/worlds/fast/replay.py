@@ -147,7 +147,9 @@ class Schedule:
         refused: [n] 1 + the place of the reason for which a job was refused, or 0; None without a cluster.
         never_at: [n] since when a job's conditions could not be met any more, or -1; likewise.
         head_at: [n] since when it was its partition's head first, or -1; likewise.
-        lives: of a cluster that changes in time, each run of each job; `start` and `end` are of its last.
+        runs: of a cluster that changes in time, each run of each job; `start` and `end` are of its last.
+        ran: [n] how long the last run worked, -1: none; likewise.
+        since: [n] from when the job waited for its last run; likewise.
     """
 
     start: Ints
@@ -162,7 +164,9 @@ class Schedule:
     refused: Ints | None = None
     never_at: Ints | None = None
     head_at: Ints | None = None
-    lives: Lives | None = None
+    runs: Lives | None = None
+    ran: Ints | None = None
+    since: Ints | None = None
 
 
 def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
@@ -282,7 +286,7 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
         return replace(schedule, allocation=collected.allocations(n))
     assert prepared.cluster is not None
     lives = collected.lives()
-    return replace(schedule, allocation=lives.allocations(n, prepared.cluster.classes), lives=lives)
+    return replace(schedule, allocation=lives.allocations(n, prepared.cluster.classes), runs=lives)
 
 
 def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
@@ -294,7 +298,9 @@ def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int
         timed: Any = state.timed_jobs[b][: last - first]
         eligible = timed.first_eligible.copy()
         ran = (timed.doing == OVER) & (rows.gone == NOT_GONE) & (schedule.end >= 0)
-        schedule = replace(schedule, start=np.where(ran, schedule.start, -1))
+        worked = np.where(ran, schedule.end - schedule.start - timed.stood, -1)
+        start = np.where(ran, schedule.start, -1)
+        schedule = replace(schedule, start=start, ran=worked, since=schedule.submit)
     return replace(
         schedule,
         submit=submit,

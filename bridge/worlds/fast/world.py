@@ -115,12 +115,12 @@ def _reorder(state: State, world: WorldState, b: int) -> None:
 
 
 @inline
-def _nobody_stopped(_state: State, _world: WorldState, _b: int) -> None:
+def _nobody_cut(_state: State, _world: WorldState, _b: int) -> None:
     pass
 
 
 @inner
-def _drop_completions(state: TimedState, world: WorldState, b: int) -> None:
+def _forget_completions(state: TimedState, world: WorldState, b: int) -> None:
     """Forget the completions of jobs that were stopped."""
     if not state.timed_scalars[b].cut:
         return
@@ -135,7 +135,7 @@ def _drop_completions(state: TimedState, world: WorldState, b: int) -> None:
     world.clock[b].pending = kept
 
 
-_drop_stopped = by_type(_nobody_stopped, _drop_completions, TimedState)
+_forget_cut = by_type(_nobody_cut, _forget_completions, TimedState)
 
 
 @inline
@@ -147,7 +147,6 @@ def _collect(state: State, world: WorldState, b: int) -> None:
         job = state.jobs[b, j]
         push_completion(world, b, job.start + job.run + stood(state, b, j), job.serial, j)
     env.n_started = 0
-    _drop_stopped(state, world, b)
     if env.renumbered:
         _reorder(state, world, b)
 
@@ -196,6 +195,7 @@ def run_until_decision(state: State, world: WorldState, b: int, events: int) -> 
         if clock.open:
             kind = advance(state, b)
             _collect(state, world, b)
+            _forget_cut(state, world, b)
             if kind != NOTHING:
                 return kind
             clock.open = 0
@@ -220,7 +220,7 @@ def run_until_decision(state: State, world: WorldState, b: int, events: int) -> 
                 took += 1
         if not per_event:
             took += apply_due(state, b)
-            _drop_stopped(state, world, b)
+            _forget_cut(state, world, b)
         if arrival == now:
             while (
                 clock.arrived < clock.last

@@ -13,7 +13,6 @@ from cluster_reference.shrink import shrink
 
 from bridge.base.errors import BridgeError
 
-
 EVERYTHING = (*PARTS, *TIMED_PARTS)
 BACKFILLS = ("none", "easy", "easy", "conservative")
 
