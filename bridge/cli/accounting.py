@@ -130,7 +130,9 @@ def _import(ctx: click.Context, source: str, form: str, columns: Sequence[str] =
         remedy = "Write a .parquet or .csv file."
         raise BridgeError("SWF has no room for what jobs ask of a cluster", where=str(out), remedy=remedy)
     choices = ImportConfig(**given_on_command_line(ctx, ImportConfig))
-    imported = import_accounting(source, form, _zone(ctx.params["timezone"]), machine, choices, columns, site)
+    imported = import_accounting(
+        source, form, zone_of(ctx.params["timezone"]), machine, choices, columns, site
+    )
     texts = [name for name in imported.jobs if imported.jobs[name].dtype.kind not in "iuf"]
     if target is FORMATS["swf"]:
         imported = replace(imported, jobs=imported.jobs.drop(columns=texts))
@@ -156,7 +158,8 @@ def _say_ignored(machine: "AccountingMachine | None") -> None:
         TERMINAL.say(f"no scheduler looks at: {texts}")
 
 
-def _zone(name: str) -> tzinfo:
+def zone_of(name: str) -> tzinfo:
+    """Return the time zone of a name; BridgeError: there is none."""
     if name == "UTC":
         return UTC
     try:
