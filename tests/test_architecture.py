@@ -19,8 +19,9 @@ from bridge.cli.main import COMMANDS, HEADINGS, cli
 ROOT = Path(__file__).parents[1]
 #: Modules of `bridge.cli` that are no command.
 HELPERS = {*("__init__", "accounting", "decide_slurm", "main", "options", "terminal")}
-#: The pool's wing has its own network and training.
-POOL_LEARNS = [ROOT / "bridge/pool" / f"{name}.py" for name in ("network", "rollout", "training")]
+#: The pool's wing has its own network and training, predictions of running jobs a network.
+LEARNS = [ROOT / "bridge/pool" / f"{name}.py" for name in ("network", "rollout", "training")]
+LEARNS += [ROOT / "bridge/prediction/series_network.py"]
 PAGES = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/tutorials").glob("*.md")]
 #: What ends a command in a shell line.
 OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>"}
@@ -92,7 +93,7 @@ def test_no_command_imports_another() -> None:
 
 def test_only_learning_imports_torch() -> None:
     for path in sorted((ROOT / "bridge").rglob("*.py")):
-        if "learn" not in path.relative_to(ROOT).parts and path.stem != "train" and path not in POOL_LEARNS:
+        if "learn" not in path.relative_to(ROOT).parts and path.stem != "train" and path not in LEARNS:
             text = path.read_text(encoding="utf-8")
             assert not re.search(r"^\s*(import|from) torch\b", text, re.MULTILINE), path
 

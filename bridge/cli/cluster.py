@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bridge.cluster.imported import ImportedCluster
 
 #: Forms of files, by the names of `--from`.
-_FORMS = ("slurm", "pbsnodes", "platform")
+_FORMS = ("slurm", "pbsnodes", "platform", "swf", "table")
 
 
 @click.group()
@@ -31,8 +31,15 @@ def cluster() -> None:
     "--from",
     "form",
     type=click.Choice(_FORMS),
-    help="What FILE is: slurm.conf or what scontrol prints, pbsnodes -a, a SimGrid platform.  "
-    "[default: by its contents]",
+    help="What FILE is: slurm.conf or what scontrol prints, pbsnodes -a, a SimGrid platform, an SWF log with "
+    "files beside it (.machines, .queues, .users, .groups), a table of nodes (with --map).  "
+    "[default: by its name and contents]",
+)
+@click.option(
+    "--map",
+    "map_name",
+    metavar="NAME",
+    help="Column map of a table (CSV, Parquet) with a row for each node: TOML, or one of bridge's.",
 )
 @click.option(
     "--sacctmgr",
@@ -56,6 +63,7 @@ def cluster() -> None:
 def import_(
     source: Path,
     form: str | None,
+    map_name: str | None,
     accounting: tuple[Path, ...],
     reservations: Path | None,
     log: str | None,
@@ -63,7 +71,7 @@ def import_(
     out: Path,
     force: bool,
 ) -> None:
-    """Write cluster.toml from what a site has: slurm.conf, pbsnodes, a platform.
+    """Write cluster.toml from what a site has: slurm.conf, pbsnodes, a platform, an SWF log's files, a table.
 
     What the files hold and no scheduler here honours is listed, once. Limits of --sacctmgr count, whatever
     AccountingStorageEnforce says.
@@ -74,13 +82,15 @@ def import_(
       bridge cluster import slurm.conf --sacctmgr qos.txt --sacctmgr assoc.txt --out cluster.toml
       bridge cluster import slurm.conf --reservations res.txt --log site.parquet --out cluster.toml
       bridge cluster import nodes.txt --from pbsnodes --out cluster.toml
+      bridge cluster import site.swf.gz --out cluster.toml
+      bridge cluster import nodes.csv --map openb --out cluster.toml
     """
     from bridge.cluster.check import check_cluster
     from bridge.cluster.clusterfile import write_cluster_toml
     from bridge.cluster.node_table import build_node_table, partitions_of
 
     shared.check_output(out, force)
-    imported = _imported(source, form or _form_of(source), accounting)
+    imported = _imported(source, form or ("table" if map_name else _form_of(source)), accounting, map_name)
     if reservations is not None:
         imported = _with_reservations(imported, reservations, log, timezone)
     elif log is not None:
@@ -129,13 +139,19 @@ def _form_of(path: Path) -> str:
     from bridge.base import files
     from bridge.cluster.slurm_conf import is_settings
 
+    if path.name.lower().removesuffix(files.compression(path)).endswith(".swf"):
+        return "swf"
     text = files.read_text(path)
     if "<platform" in text[:4000]:
         return "platform"
     return "slurm" if is_settings(text) else "pbsnodes"
 
 
-def _imported(source: Path, form: str, accounting: tuple[Path, ...]) -> "ImportedCluster":
+def _imported(
+    source: Path, form: str, accounting: tuple[Path, ...], map_name: str | None
+) -> "ImportedCluster":
+    if (form == "table") != (map_name is not None):
+        raise click.UsageError("--map NAME goes with a table of nodes, and a table of nodes with --map NAME")
     if form == "slurm":
         from bridge.cluster.slurm_site import import_slurm
 
@@ -146,6 +162,14 @@ def _imported(source: Path, form: str, accounting: tuple[Path, ...]) -> "Importe
         from bridge.cluster.pbsnodes import import_pbsnodes
 
         return import_pbsnodes(source)
+    if form == "swf":
+        from bridge.cluster.swf_site import import_swf_site
+
+        return import_swf_site(source)
+    if form == "table":
+        from bridge.cluster.mapped_nodes import import_nodes
+
+        return import_nodes(source, str(map_name))
     from bridge.platform.cluster_hosts import import_platform
 
     return import_platform(source)

@@ -18,6 +18,7 @@ from bridge.base.progress import SILENT, ProgressReporter
 from bridge.base.version import __version__
 from bridge.experiment.prepare import PreparedExperiment, numbering_of
 from bridge.experiment.program import PREFIX, simulation_folder
+from bridge.judge.action_metrics import run_action_metrics
 from bridge.judge.energy import RECORD, PowerAudit, audit, read_power_trace
 from bridge.judge.energy import record as power_record
 from bridge.judge.hosts import HostAllocation, place_first_fit
@@ -76,7 +77,7 @@ def run_fast(
 
     def rows(start: int, stop: int) -> pd.DataFrame:
         table = with_energy(played.rows(start, stop))
-        if prepared.recorded:  # it may use more nodes than there are
+        if prepared.recorded or schedule.lives is not None:  # it may use more nodes than there are
             return table
         return table.assign(allocated_resources=hosts().texts(start, stop))
 
@@ -90,6 +91,8 @@ def run_fast(
     config: dict[str, Any] = {"world": "fast", "idle_power": jobs.idle_power if powered else None}
     result = _run(task, table, config | ({"command": command} if command else {}))
     result = dataclasses.replace(result, metrics={**result.metrics, **waits}) if waits else result
+    if schedule.lives is not None:
+        result = dataclasses.replace(result, metrics=result.metrics | run_action_metrics(prepared, schedule))
     return result if whole else dataclasses.replace(result, rows=rows)
 
 
@@ -105,6 +108,7 @@ def _run(task: PreparedExperiment, table: pd.DataFrame, record_fields: dict[str,
     threshold = task.experiment.threshold
     metrics = compute_metrics(table, counted, bsld_threshold=threshold, idle_power=jobs.idle_power)
     rule = setup.order if setup.recorded else f"{setup.order}+{setup.backfill}"
+    rule += f"+{setup.action}" if setup.action else ""
     who = task.agent.name if task.agent else rule
     return Run(
         record(task) | record_fields, capacity, table, metrics, task.prepared.oracle, f"{jobs.name} {who}{at}"

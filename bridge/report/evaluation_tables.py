@@ -8,6 +8,7 @@ import numpy as np
 from bridge.judge.sequences import PairedResult
 from bridge.judge.stats import FEWEST, ConfidenceInterval
 from bridge.judge.world_agreement import Agreement, Rank
+from bridge.report.action_table import action_costs
 from bridge.report.table import Table
 from bridge.report.tables import COMPARED, difference, format_metric, metric_name, wait_difference
 
@@ -41,7 +42,7 @@ def evaluation(document: Mapping[str, Any], judged: Sequence[PairedResult], prot
             _between(j.difference, digits) if j.difference else "",
             one["verdict"],
         )
-    output: list[Any] = [table]
+    output: list[Any] = [table, *action_tables(policies)]
     output.append(_blocks(judged[0].mean))
     if any(one["oracle"] for one in policies):
         output.append(ORACLE)
@@ -56,6 +57,14 @@ def evaluation(document: Mapping[str, Any], judged: Sequence[PairedResult], prot
             )
             output.append(f"{one['name']}: {verdict} {than} {base}: {text} {between}")
     return output
+
+
+def action_tables(policies: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Return what actions win and cost, a policy a column; nothing where no policy has an action."""
+    rows = [one for one in policies if "action_metrics" in one]
+    if not rows:
+        return []
+    return [action_costs([(one["name"], one["action_metrics"]) for one in rows])]
 
 
 def _blocks(mean: ConfidenceInterval) -> str:

@@ -58,7 +58,7 @@ from bridge.scheduler.placement import allocate_chosen, release_allocation, sele
 from bridge.scheduler.preemption import GONE, preempt
 from bridge.scheduler.queue import BY_ALT, BY_ORDER, precedes, size_class, sort_jobs
 from bridge.scheduler.running_jobs import remove_running
-from bridge.scheduler.starting import record_start
+from bridge.scheduler.starts import record_start
 from bridge.scheduler.state import (
     HOW_BACKFILLED,
     NEVER,

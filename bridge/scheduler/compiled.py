@@ -9,6 +9,8 @@ from bridge.base import plugins
 from bridge.base.arrays import Array
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
+from bridge.scheduler.action_state import ACTION_SWITCHES
+from bridge.scheduler.actions import Action, parse_action
 from bridge.scheduler.cluster_bookings import book_in_order
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.decisions import BOOK
@@ -17,7 +19,7 @@ from bridge.scheduler.names import BACKFILLS, CONSERVATIVE, EASY
 from bridge.scheduler.order import Order, order
 from bridge.scheduler.protocol import BLOCKED, UNCAPPED, Policy, Protocol
 from bridge.scheduler.python_rules import Chooser, decide
-from bridge.scheduler.state import SECOND, SWITCHES, State
+from bridge.scheduler.state import NEVER, SECOND, SWITCHES, State
 
 #: Conservative backfilling keeps its bookings from pass to pass while more jobs than this wait; so few are
 #: sooner booked afresh.
@@ -34,6 +36,7 @@ class CompiledPolicy:
     candidate_order: Order
     rules: Array  # RULES [1]
     chooser: Chooser | None = None
+    action: Action | None = None
 
     @property
     def python_rule(self) -> str:
@@ -45,7 +48,10 @@ class CompiledPolicy:
     def install_in(self, state: State) -> State:
         """Return a state in which this decides."""
         program, alt_program = (one.program.view(np.recarray) for one in (self.order, self.candidate_order))
-        return state._replace(switches=self.rules, program=program, alt_program=alt_program)
+        own: dict[str, Array] = {"switches": self.rules, "program": program, "alt_program": alt_program}
+        if self.action is not None:
+            own["action"] = _action_switches(self.action)
+        return state._replace(**own)
 
     def decide(self, state: State, b: int, kind: int) -> bool:
         """Let the rules outside decide, if there are, see `bridge.scheduler.python_rules.decide`."""
@@ -111,6 +117,9 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
         )
     if on_nodes:
         _refuse_on_nodes(policy, rules_of, main)
+    action = parse_action(policy.action) if policy.action else None
+    if action is not None:
+        _refuse_beside_action(policy, rules_of, main)
     rules = np.zeros(1, SWITCHES).view(np.recarray)
     one = rules[0]
     for switch in {f.name for f in fields(rules_of)} & set(SWITCHES.names or ()):
@@ -135,10 +144,25 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     one.growing_order = int(
         main.dynamic
         and not on_nodes
+        and action is None
         and not (needs_order or one.scored_outside or main.uses & {"z", "l", "fairshare"})
         and is_non_decreasing(main.program)
     )
-    return CompiledPolicy(rules_of, policy, main, alt, rules, chooser)
+    if action is not None:
+        one.keep_above = NEVER  # stopped jobs come back into the midst of the queue
+    return CompiledPolicy(rules_of, policy, main, alt, rules, chooser, action)
+
+
+def _action_switches(action: Action) -> Array:
+    """Return a rule of action as the kernels read it: ACTION_SWITCHES [1]."""
+    switches = np.zeros(1, ACTION_SWITCHES).view(np.recarray)
+    levels = (*action.seconds, action.seconds[-1])
+    switches[0] = (
+        action.code,
+        *(round(seconds * SECOND) for seconds in levels[:2]),
+        *(round(seconds * SECOND) for seconds in (action.restart, action.host, action.resume, action.guard)),
+    )
+    return switches
 
 
 def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
@@ -149,12 +173,28 @@ def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
         (main.lookahead is not None, f"the order {policy.order!r}"),
         (policy.blocked in ("held", "first"), f"a blocked pick that is {policy.blocked!r}"),
         (bool(policy.agent), "an agent"),
+        (bool(policy.action), f"the action {policy.action!r}"),
     ):
         if broken:
             raise BridgeError(
                 f"{what} does not know the nodes of a cluster yet",
                 where=f"policy {policy.order}+{policy.backfill}",
                 remedy="Use the protocol standard with none, easy or conservative, or leave out --cluster.",
+            )
+
+
+def _refuse_beside_action(policy: Policy, rules_of: Protocol, main: Order) -> None:
+    """Refuse what a rule of action is not defined beside."""
+    for broken, what in (
+        (rules_of.name != "standard", f"the protocol {rules_of.name}"),
+        (main.lookahead is not None, f"the order {policy.order!r}"),
+        (bool(policy.agent or policy.blocked), "an agent"),
+    ):
+        if broken:
+            raise BridgeError(
+                f"is not defined beside {what}",
+                where=f"action {policy.action!r}",
+                remedy="Use it with the protocol standard and a fixed rule, as saf+easy+guest(300).",
             )
 
 

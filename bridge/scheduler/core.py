@@ -8,6 +8,14 @@ A world calls `submit`, `finish` and `wake` for what happened at one instant (or
 
 from bridge.base.arrays import Array
 from bridge.base.jit import by_type, hot, inline, inner, kernel
+from bridge.scheduler.action_pass import (
+    begin_pass_with_lives,
+    end_pass_with_lives,
+    must_collect_lives,
+    next_wake_with_lives,
+    sort_groups_by_scores,
+)
+from bridge.scheduler.action_state import ActionState
 from bridge.scheduler.amounts import copy_amounts, give, take
 from bridge.scheduler.backfill import (
     _any_waiting_fits,
@@ -49,7 +57,9 @@ from bridge.scheduler.decisions import (
     SCORE,
 )
 from bridge.scheduler.growing_scores import bound_scores, find_highest_score
+from bridge.scheduler.lives import finish_with_lives, submit_with_lives
 from bridge.scheduler.names import CONSERVATIVE, EASY
+from bridge.scheduler.preemption_rules import preempt_for_head
 from bridge.scheduler.queue import first, insert, list_in_order, rearrange, remove, size_class, sort
 from bridge.scheduler.reservation import reserve_head
 from bridge.scheduler.running_jobs import add_running, first_place, fits, job_at, next_place, remove_running
@@ -99,7 +109,7 @@ def _submit_pooled(state: State, b: int, j: int) -> None:
     insert(state, b, j)
 
 
-_submit = by_type(_submit_pooled, cluster_submit, ClusterState)
+_submit = by_type(by_type(_submit_pooled, submit_with_lives, ActionState), cluster_submit, ClusterState)
 
 
 @hot
@@ -121,7 +131,7 @@ def _finish_pooled(state: State, b: int, j: int) -> None:
         env.used_total += used
 
 
-_finish = by_type(_finish_pooled, cluster_finish, ClusterState)
+_finish = by_type(by_type(_finish_pooled, finish_with_lives, ActionState), cluster_finish, ClusterState)
 
 
 @hot
@@ -182,7 +192,9 @@ def _begin_pass_pooled(state: State, b: int) -> None:
     env.wake_at = NEVER
 
 
-_begin_pass = by_type(_begin_pass_pooled, cluster_begin_pass, ClusterState)
+_begin_pass = by_type(
+    by_type(_begin_pass_pooled, begin_pass_with_lives, ActionState), cluster_begin_pass, ClusterState
+)
 
 
 @hot
@@ -197,7 +209,9 @@ def _next_wake_pooled(state: State, b: int) -> int:
 
 
 #: When the scheduler wants to be woken next, or a held job may become eligible; NEVER if nothing does.
-next_wake = by_type(_next_wake_pooled, cluster_next_wake, ClusterState)
+next_wake = by_type(
+    by_type(_next_wake_pooled, next_wake_with_lives, ActionState), cluster_next_wake, ClusterState
+)
 
 
 @inline
@@ -215,7 +229,9 @@ def _must_pause_pooled(_state: State, _b: int) -> bool:
 
 
 #: Whether the world must collect what was allocated before the next pass.
-must_pause = by_type(_must_pause_pooled, cluster_must_pause, ClusterState)
+must_pause = by_type(
+    by_type(_must_pause_pooled, must_collect_lives, ActionState), cluster_must_pause, ClusterState
+)
 
 
 @inner
@@ -239,9 +255,28 @@ def _reserve_again(state: State, b: int) -> None:
 
 
 @inline
+def _act_at_end_pooled(_state: State, _b: int) -> None:
+    return
+
+
+#: What a rule of action does behind the pass.
+_act_at_end = by_type(_act_at_end_pooled, end_pass_with_lives, ActionState)
+
+
+@inline
+def _make_room_pooled(_state: State, _b: int) -> bool:
+    return False
+
+
+#: Let running jobs give way to the blocked head; whether it fits now.
+_make_room = by_type(_make_room_pooled, preempt_for_head, ActionState)
+
+
+@inline
 def _end_pass(state: State, b: int) -> None:
     """Close the pass; without a head lock the next one picks afresh."""
     env = state.scalars[b]
+    _act_at_end(state, b)
     env.phase = PHASE_IDLE
     if not state.switches[0].head_locked:
         env.head = -1
@@ -309,6 +344,8 @@ def _advance_pooled(state: State, b: int) -> int:
             if rules.head_first and env.head != first(state, b):
                 env.head = first(state, b)
                 env.is_reserved = 0
+                continue
+            if _make_room(state, b):
                 continue
             env.phase = PHASE_BACKFILL
             env.n_candidates = -1  # not listed yet
@@ -380,7 +417,9 @@ def _sort_by_scores_pooled(state: State, b: int) -> None:
     state.scalars[b].is_sorted = 1
 
 
-_sort_by_scores = by_type(_sort_by_scores_pooled, cluster_sort_by_scores, ClusterState)
+_sort_by_scores = by_type(
+    by_type(_sort_by_scores_pooled, sort_groups_by_scores, ActionState), cluster_sort_by_scores, ClusterState
+)
 
 
 @kernel

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def with_attempts(prepared: Scenario, schedule: "Schedule") -> tuple[Scenario, "Schedule"]:
     """Return jobs and their schedule with killed attempts behind them, if there are any."""
-    runs, cluster = schedule.runs, prepared.cluster
+    runs, cluster = schedule.node_lives, prepared.cluster
     if runs is None or cluster is None or not len(runs.attempts()):
         return prepared, schedule
     n, extra = len(schedule.start), runs.attempts()
@@ -73,12 +73,12 @@ def _with_times(schedule: "Schedule", which: Ints, n: int, cut: Any, runs: Lives
     columns["ran"][n:] = cut.end - cut.start - cut.stood
     for name in ("past", "reserved", "head_at", "never_at"):
         columns[name][n:] = -1
-    return replace(schedule, **columns, runs=runs)
+    return replace(schedule, **columns, node_lives=runs)
 
 
 def cut_short(prepared: Scenario, schedule: "Schedule") -> dict[str, float]:
     """Return how many runs were cut short how, and what was lost by them, as metrics."""
-    runs, cluster = schedule.runs, prepared.cluster
+    runs, cluster = schedule.node_lives, prepared.cluster
     if runs is None or cluster is None:
         return {}
     counts: dict[str, float] = {f"runs.{name}": count for name, count in runs.counts().items()}

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.base.arrays import Flags, Floats, Ints, text_column
+from bridge.scheduler.starts import HOW_GUEST, HOW_SPECULATIVE
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
 from bridge.workload.requests import MILLI, Texts
 from bridge.workload.select import Ids
@@ -51,6 +52,11 @@ class JobsTableBuilder:
     ``recorded_wait`` (s, NaN where it is not known); of a record that says so ``eligible_time``, from when
     the job could start. `killed_at_request`: a job whose run time reaches its request counts as killed there.
 
+    Under a rule of action a job's row is that of its last life, and it waits for all the time until its end
+    without its run time; further: ``first_start_time``, ``stops`` (lives cut short), ``suspensions``,
+    ``occupied_time`` (s on its own nodes), ``lost_time`` (s without progress that was kept); ``start_kind``
+    may be speculative or guest.
+
     On a cluster further: ``eligible_time`` (s, since when the job waits for resources and limits alone; its
     waiting time begins there, and is all the time until its end but its last run), ``episode`` (which run
     of its job a row is, from 0; those that were cut short, so that the job ran again, are killed attempts
@@ -81,7 +87,7 @@ class JobsTableBuilder:
         resources = self._prepared.jobs.resources[1:]
         cluster = self._prepared.cluster
         own = () if cluster is None else (*_OF_CLUSTER, *cluster.capacity())
-        own = own if self._schedule.runs is None else ("job_id", *own)  # by which attempts are told
+        own = own if self._schedule.node_lives is None else ("job_id", *own)  # by which attempts are told
         names = (name for name in (*_MEASURED, *own, *resources) if name in columns)
         table = {name: columns[name]() for name in names}
         table["final_state"] = pd.Categorical.from_codes(self._state(self._order), pd.Index(_STATES))
@@ -126,12 +132,23 @@ class JobsTableBuilder:
 
     def _episodes(self, which: npt.NDArray[np.int32]) -> Ints:
         """Return which run of its job each row is, from 0."""
-        runs = self._schedule.runs
+        runs = self._schedule.node_lives
         if runs is None:
             return np.zeros(len(which), np.int64)
         place = runs.last_of(len(self._schedule.start))[which]
         episodes: Ints = np.where(place >= 0, runs.records.episode[place], 0).astype(np.int64)
         return episodes
+
+    def _start_kinds(self, which: npt.NDArray[np.int32]) -> Any:
+        """Return how each job's (last) life began."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        how, otherwise = self._schedule.how[which], "" if self._prepared.recorded else "head"
+        if self._schedule.lives is None:
+            return pc.if_else(how == HOW_BACKFILLED, "backfilled", otherwise)
+        kinds = {HOW_BACKFILLED: "backfilled", HOW_SPECULATIVE: "speculative", HOW_GUEST: "guest"}
+        return pa.array([kinds.get(kind, otherwise) for kind in how.tolist()], pa.string())
 
     def _columns(self, which: npt.NDArray[np.int32]) -> dict[str, Callable[[], Any]]:
         """Return what makes each column of these jobs."""
@@ -140,9 +157,12 @@ class JobsTableBuilder:
 
         jobs, schedule = self._prepared.jobs, self._schedule
         waits_since = schedule.submit if schedule.eligible is None else schedule.eligible
+        # of a job with several lives: all the time that it did not work for its last run
+        begin = schedule.start if schedule.lives is None else schedule.end - jobs.run
 
         ran = jobs.run if schedule.ran is None else schedule.ran
-        begin = schedule.start if schedule.ran is None else schedule.end - schedule.ran
+        if schedule.ran is not None:
+            begin = schedule.end - ran
 
         def text(ids: Ids) -> Any:
             return pc.cast(pa.array(ids), pa.string())
@@ -167,7 +187,6 @@ class JobsTableBuilder:
         def reserved() -> Any:
             return np.where(schedule.reserved[which] >= 0, seconds(schedule.reserved), np.nan)
 
-        otherwise = "" if self._prepared.recorded else "head"
         columns: dict[str, Callable[[], Any]] = {
             "job_id": lambda: text_column(text(jobs.id[which])),
             "workload_name": lambda: jobs.name,
@@ -188,9 +207,7 @@ class JobsTableBuilder:
             "metadata": lambda: "",
             "user": lambda: jobs.user[which],
             "queue": lambda: jobs.queue[which],
-            "start_kind": lambda: text_column(
-                pc.if_else(schedule.how[which] == HOW_BACKFILLED, "backfilled", otherwise)
-            ),
+            "start_kind": lambda: text_column(self._start_kinds(which)),
             "overtook": overtook,
             "reserved_time": reserved,
         }
@@ -218,6 +235,14 @@ class JobsTableBuilder:
                 columns["requested_number_of_resources"] = lambda: nodes
                 columns["cores"] = lambda: had["cores"][which]
                 columns["gpus"] = lambda: had["gpus"][which] / MILLI
+        if (lives := schedule.lives) is not None:
+            columns |= {
+                "first_start_time": lambda: seconds(lives.first_start),
+                "stops": lambda: lives.stops[which],
+                "suspensions": lambda: lives.suspensions[which],
+                "occupied_time": lambda: seconds(lives.occupied),
+                "lost_time": lambda: seconds(lives.lost),
+            }
         for r, name in enumerate(jobs.resources[1:], 1):
             columns[name] = partial(jobs.demand.__getitem__, (which, r))
         return columns

@@ -11,16 +11,20 @@ from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
 from bridge.scheduler import state as scheduler_state
+from bridge.scheduler.action_state import ActionState, allocate_actions
 from bridge.scheduler.cluster_state import NOT_GONE, ClusterState
 from bridge.scheduler.names import CONSERVATIVE
 from bridge.scheduler.running_jobs import renumber_running
 from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
 from bridge.scheduler.timed_state import OVER, TimedState
+from bridge.workload.running_beliefs import RunningBeliefs
 from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.allocations import AllocationLog, Allocations, was_eligible
 from bridge.worlds.fast.arrivals import Arrivals
 from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.job_lives import JobLives, LifeLog, read_lives
 from bridge.worlds.fast.lives import Lives, LivesLog
+from bridge.worlds.fast.reestimates import Reestimates
 
 #: Jobs in a window at first; one of which more than half waits or runs doubles.
 LENGTH = 1 << 16
@@ -32,6 +36,9 @@ def allocate(prepared: Scenario, length: int) -> tuple[State, world.WorldState]:
     """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates."""
     window = 1 if prepared.compiled.chooser is None else length
     users, resources = len(prepared.share), len(prepared.jobs.resources)
+    if prepared.permits is not None:
+        acting = allocate_actions(1, length, resources, window=window, users=users)
+        return episode.configure(acting, prepared), world.allocate(1, length)
     if prepared.cluster is not None:
         books = bool(prepared.compiled.rules.backfill[0] == CONSERVATIVE)
         nodes = prepared.cluster.allocate(1, length, window=window, users=users, whole=True, books=books)
@@ -147,9 +154,11 @@ class Schedule:
         refused: [n] 1 + the place of the reason for which a job was refused, or 0; None without a cluster.
         never_at: [n] since when a job's conditions could not be met any more, or -1; likewise.
         head_at: [n] since when it was its partition's head first, or -1; likewise.
-        runs: of a cluster that changes in time, each run of each job; `start` and `end` are of its last.
+        node_lives: of a cluster that changes in time, each run of each job; `start`, `end` are its last.
         ran: [n] how long the last run worked, -1: none; likewise.
         since: [n] from when the job waited for its last run; likewise.
+        lives: what became of them under a rule of action, which may stop them; None without one. `start` and
+            `how` are those of the last life.
     """
 
     start: Ints
@@ -164,9 +173,10 @@ class Schedule:
     refused: Ints | None = None
     never_at: Ints | None = None
     head_at: Ints | None = None
-    runs: Lives | None = None
+    node_lives: Lives | None = None
     ran: Ints | None = None
     since: Ints | None = None
+    lives: JobLives | None = None
 
 
 def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
@@ -200,7 +210,7 @@ def read_schedule(state: State, b: int, n: int) -> Schedule:
     row = state.jobs[b][:n]
     names = ("start", "end", "how", "past", "reserved", "serial", "submit")
     values: dict[str, Any] = {name: np.array(row[name], np.int64) for name in names}
-    return Schedule(**values)
+    return Schedule(**values, lives=read_lives(state, b, n) if isinstance(state, ActionState) else None)
 
 
 #: Seconds between two looks at the progress bar and Ctrl-C, roughly.
@@ -242,6 +252,10 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
         return _replay_arrivals(prepared, 0, len(prepared.jobs), progress)
     if prepared.cluster is not None:
         return _replay_on_nodes(prepared, progress)
+    if prepared.permits is not None:
+        return _replay_lives(prepared, progress)
+    if prepared.beliefs is not None:
+        return _replay_reestimated(prepared, prepared.beliefs, progress)
     window = LogWindow(prepared)
 
     def glance() -> None:
@@ -286,7 +300,26 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
         return replace(schedule, allocation=collected.allocations(n))
     assert prepared.cluster is not None
     lives = collected.lives()
-    return replace(schedule, allocation=lives.allocations(n, prepared.cluster.classes), runs=lives)
+    return replace(schedule, allocation=lives.allocations(n, prepared.cluster.classes), node_lives=lives)
+
+
+def _replay_lives(prepared: Scenario, progress: Callable[[int], None] | None = None) -> Schedule:
+    """Replay all jobs under a rule of action."""
+    n = len(prepared.jobs)
+    state, memory = allocate(prepared, n)
+    episode.load_episode(state, memory, 0, prepared, 0, n)
+    log = LifeLog(state)
+
+    def glance() -> None:
+        log.collect()
+        if progress:
+            clock = memory.clock[0]
+            progress(int(clock.arrived - clock.pending - state.scalars.n_waiting[0]))
+
+    play(state, memory, prepared, glance)
+    log.collect()
+    schedule = read_schedule(state, 0, n)
+    return replace(schedule, lives=replace(schedule.lives, log=log.entries()))
 
 
 def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
@@ -309,6 +342,33 @@ def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int
         never_at=rows.never_at.copy(),
         head_at=rows.head_at.copy(),
     )
+
+
+def _replay_reestimated(
+    prepared: Scenario, beliefs: RunningBeliefs, progress: Callable[[int], None] | None = None
+) -> Schedule:
+    """Replay all jobs pass by pass, and let beliefs of running ones change between; see `replay`.
+
+    A change makes no pass of its own: the next one goes by it.
+    """
+    n = len(prepared.jobs)
+    state, memory = allocate(prepared, n)
+    episode.load_episode(state, memory, 0, prepared, 0, n)
+    changes = Reestimates(beliefs)
+    clock, env, records = memory.clock[0], state.scalars[0], state.jobs[0]
+    while True:
+        clock.until, first_serial, env.work = changes.next, int(env.serial), WORK
+        kind = world.run_until_decision(state, memory, 0, 1)
+        _check(kind, state, 0, prepared)
+        for j in state.started[0, : int(env.serial) - first_serial].tolist():
+            changes.started(j, int(records[j].start))
+        if kind == world.MORE:
+            changes.apply(state)
+        elif kind == core.PAUSE:
+            if progress:
+                progress(int(clock.arrived - clock.pending - env.n_waiting))
+        elif not prepared.compiled.decide(state, 0, kind):
+            return read_schedule(state, 0, n)
 
 
 def _replay_arrivals(
@@ -360,6 +420,7 @@ def replay_sequences(
             f"a sequence of {length} jobs does not fit",
             where=f"{prepared.jobs.name}: {len(prepared.jobs)} jobs",
         )
+    prepared.refuse_beliefs("sampled sequences")
     if prepared.recorded:
         return [_recorded(prepared, int(first), int(first) + length) for first in starts]
     state, memory = allocate(prepared, length)
@@ -369,7 +430,8 @@ def replay_sequences(
             schedules.append(_replay_arrivals(prepared, int(first), int(first) + length))
         else:
             episode.load_episode(state, memory, 0, prepared, int(first), int(first) + length)
-            play(state, memory, prepared)
+            log = LifeLog(state) if prepared.permits is not None else None
+            play(state, memory, prepared, None if log is None else log.collect)
             if prepared.cluster is not None:
                 schedules.append(_read_on_nodes(state, prepared, 0, int(first), int(first) + length))
             else:

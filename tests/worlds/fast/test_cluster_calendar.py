@@ -70,8 +70,13 @@ def test_cut_runs_are_rows_and_lost() -> None:
     )
     schedule = replay(scenario)
     assert cut_short(scenario, schedule) == {
-        "runs.cancelled": 0, "runs.failed": 0, "runs.requeued": 0, "runs.restarted": 1,
-        "lost.node_seconds": 80.0, "lost.core_seconds": 320.0, "lost.gpu_seconds": 0.0,
+        "runs.cancelled": 0,
+        "runs.failed": 0,
+        "runs.requeued": 0,
+        "runs.restarted": 1,
+        "lost.node_seconds": 80.0,
+        "lost.core_seconds": 320.0,
+        "lost.gpu_seconds": 0.0,
     }
     table = JobsTableBuilder(*with_attempts(scenario, schedule)).rows()
     columns = ["job_id", "starting_time", "finish_time", "execution_time", "waiting_time", "episode"]

@@ -8,8 +8,7 @@ import torch
 
 from bridge.base.errors import BridgeError
 from bridge.pool.synthetic import SyntheticJobs, synthetic
-from papers.rlschert.beliefs import folds, running_accuracy
-from papers.rlschert.predict_series import (
+from bridge.prediction.series_network import (
     SeriesModel,
     SeriesSettings,
     _batches,
@@ -18,6 +17,7 @@ from papers.rlschert.predict_series import (
     load,
     predict_others,
 )
+from papers.rlschert.beliefs import folds, running_accuracy
 
 SMALL = SeriesSettings(hidden=8, epochs=1, batch=16)
 
