@@ -52,9 +52,9 @@ class _Walk:
             self.available &= ~own.nodes
         elif job.required and job.required.bit_count() >= job.min_nodes:
             self.available &= ~job.required
-        elif (parameters.bf_min_prio and priority_in((job, part)) < parameters.bf_min_prio) or (
-            parameters.bf_min_age and self.now - job.eligible < parameters.bf_min_age
-        ):
+        elif parameters.bf_min_prio and priority_in((job, part)) < parameters.bf_min_prio:
+            return
+        elif parameters.bf_min_age and self.now - job.eligible < parameters.bf_min_age:
             return
         else:
             self._fail(part)
