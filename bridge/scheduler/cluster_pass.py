@@ -349,13 +349,12 @@ def cluster_advance(state: ClusterState, b: int) -> int:
                 env.is_sorted = 1
             if rules.backfill == CONSERVATIVE:
                 return BOOK
-            if rules.agent_pick:
-                if _list_pickable(state, b) > 0:
-                    return PICK
-                env.head = -1
-            else:
-                env.head = next_first(state, b)
-                if env.head < 0:
+            env.head = next_first(state, b)
+            if env.head < 0:
+                if rules.agent_pick:
+                    if _list_pickable(state, b) > 0:
+                        return PICK
+                else:
                     if more.n_live < 0:
                         _list_live_lanes(state, b)
                     env.head = _next_eligible(state, b)
