@@ -409,6 +409,14 @@ next_first = by_type(_no_first, _next_first, TimedState)
 
 
 @inline
+def _forget_firsts(state: TimedState, b: int) -> None:
+    state.timed_scalars[b].n_firsts = 0
+
+
+forget_firsts = by_type(_begin_plain, _forget_firsts, TimedState)
+
+
+@inline
 def _has_no_firsts(_state: ClusterState, _b: int) -> bool:
     return False
 

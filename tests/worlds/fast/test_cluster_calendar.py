@@ -152,3 +152,17 @@ def test_what_is_not_honoured_is_refused() -> None:
     jobs = [{**CASE["jobs"][0], "reservation": "r"}]
     with pytest.raises(BridgeError, match="reservation 'r'"):
         with_cluster({**CASE, "jobs": jobs})
+
+
+def test_whom_a_grace_was_for_may_be_gone() -> None:
+    case = {
+        **CASE,
+        "partitions": {
+            "low": {"nodes": [0, 1], "exclusive": True, "preempt": "requeue", "tier": 1, "grace": 20},
+            "high": {"nodes": [0, 1], "exclusive": True, "tier": 2},
+        },
+        "jobs": [{**CASE["jobs"][0], "partitions": ["low"]}, {**CASE["jobs"][1], "partitions": ["high"]}],
+        "calendar": [{"time": 20, "cancel": 1}],
+    }
+    # job 1 is in grace from 10 to 30, job 2 is cancelled at 20: job 1 starts again
+    assert replay_case(case) == [(0, 30, 130, [0, 1]), (10, None, None, [])]
