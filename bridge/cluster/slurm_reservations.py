@@ -31,11 +31,11 @@ def read_reservations(
     Raises BridgeError: the file holds none, or a line is no reservation.
     """
     rows: list[AdvanceReservation] = []
-    table, found = build_node_table(cluster), 0
+    table, n_records = build_node_table(cluster), 0
     for place, line in scontrol_records(path, files.read_text(path)):
         if "reservationname" not in line:
             continue
-        found += 1
+        n_records += 1
         with mending(place):
             row = _reservation(line, notes, zone, unix_start)
             if row is None:
@@ -45,7 +45,7 @@ def read_reservations(
             what = f"names the node {unknown[0]!r}, which there is not"
             raise BridgeError(what, where=place, remedy="Mend its list of nodes, or leave it out.")
         rows.append(row)
-    if not found:
+    if not n_records:
         remedy = "Give the output of `scontrol show reservation`."
         raise BridgeError("holds no reservation", where=str(path), remedy=remedy)
     if rows:
