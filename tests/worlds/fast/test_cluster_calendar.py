@@ -8,7 +8,7 @@ import pytest
 from cluster_on_bridge import build_cluster, build_scenario, build_workload, replay_case
 
 from bridge.base.errors import BridgeError
-from bridge.cluster import CalendarEvent, Failures, License
+from bridge.cluster import CalendarEvent, Failures, License, Qos
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import SECOND
 from bridge.scheduler.timed_state import NODES_DOWN, NODES_UP
@@ -142,10 +142,31 @@ def test_licences_change_in_time() -> None:
     assert (replay(scenario).start // SECOND).tolist() == [0, 25]
 
 
+@pytest.mark.parametrize(
+    ("limits", "name", "values"),
+    [
+        ({"grp_jobs": 1}, "grp_jobs", (1, 2)),
+        ({"max_jobs_per_user": 1}, "max_jobs_per_user", (1, -1)),
+        ({"grp_tres": {"cores": 4}}, "grp_tres.cores", (4, 8)),
+    ],
+)
+def test_limits_change_in_time(limits: dict[str, Any], name: str, values: tuple[int, int]) -> None:
+    jobs = [{**job, "nodes": 1, "qos": "q"} for job in CASE["jobs"]]
+    events = [
+        CalendarEvent(time=time, event="limit", qos="q", limit=name, value=value)
+        for time, value in zip((15, 25), values, strict=True)
+    ]
+    scenario = with_cluster({**CASE, "jobs": jobs}, qos=(Qos(name="q", **limits),), calendar=tuple(events))
+    assert (replay(scenario).start // SECOND).tolist() == [0, 25]
+
+
 def test_what_is_not_honoured_is_refused() -> None:
     limit = CalendarEvent(time=1, event="limit", partition="p", limit="max_time", value=1)
-    with pytest.raises(BridgeError, match="changes of limits"):
+    with pytest.raises(BridgeError, match=r"max_time of .* cannot change: it is not stated"):
         with_cluster(CASE, calendar=(limit,))
+    wall = CalendarEvent(time=1, event="limit", qos="q", limit="max_wall", value=1)
+    with pytest.raises(BridgeError, match="max_wall of qos q cannot change"):
+        with_cluster(CASE, calendar=(wall,), qos=(Qos(name="q", max_wall=9),))
     gone = CalendarEvent(time=1, event="partition_state", partition="q", state="down")
     with pytest.raises(BridgeError, match="no partition 'q'"):
         with_cluster(CASE, calendar=(gone,))
