@@ -305,9 +305,9 @@ def _end_graces(state: TimedState, b: int) -> int:
         place = first_place(state, b)
         while job_at(state, b, place) >= 0:
             j = job_at(state, b, place)
-            if 0 <= state.timed_jobs[b, j].grace_end <= now:
-                if v < 0 or state.jobs[b, j].serial < state.jobs[b, v].serial:
-                    v = j
+            is_over = 0 <= state.timed_jobs[b, j].grace_end <= now
+            if is_over and (v < 0 or state.jobs[b, j].serial < state.jobs[b, v].serial):
+                v = j
             place = next_place(state.run_job[b], place)
         if v < 0:
             return n
@@ -406,6 +406,14 @@ def _next_first(state: TimedState, b: int) -> int:
 
 #: The next of those whose victims have gone, which a pass takes first, or -1.
 next_first = by_type(_no_first, _next_first, TimedState)
+
+
+@inline
+def _forget_firsts(state: TimedState, b: int) -> None:
+    state.timed_scalars[b].n_firsts = 0
+
+
+forget_firsts = by_type(_begin_plain, _forget_firsts, TimedState)
 
 
 @inline

@@ -7,6 +7,7 @@ from bridge.base.arrays import Array
 from bridge.base.jit import inline, inner
 from bridge.scheduler.calendar import (
     begin_timed,
+    forget_firsts,
     has_firsts,
     lives_full,
     next_due,
@@ -340,6 +341,7 @@ def cluster_advance(state: ClusterState, b: int) -> int:
             return NOTHING
         if env.phase == PHASE_PICK:
             if env.n_waiting == 0:
+                forget_firsts(state, b)
                 env.phase = PHASE_IDLE
                 return NOTHING
             if rules.dynamic_order and not env.is_sorted:
@@ -348,14 +350,14 @@ def cluster_advance(state: ClusterState, b: int) -> int:
                 sort_lanes(state, b)
                 env.is_sorted = 1
             if rules.backfill == CONSERVATIVE:
+                forget_firsts(state, b)
                 return BOOK
-            if rules.agent_pick:
-                if _list_pickable(state, b) > 0:
-                    return PICK
-                env.head = -1
-            else:
-                env.head = next_first(state, b)
-                if env.head < 0:
+            env.head = next_first(state, b)
+            if env.head < 0:
+                if rules.agent_pick:
+                    if _list_pickable(state, b) > 0:
+                        return PICK
+                else:
                     if more.n_live < 0:
                         _list_live_lanes(state, b)
                     env.head = _next_eligible(state, b)

@@ -7,7 +7,14 @@ import numpy as np
 
 from bridge.base.arrays import Floats, Ints, Records
 from bridge.scheduler.state import SECOND
-from bridge.scheduler.timed_state import ENDED, LIFE
+from bridge.scheduler.timed_state import (
+    ENDED,
+    FAILED_REQUEUED,
+    LIFE,
+    NODE_FAILED,
+    PREEMPTED,
+    PREEMPTED_REQUEUED,
+)
 from bridge.worlds.fast.allocations import Allocations
 from bridge.worlds.fast.cluster_demands import Demands
 from bridge.worlds.fast.cluster_nodes import NodeClasses
@@ -46,6 +53,17 @@ class Lives:
         for c, members in enumerate(classes.members):
             node_class[members] = c
         return NodeLists(first, node_class[self.nodes[flat]], self.units[flat], self.nodes[flat])
+
+    def attempts(self) -> Ints:
+        """Return the places of the runs after which their jobs waited again."""
+        return np.flatnonzero(self.records.outcome >= PREEMPTED_REQUEUED)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many runs ended how, those that were cut short."""
+        names = ((PREEMPTED, "cancelled"), (NODE_FAILED, "failed"))
+        names += ((PREEMPTED_REQUEUED, "requeued"), (FAILED_REQUEUED, "restarted"))
+        counts = np.bincount(self.records.outcome, minlength=FAILED_REQUEUED + 1)
+        return {name: int(counts[outcome]) for outcome, name in names}
 
     def lost(self, classes: NodeClasses, demands: Demands) -> dict[str, float]:
         """Return the node-seconds, core-seconds and GPU-seconds of lives that were cut short."""

@@ -155,6 +155,8 @@ class Schedule:
         never_at: [n] since when a job's conditions could not be met any more, or -1; likewise.
         head_at: [n] since when it was its partition's head first, or -1; likewise.
         node_lives: of a cluster that changes in time, each run of each job; `start`, `end` are its last.
+        ran: [n] how long the last run worked, -1: none; likewise.
+        since: [n] from when the job waited for its last run; likewise.
         lives: what became of them under a rule of action, which may stop them; None without one. `start` and
             `how` are those of the last life.
     """
@@ -172,6 +174,8 @@ class Schedule:
     never_at: Ints | None = None
     head_at: Ints | None = None
     node_lives: Lives | None = None
+    ran: Ints | None = None
+    since: Ints | None = None
     lives: JobLives | None = None
 
 
@@ -327,7 +331,9 @@ def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int
         timed: Any = state.timed_jobs[b][: last - first]
         eligible = timed.first_eligible.copy()
         ran = (timed.doing == OVER) & (rows.gone == NOT_GONE) & (schedule.end >= 0)
-        schedule = replace(schedule, start=np.where(ran, schedule.start, -1))
+        worked = np.where(ran, schedule.end - schedule.start - timed.stood, -1)
+        start = np.where(ran, schedule.start, -1)
+        schedule = replace(schedule, start=start, ran=worked, since=schedule.submit)
     return replace(
         schedule,
         submit=submit,
