@@ -118,8 +118,8 @@ def infer_site(
     notes += more
     delay, cycle = pass_delay(run), pass_cycle(run)
     settle = (delay.value or 0.0) + (cycle.value or 0.0)
-    known = _record(jobs, texts[0], slice(0, half), stated, pools.sizes)
-    limit = user_limit(known, pools, settle)
+    sized = _record(jobs, texts[0], slice(0, half), stated, pools.sizes)
+    limit = user_limit(sized, pools, settle)
     machine = stated or max(largest, int(jobs.demand[:, 0].max()))
     base = _cluster(workload.name, machine, names, PoolEstimates({}, {}, ()))
     with_pools = _cluster(workload.name, machine, names, pools) if pools.sizes else None
