@@ -156,7 +156,8 @@ def _draw_machine(view: Snapshot, area: Pixels) -> None:
     places = first_fit(jobs.start, jobs.end, jobs.nodes, hosts)
     bounds = places.offsets.tolist()
     for k, (begin, end) in enumerate(zip(jobs.start.tolist(), jobs.end.tolist(), strict=True)):
-        left, right = round(begin * scale), max(round(end * scale), round(begin * scale) + 1)
+        left = min(round(begin * scale), width - 1)  # a booking may begin behind the right side
+        right = max(min(round(end * scale), width), left + 1)
         colour = _colour(int(jobs.id[k]))
         for i in range(bounds[k], bounds[k + 1]):
             low = int(places.first[i]) * height // hosts

@@ -89,6 +89,13 @@ def test_a_picture_has_jobs_where_they_run() -> None:
     assert (queue[60, 11] == 170).all()  # it cannot be selected: grey, half as high
 
 
+def test_a_booking_far_ahead_is_at_the_right_side() -> None:
+    schedule = Schedule(np.array([1]), np.array([4]), np.array([1e9]), np.array([2e9]))
+    picture = render_pixels(Snapshot("now", 5.0, 4, "units", schedule, {}, ()))
+    assert picture[100, 600].tolist() == [236, 236, 236]
+    assert picture[100, 629].tolist() != [236, 236, 236]
+
+
 def test_long_lists_are_cut_and_say_so() -> None:
     n = 15
     zeros = np.zeros(n)
