@@ -39,6 +39,8 @@ def play(env: PickOrKillEnv, rng: np.random.Generator, **reset: Any) -> list[tup
         action = int(rng.choice(np.flatnonzero(masks)))
         after, reward, over, cut, info = env.step(action)
         assert info["invalid"] is False
+        assert info["action_mask"].tolist() == env.action_masks().astype(int).tolist()
+        info = {**info, "action_mask": info["action_mask"].tolist()}
         steps.append((seen, masks, action, reward, info))
         seen = after
     assert (seen == 0).all()
