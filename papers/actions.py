@@ -91,13 +91,16 @@ def pooled(documents: Sequence[dict[str, Any]], action: str, belief: str, metric
     """
     is_share = metric in ("utilisation.useful", "waste")
     scale = 100.0 if metric == "utilisation.useful" else 1.0
-    totals = np.zeros(_DRAWS + 1)
+    totals, counted = np.zeros(_DRAWS + 1), 0
     rng = np.random.default_rng(0)
     for document in documents:
         order = np.argsort(document["starts"], kind="stable")
         mine = _values(document, action, belief, metric)[order]
         base = _values(document, "", reference(document), metric)[order]
         defined = np.isfinite(mine) & np.isfinite(base)
+        if not defined.any():  # no users in the log, or no long jobs
+            continue
+        counted += 1
         mine, base, starts = mine[defined], base[defined], np.sort(document["starts"])[defined]
         n, size = len(mine), max(1, round(block_length(starts.astype(np.float64), LENGTH)))
         firsts = rng.integers(0, n, (_DRAWS, -(-n // size)))
@@ -105,7 +108,9 @@ def pooled(documents: Sequence[dict[str, Any]], action: str, belief: str, metric
         which = np.vstack([np.arange(n), which])
         ours, theirs = mine[which].mean(axis=1), base[which].mean(axis=1)
         totals += scale * (ours - theirs) if is_share else np.log(ours / theirs)
-    totals /= len(documents)
+    if not counted:
+        return (np.nan, np.nan, np.nan)
+    totals /= counted
     results = totals if is_share else 100 * (np.exp(totals) - 1)
     low, high = np.quantile(results[1:], [0.025, 0.975])
     return float(results[0]), float(low), float(high)

@@ -99,6 +99,7 @@ def start_life(state: ActionState, b: int, j: int, how: int, past: int) -> None:
     give_up_trying(state, b, j)
     if tries and env.n_waiting == 0:  # nobody else waits: no limit
         job.est_run, tries = life.est_run, False
+    state.acts[b].declined = 0
     life.does = RUNS
     if life.first_start < 0:
         life.first_start = env.now
@@ -243,9 +244,10 @@ def end_life(state: ActionState, b: int, j: int, ended: int) -> None:
         state.usage[b, job.user] += used
         env.used_total += used
     life.does = WAITS
-    entry = state.life_log[b, acts.n_log]
-    entry.start, entry.end, entry.job, entry.how, entry.ended = job.start, env.now, j, job.how, ended
-    acts.n_log += 1
+    if acts.keeps_log:
+        entry = state.life_log[b, acts.n_log]
+        entry.start, entry.end, entry.job, entry.how, entry.ended = job.start, env.now, j, job.how, ended
+        acts.n_log += 1
     if ended == COMPLETED:
         job.end = env.now
         life.lost += lasted - (job.run - life.progress) - life.suspended
