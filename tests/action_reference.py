@@ -103,6 +103,7 @@ class Machine:
 
     def key(self, job: Job) -> tuple[float, ...]:
         left = max(job.believed - job.done, min(job.believed, SECOND))
+        left = job.believed if self.rule.kind == "las" else left
         score = {"fcfs": job.submit, "saf": left * job.demand[0], "sjf": left}[self.order]
         if self.is_new(job):
             return (-1, job.demand[0] * self.belief(job), job.index)

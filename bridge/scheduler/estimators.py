@@ -8,6 +8,8 @@
 | noisy | run × (1 + U(0, p)) | the same | the same | yes |
 | predicted | a column | the same | the same | |
 | predicted(…, requested) | a column | the same | request | |
+| blended | √(request × the last two runs) | request | request | |
+| blended(COLUMN) | √(request × a column) | request | request | |
 
 ``cqsim`` is CQSim's mixture. ``noisy`` is the experiment of RLBackfilling (2023), Figure 1. An oracle
 reads true run times; every table marks it.
@@ -29,6 +31,7 @@ from bridge.scheduler.python_rules import JobsView
 _NOISY = re.compile(r"noisy\(\s*([0-9.eE+-]+)\s*(?:,\s*([0-9]{1,18})\s*)?\)")
 #: What running jobs are believed to take where it is not what was predicted: no column can have this name.
 REQUESTED = "requested"
+_BLENDED = re.compile(r"blended(?:\(\s*([A-Za-z_]\w*)\s*\))?")
 _PREDICTED = re.compile(r"predicted(?:\(\s*([A-Za-z_]\w*)\s*(?:,\s*(requested)\s*)?\))?")
 #: A believed length is at least one second: zero would let a job pass any reservation.
 _SHORTEST = 1_000_000
@@ -125,6 +128,10 @@ def estimate(
             column, behind = None, REQUESTED
         believed = _predicted(text, column, columns, predictor)
         return RunTimeEstimates(believed, believed, request if behind else believed, False)
+    if match := _BLENDED.fullmatch(text):
+        believed = _predicted(text, match[1], columns, predictor)
+        mean = np.sqrt(request.astype(np.float64)) * np.sqrt(believed.astype(np.float64))
+        return RunTimeEstimates(_micro(np.maximum(mean, 1.0), text), request, request, False)
     rule = plugins.find("estimator", text)
     if not callable(rule) or jobs is None:
         raise plugins.unknown("estimator", text, dict.fromkeys(ESTIMATORS))

@@ -51,6 +51,7 @@ BACKFILLS: Mapping[str, int] = {"none": NO_BACKFILL, "easy": EASY, "conservative
 ESTIMATORS: tuple[str, ...] = (
     *("requested", "actual", "cqsim", "noisy(P)", "noisy(P, SEED)"),
     *("predicted", "predicted(COLUMN)", "predicted(requested)", "predicted(COLUMN, requested)"),
+    *("blended", "blended(COLUMN)"),
 )
 
 #: What the time-stepped pool is called, on a command line and in files, besides its name.

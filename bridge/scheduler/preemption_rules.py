@@ -31,10 +31,11 @@ def _may_preempt(state: ActionState, b: int, head: int, j: int, head_level: int,
     life = state.lives[b, j]
     if life.does != RUNS or not life.permits & CHECKPOINTABLE:
         return False
-    if state.scalars[b].now - state.jobs[b, j].start < MINUTE:
+    lasted = state.scalars[b].now - state.jobs[b, j].start
+    if lasted < MINUTE:
         return False
-    if state.action[0].agent_preempt:
-        return True
+    if state.action[0].agent_preempt:  # each life brings progress, whatever the agent does
+        return bool(lasted >= life.overhead + MINUTE)
     level = level_of(state, attained_service(state, b, j))
     if level > head_level:
         return True
@@ -170,6 +171,7 @@ def next_preemption(state: ActionState, b: int) -> int:
             continue
         at = job.start + MINUTE
         if rules.agent_preempt:
+            at += life.overhead
             if at > env.now:
                 soonest = min(soonest, at)
             continue
