@@ -141,7 +141,9 @@ def _divide(x: Interval, y: Interval) -> Interval:
 
 def _floor_divide(x: Interval, y: Interval) -> Interval:
     low, high = _divide(x, y)
-    return (low if math.isinf(low) else math.floor(low) - 1.0), (high if math.isinf(high) else math.floor(high) + 1.0)
+    return (low if math.isinf(low) else math.floor(low) - 1.0), (
+        high if math.isinf(high) else math.floor(high) + 1.0
+    )
 
 
 def _modulo(_: Interval, y: Interval) -> Interval:

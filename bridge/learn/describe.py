@@ -15,6 +15,8 @@ _ANSWERS = {
     "pick": "which of the waiting jobs runs next",
     "backfill": "which waiting job runs before the blocked head",
     "inspect": "whether the order's pick may run now, or waits",
+    "preempt": "which running job gives way to the blocked head",
+    "trial": "which waiting job is tried next",
     "pick+backfill": "which of the waiting jobs runs next, and which run before a blocked one",
 }
 

@@ -32,8 +32,10 @@ _POINT = re.compile(r"[ML]\s*(\S+)\s+(\S+)\s*")
 def shrink(text: str) -> str:
     """Return a picture that looks the same: without metadata, with rounded numbers and straightened lines."""
     text = _COMMENT.sub("", _METADATA.sub("", text))
-    text = _ATTRIBUTE.sub(lambda match: _NUMBER.sub(lambda number: _round(float(number[0]), 2), match[0]), text)
-    text = _NO_TURN.sub("", _without_groups( _FONTS.sub("'DejaVu Sans', sans-serif", text)))
+    text = _ATTRIBUTE.sub(
+        lambda match: _NUMBER.sub(lambda number: _round(float(number[0]), 2), match[0]), text
+    )
+    text = _NO_TURN.sub("", _without_groups(_FONTS.sub("'DejaVu Sans', sans-serif", text)))
     text = re.sub(r"\s*\n\s*", "\n", _with_classes(text))
     for tolerance in TOLERANCES:
         small = _PATH.sub(lambda match: _shorten(match[0], tolerance), text)  # noqa: B023  (called at once)

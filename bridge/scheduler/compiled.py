@@ -26,6 +26,10 @@ from bridge.scheduler.state import NEVER, SECOND, SWITCHES, State
 KEEP_ABOVE = 48
 
 
+#: Decisions of an agent in a rule of action, and the rules that have them.
+ACTING = {"preempt": ("las", "hybrid"), "trial": ("speculative", "guest")}
+
+
 @dataclass(frozen=True)
 class CompiledPolicy:
     """A policy under a protocol, as the kernels read it; `chooser` is a backfilling rule in Python."""
@@ -50,7 +54,7 @@ class CompiledPolicy:
         program, alt_program = (one.program.view(np.recarray) for one in (self.order, self.candidate_order))
         own: dict[str, Array] = {"switches": self.rules, "program": program, "alt_program": alt_program}
         if self.action is not None:
-            own["action"] = _action_switches(self.action)
+            own["action"] = _action_switches(self.action, self.policy.agent)
         return state._replace(**own)
 
     def decide(self, state: State, b: int, kind: int) -> bool:
@@ -86,6 +90,7 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     if on_nodes:
         _refuse_on_nodes(policy, rules_of, main)
     action = parse_action(policy.action) if policy.action else None
+    _refuse_without_action(policy, action)
     if action is not None:
         _refuse_beside_action(policy, rules_of, main)
     rules = _switches(policy, rules_of, main, chooser, has_candidate_order=bool(alt_name), on_nodes=on_nodes)
@@ -129,7 +134,7 @@ def _refuse_settings(policy: Policy, rules_of: Protocol) -> None:
             where=f"max_rejects {policy.max_rejects}",
             remedy="Leave it out, or use the protocol schedgym.",
         )
-    unknown = policy.agent - {"pick", "inspect", "backfill"}
+    unknown = policy.agent - {"pick", "inspect", "backfill", *ACTING}
     if unknown:
         raise BridgeError("unknown agent decision", where=", ".join(sorted(unknown)))
 
@@ -177,14 +182,16 @@ def _switches(
     return rules
 
 
-def _action_switches(action: Action) -> Array:
-    """Return a rule of action as the kernels read it: ACTION_SWITCHES [1]."""
+def _action_switches(action: Action, agent: frozenset[str]) -> Array:
+    """Return a rule of action, parts of which an agent may decide, as the kernels read it: [1]."""
     switches = np.zeros(1, ACTION_SWITCHES).view(np.recarray)
     levels = (*action.seconds, action.seconds[-1])
     switches[0] = (
         action.code,
         *(round(seconds * SECOND) for seconds in levels[:2]),
         *(round(seconds * SECOND) for seconds in (action.restart, action.host, action.resume, action.guard)),
+        int("preempt" in agent),
+        int("trial" in agent),
     )
     return switches
 
@@ -207,12 +214,23 @@ def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
             )
 
 
+def _refuse_without_action(policy: Policy, action: Action | None) -> None:
+    """Refuse an agent's decision that needs a rule of action of another kind, or one at all."""
+    for decision in policy.agent & {*ACTING}:
+        if action is None or action.kind not in ACTING[decision]:
+            raise BridgeError(
+                f"an agent that decides {decision} needs an action {' or '.join(ACTING[decision])}",
+                where=f"action {policy.action!r}",
+                remedy="Give the action, such as action='hybrid(0)' or action='guest(300)'.",
+            )
+
+
 def _refuse_beside_action(policy: Policy, rules_of: Protocol, main: Order) -> None:
     """Refuse what a rule of action is not defined beside."""
     for broken, what in (
         (rules_of.name != "standard", f"the protocol {rules_of.name}"),
         (main.lookahead is not None, f"the order {policy.order!r}"),
-        (bool(policy.agent or policy.blocked), "an agent"),
+        (bool(policy.agent - {*ACTING} or policy.blocked), "an agent that orders jobs"),
     ):
         if broken:
             raise BridgeError(

@@ -430,8 +430,7 @@ def replay_sequences(
             schedules.append(_replay_arrivals(prepared, int(first), int(first) + length))
         else:
             episode.load_episode(state, memory, 0, prepared, int(first), int(first) + length)
-            log = LifeLog(state) if prepared.permits is not None else None
-            play(state, memory, prepared, None if log is None else log.collect)
+            play(state, memory, prepared)
             if prepared.cluster is not None:
                 schedules.append(_read_on_nodes(state, prepared, 0, int(first), int(first) + length))
             else:
