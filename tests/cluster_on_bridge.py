@@ -62,7 +62,6 @@ def _names(nodes: list[int]) -> tuple[str, ...]:
 
 
 def build_cluster(case: Case) -> Cluster:
-    """Return the case's nodes and rules."""
     partitions = [
         Partition(
             **{
@@ -163,7 +162,6 @@ def _dependency(text: str, arrays: Mapping[str, int]) -> str:
 
 
 def build_workload(case: Case) -> Workload:
-    """Return the case's jobs as a log."""
     arrays = _arrays(case)
     rows = []
     for number, job in enumerate(case["jobs"]):
@@ -211,7 +209,6 @@ def build_workload(case: Case) -> Workload:
 
 
 def build_scenario(case: Case) -> Scenario:
-    """Return the case, ready to be replayed."""
     rule = LOAD_RULES[DEFAULT_RULE["standard"]]
     jobs = select(build_workload(case), rule, rebase=False, cluster=build_cluster(case))
     policy = Policy(case.get("order", "fcfs"), case.get("backfill", "easy"), case.get("candidate_order", ""))

@@ -11,6 +11,8 @@ from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL
 from bridge.cli.terminal import show as printed
 from bridge.cluster.source import cluster_file, open_cluster
+from bridge.commands.infer_config import InferConfig
+from bridge.config.options import Command, given_on_command_line, options
 from bridge.report.table import Table
 
 if TYPE_CHECKING:
@@ -173,6 +175,46 @@ def _imported(
     from bridge.platform.cluster_hosts import import_platform
 
     return import_platform(source)
+
+
+@cluster.command(cls=Command)
+@click.argument("log", metavar="LOG")
+@shared.file_option("--out", "The cluster.toml to write.", required=True)
+@options(InferConfig, heading="Judged on the second half")
+@click.option(
+    "--nodes", type=click.IntRange(min=1), metavar="N", help="Machine size, if the log states none."
+)
+@shared.malformed_option
+@shared.force_option
+@shared.json_option
+@click.pass_context
+def infer(
+    ctx: click.Context, /, log: str, out: Path, nodes: int | None, force: bool, as_json: bool, **_: Any
+) -> None:
+    """Write what LOG itself says of its site: pools, limits, delay, cycle; each with its evidence.
+
+    Nothing is searched. What the record does not say is "not identifiable", and not written. All is taken
+    from the first half; a step with which windows of the second half are met worse is refused.
+
+    \b
+    Example:
+      bridge cluster infer site.parquet --out site.toml
+      bridge fidelity site.parquet --cluster site.toml
+    """
+    from dataclasses import replace
+
+    from bridge.cluster.clusterfile import write_cluster_toml
+    from bridge.commands.infer import infer_site
+    from bridge.workload.catalogue import read_log
+
+    shared.check_output(out, force)
+    workload = read_log(log, ctx.params["malformed"] or "refuse")
+    if nodes is not None:
+        workload = replace(workload, capacity={**workload.capacity, "nodes": nodes})
+    site = infer_site(workload, InferConfig(**given_on_command_line(ctx, InferConfig)))
+    write_cluster_toml(site.cluster, out, site.comment(log))
+    lines = [*site.lines(), f"wrote {out}"]
+    printed(site.as_dict() | {"out": str(out)}, lines, as_json)
 
 
 @cluster.command()

@@ -27,6 +27,10 @@ from bridge.scheduler.state import NEVER, SECOND, SWITCHES, State
 KEEP_ABOVE = 48
 
 
+#: Decisions of an agent in a rule of action, and the rules that have them.
+ACTING = {"preempt": ("las", "hybrid"), "trial": ("speculative", "guest")}
+
+
 class Ranker(abc.ABC):
     """What brings the waiting jobs of a cluster into the order of their priorities."""
 
@@ -60,7 +64,7 @@ class CompiledPolicy:
         program, alt_program = (one.program.view(np.recarray) for one in (self.order, self.candidate_order))
         own: dict[str, Array] = {"switches": self.rules, "program": program, "alt_program": alt_program}
         if self.action is not None:
-            own["action"] = _action_switches(self.action)
+            own["action"] = _action_switches(self.action, self.policy.agent)
         return state._replace(**own)
 
     def decide(self, state: State, b: int, kind: int) -> bool:
@@ -83,40 +87,8 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     Raises:
         BridgeError: unknown order, backfill or agent decision, or one that the protocol does not have.
     """
-    chooser = None
-    if policy.backfill not in BACKFILLS:
-        rule = plugins.find("backfill", policy.backfill)
-        if not callable(rule):
-            raise plugins.unknown("backfilling", policy.backfill, BACKFILLS)
-        if "backfill" in policy.agent:
-            raise BridgeError("an agent backfills already", where=f"backfilling {policy.backfill!r}")
-        chooser = rule
-    elif policy.backfill not in rules_of.backfills:
-        raise BridgeError(
-            f"the protocol {rules_of.name} has no {policy.backfill} backfilling",
-            remedy=f"Choose {', '.join(rules_of.backfills)}, or another protocol.",
-        )
-    if policy.candidate_order and policy.backfill in BACKFILLS and policy.backfill != "easy":
-        raise BridgeError(
-            "only EASY's candidates have an order of their own",
-            where=f"backfilling {policy.backfill!r}",
-            remedy=f"Leave out {policy.candidate_order!r}, or backfill by EASY.",
-        )
-    if policy.blocked not in BLOCKED:
-        raise BridgeError(
-            "unknown rule for a blocked pick",
-            where=repr(policy.blocked),
-            remedy="Choose held, first or again, or leave it out.",
-        )
-    if rules_of.uncapped and policy.max_rejects != Policy.max_rejects:
-        raise BridgeError(
-            f"the protocol {rules_of.name} has no cap on rejections",
-            where=f"max_rejects {policy.max_rejects}",
-            remedy="Leave it out, or use the protocol schedgym.",
-        )
-    unknown = policy.agent - {"pick", "inspect", "backfill"}
-    if unknown:
-        raise BridgeError("unknown agent decision", where=", ".join(sorted(unknown)))
+    chooser = _backfill_rule(policy, rules_of)
+    _refuse_settings(policy, rules_of)
     main = order(policy.order, rules_of.orders)
     alt_name = policy.candidate_order or rules_of.candidate_order
     alt = order(alt_name or "fcfs", rules_of.orders if alt_name != "fcfs" else None)
@@ -137,13 +109,70 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     if on_nodes:
         _refuse_on_nodes(policy, rules_of, main)
     action = parse_action(policy.action) if policy.action else None
+    _refuse_without_action(policy, action)
     if action is not None:
         _refuse_beside_action(policy, rules_of, main)
+    rules = _switches(policy, rules_of, main, chooser, has_candidate_order=bool(alt_name), on_nodes=on_nodes)
+    return CompiledPolicy(rules_of, policy, main, alt, rules, chooser, action)
+
+
+def _backfill_rule(policy: Policy, rules_of: Protocol) -> Chooser | None:
+    """Return the callable of a backfilling rule of a package; None for those of the kernels."""
+    if policy.backfill not in BACKFILLS:
+        rule = plugins.find("backfill", policy.backfill)
+        if not callable(rule):
+            raise plugins.unknown("backfilling", policy.backfill, BACKFILLS)
+        if "backfill" in policy.agent:
+            raise BridgeError("an agent backfills already", where=f"backfilling {policy.backfill!r}")
+        return rule
+    if policy.backfill not in rules_of.backfills:
+        raise BridgeError(
+            f"the protocol {rules_of.name} has no {policy.backfill} backfilling",
+            remedy=f"Choose {', '.join(rules_of.backfills)}, or another protocol.",
+        )
+    return None
+
+
+def _refuse_settings(policy: Policy, rules_of: Protocol) -> None:
+    """Raise BridgeError for settings of the policy that contradict each other or the protocol."""
+    if policy.candidate_order and policy.backfill in BACKFILLS and policy.backfill != "easy":
+        raise BridgeError(
+            "only EASY's candidates have an order of their own",
+            where=f"backfilling {policy.backfill!r}",
+            remedy=f"Leave out {policy.candidate_order!r}, or backfill by EASY.",
+        )
+    if policy.blocked not in BLOCKED:
+        raise BridgeError(
+            "unknown rule for a blocked pick",
+            where=repr(policy.blocked),
+            remedy="Choose held, first or again, or leave it out.",
+        )
+    if rules_of.uncapped and policy.max_rejects != Policy.max_rejects:
+        raise BridgeError(
+            f"the protocol {rules_of.name} has no cap on rejections",
+            where=f"max_rejects {policy.max_rejects}",
+            remedy="Leave it out, or use the protocol schedgym.",
+        )
+    unknown = policy.agent - {"pick", "inspect", "backfill", *ACTING}
+    if unknown:
+        raise BridgeError("unknown agent decision", where=", ".join(sorted(unknown)))
+
+
+def _switches(
+    policy: Policy,
+    rules_of: Protocol,
+    main: Order,
+    chooser: Chooser | None,
+    *,
+    has_candidate_order: bool,
+    on_nodes: bool,
+) -> Array:
+    """Return the policy and the protocol as the kernels read them: SWITCHES [1]."""
     rules = np.zeros(1, SWITCHES).view(np.recarray)
     one = rules[0]
     for switch in {f.name for f in fields(rules_of)} & set(SWITCHES.names or ()):
         one[switch] = int(getattr(rules_of, switch))
-    one.own_candidate_order = int(bool(alt_name))
+    one.own_candidate_order = int(has_candidate_order)
     one.backfill = EASY if chooser is not None else BACKFILLS[policy.backfill]
     one.scored_outside = int(main.scorer is not None or main.lookahead is not None or main.by_priority)
     one.dynamic_order = int(main.dynamic)
@@ -163,23 +192,25 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     one.growing_order = int(
         main.dynamic
         and not on_nodes
-        and action is None
+        and not policy.action
         and not (needs_order or one.scored_outside or main.uses & {"z", "l", "fairshare"})
         and is_non_decreasing(main.program)
     )
-    if action is not None:
+    if policy.action:
         one.keep_above = NEVER  # stopped jobs come back into the midst of the queue
-    return CompiledPolicy(rules_of, policy, main, alt, rules, chooser, action)
+    return rules
 
 
-def _action_switches(action: Action) -> Array:
-    """Return a rule of action as the kernels read it: ACTION_SWITCHES [1]."""
+def _action_switches(action: Action, agent: frozenset[str]) -> Array:
+    """Return a rule of action, parts of which an agent may decide, as the kernels read it: [1]."""
     switches = np.zeros(1, ACTION_SWITCHES).view(np.recarray)
     levels = (*action.seconds, action.seconds[-1])
     switches[0] = (
         action.code,
         *(round(seconds * SECOND) for seconds in levels[:2]),
         *(round(seconds * SECOND) for seconds in (action.restart, action.host, action.resume, action.guard)),
+        int("preempt" in agent),
+        int("trial" in agent),
     )
     return switches
 
@@ -202,12 +233,23 @@ def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
             )
 
 
+def _refuse_without_action(policy: Policy, action: Action | None) -> None:
+    """Refuse an agent's decision that needs a rule of action of another kind, or one at all."""
+    for decision in policy.agent & {*ACTING}:
+        if action is None or action.kind not in ACTING[decision]:
+            raise BridgeError(
+                f"an agent that decides {decision} needs an action {' or '.join(ACTING[decision])}",
+                where=f"action {policy.action!r}",
+                remedy="Give the action, such as action='hybrid(0)' or action='guest(300)'.",
+            )
+
+
 def _refuse_beside_action(policy: Policy, rules_of: Protocol, main: Order) -> None:
     """Refuse what a rule of action is not defined beside."""
     for broken, what in (
         (rules_of.name != "standard", f"the protocol {rules_of.name}"),
         (main.lookahead is not None, f"the order {policy.order!r}"),
-        (bool(policy.agent or policy.blocked), "an agent"),
+        (bool(policy.agent - {*ACTING} or policy.blocked), "an agent that orders jobs"),
     ):
         if broken:
             raise BridgeError(

@@ -55,6 +55,7 @@ ESTIMATORS: tuple[str, ...] = (
     *("requested", "actual", "soft", "cqsim", "noisy(P)", "noisy(P, SEED)"),
     *("predicted", "predicted(COLUMN)", "predicted(requested)", "predicted(COLUMN, requested)"),
     "progress(FILE)",
+    *("blended", "blended(COLUMN)"),
 )
 
 #: What the time-stepped pool is called, on a command line and in files, besides its name.

@@ -151,7 +151,6 @@ class JobsTableBuilder:
         return pa.array([kinds.get(kind, otherwise) for kind in how.tolist()], pa.string())
 
     def _columns(self, which: npt.NDArray[np.int32]) -> dict[str, Callable[[], Any]]:
-        """Return what makes each column of these jobs."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -211,6 +210,21 @@ class JobsTableBuilder:
             "overtook": overtook,
             "reserved_time": reserved,
         }
+        columns |= self._further_columns(which)
+        for r, name in enumerate(jobs.resources[1:], 1):
+            columns[name] = partial(jobs.demand.__getitem__, (which, r))
+        return columns
+
+    def _further_columns(self, which: npt.NDArray[np.int32]) -> dict[str, Callable[[], Any]]:
+        """Return the columns of what only some replays have: a record, a cluster, jobs with several lives."""
+        import pyarrow as pa
+
+        jobs, schedule = self._prepared.jobs, self._schedule
+        columns: dict[str, Callable[[], Any]] = {}
+
+        def seconds(times: Ints) -> Floats:
+            return times[which] / SECOND
+
         if not self._prepared.recorded and (jobs.logged_wait >= 0).any():
             columns[RECORDED_WAIT] = lambda: np.where(
                 jobs.logged_wait[which] >= 0, seconds(jobs.logged_wait), np.nan
@@ -243,6 +257,4 @@ class JobsTableBuilder:
                 "occupied_time": lambda: seconds(lives.occupied),
                 "lost_time": lambda: seconds(lives.lost),
             }
-        for r, name in enumerate(jobs.resources[1:], 1):
-            columns[name] = partial(jobs.demand.__getitem__, (which, r))
         return columns

@@ -81,7 +81,7 @@ class LogWindow:
         return self._next - to_come - int(clock.pending[0] + self.state.scalars.n_waiting[0])
 
     def record_outcomes(self) -> None:
-        """Note what became of the jobs that have arrived."""
+        """Copy starts and ends of the jobs that have arrived."""
         n = int(self.memory.clock.arrived[0])
         row, which = self.state.jobs[0][:n], self._which
         for name in OUTCOME:
@@ -139,7 +139,7 @@ class LogWindow:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What became of n jobs, in order of submission. Times in microseconds.
+    """Start and end of n jobs, by submission; microseconds.
 
     Attributes:
         start, end: [n].
@@ -430,8 +430,7 @@ def replay_sequences(
             schedules.append(_replay_arrivals(prepared, int(first), int(first) + length))
         else:
             episode.load_episode(state, memory, 0, prepared, int(first), int(first) + length)
-            log = LifeLog(state) if prepared.permits is not None else None
-            play(state, memory, prepared, None if log is None else log.collect)
+            play(state, memory, prepared)
             if prepared.cluster is not None:
                 schedules.append(_read_on_nodes(state, prepared, 0, int(first), int(first) + length))
             else:

@@ -18,7 +18,6 @@ BACKFILLS = ("none", "easy", "easy", "conservative")
 
 
 def expected_outcomes(case: Case) -> list[Outcome]:
-    """Return what the brute force makes of each job."""
     jobs = simulate(case)["jobs"]
     return [
         (job["eligible"], job["start"], None if job["start"] is None else job["end"], job["nodes"])

@@ -79,10 +79,29 @@ class Player:
                 self.push(time, "submit", (row, number))
         for time, kind in self.case.passes:
             self.push(time, kind, None, 1)
+        self._fill_periods()
         while self.heap:
             time, _, _, kind, what = heapq.heappop(self.heap)
             self._happen(time, kind, what)
         return self.starts
+
+    def _fill_periods(self) -> None:
+        """Let priorities be computed where that is not recorded, because no job waited."""
+        times = [time for time, kind in self.case.passes if kind == "prio"]
+        period = float(self.site.cluster.priority.calculation_period)
+        if self.site.settings.basic or not self.case.passes:
+            return
+        first, last = self.case.passes[0][0], self.case.passes[-1][0]
+        times = times or [first + period]
+        time = times[0] - period
+        while time > first:
+            self.push(time, "prio", None, 1)
+            time -= period
+        for before, after in itertools.pairwise([*times, last + period]):
+            time = before + period
+            while time < after - period / 2:
+                self.push(time, "prio", None, 1)
+                time += period
 
     def now(self, time: float) -> int:
         """Return the whole second of an instant, since 1970."""
@@ -168,10 +187,11 @@ class Player:
         label = self.labels[job.key]
         rows = self.case.recorded.get(label, [])
         natural = planned + PAYLOAD_DELAY
-        if job.episode >= len(rows) or job.episode + 1 < len(rows):
+        elapsed = rows[job.episode].elapsed if job.episode < len(rows) else None
+        if elapsed is None:
             return natural
-        elapsed = rows[job.episode].elapsed
-        return natural if elapsed is None or elapsed < planned - 1 else elapsed
+        was_ended = job.episode + 1 < len(rows) or elapsed < planned - 1
+        return max(natural, elapsed + PAYLOAD_DELAY) if was_ended else elapsed
 
     def _freed(self, job: SlurmJob, episode: int, ended: float) -> float:
         rows = self.case.recorded.get(self.labels[job.key], [])
