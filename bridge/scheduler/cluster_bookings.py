@@ -89,7 +89,7 @@ def _build_steps(state: ClusterState, b: int) -> None:
             _release_at(state, b, k, which[place])
             place = next_place(which, place)
     moment = next_moment(state, b, now)
-    while moment < NEVER:
+    while moment < NEVER and state.node_scalars[b].n_steps < state.steps.shape[0]:
         state.steps[_step_at(state, b, 0, moment)].is_candidate = 1
         moment = next_moment(state, b, moment)
 
@@ -194,6 +194,9 @@ def book_in_order(state: ClusterState, b: int) -> None:
         n -= 1
     blocked = -1
     if n > 0:
+        if env.n_running + 2 > state.steps.shape[0]:
+            more.overflow = 1
+            return
         _build_steps(state, b)
     for i in range(n):
         j = which[i]
