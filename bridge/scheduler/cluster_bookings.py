@@ -14,7 +14,7 @@ from bridge.scheduler.lanes import list_lanes, remove_from_lane
 from bridge.scheduler.placement import allocate_chosen, change_base, potential, select
 from bridge.scheduler.queue import BY_ORDER, sort_jobs
 from bridge.scheduler.running_jobs import first_place, next_place
-from bridge.scheduler.starting import record_start
+from bridge.scheduler.starts import record_start
 from bridge.scheduler.state import HOW_BACKFILLED, NEVER, SECOND, STARTED_AS_HEAD
 from bridge.scheduler.timed_nodes import next_moment, returns, set_bars
 from bridge.scheduler.timed_state import TimedState

@@ -49,8 +49,8 @@ class CompiledPolicy:
     candidate_order: Order
     rules: Array  # RULES [1]
     chooser: Chooser | None = None
-    priorities: "Ranker | None" = None
     action: Action | None = None
+    priorities: Ranker | None = None
 
     @property
     def python_rule(self) -> str:

@@ -7,7 +7,7 @@ short used since the last calculation does not count; a suspended job uses on.
 """
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from bridge.base.arrays import Floats, Ints, Records
 from bridge.cluster.limits import Limits
 from bridge.scheduler import core
 from bridge.scheduler.cluster_pass import list_waiting_on_nodes
+from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.compiled import Ranker
 from bridge.scheduler.slurm import fair_tree as shares
 from bridge.scheduler.slurm.priority import size_factor
@@ -152,7 +153,7 @@ class MultifactorPriorities(Ranker):
         if env.serial < self._serial or env.now < self._now:
             self._begin(int(env.serial))
         which = np.zeros(int(env.n_waiting), np.int32)
-        list_waiting_on_nodes(state, b, which)
+        list_waiting_on_nodes(cast(ClusterState, state), b, which)
         self._account(jobs, int(env.now))
         for j in which.tolist():
             self._open.setdefault(j, -1)
