@@ -60,7 +60,7 @@ class PolicyName:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether it is what happened, and no rule."""
+        """Whether it is the recorded run, and no rule."""
         return self.order == RECORDED
 
     @property
@@ -76,7 +76,7 @@ class PolicyName:
 
 
 def parse_policy(text: str) -> PolicyName:
-    """Return a policy by its name; whether an expression or an agent is sound, its scheduler tells."""
+    """Parse a policy's name; expressions and agents are checked by the scheduler."""
     before, plus, last = (part.strip() for part in text.rpartition("+"))
     if plus and last.partition("(")[0].strip() in ACTIONS and not is_there(text, Path.is_dir):
         return replace(parse_policy(before), text=text, action=format_action(parse_action(last)))
@@ -145,5 +145,5 @@ def refuse_twice(names: Iterable[str]) -> list[str]:
 
 
 def combine_names(firsts: Sequence[str], seconds: Sequence[str]) -> list[str]:
-    """Return ``FIRST+SECOND`` of all pairs, each once: what ``--order`` and ``--backfill`` are short for."""
+    """Return ``FIRST+SECOND`` of all pairs, each once, for ``--order`` and ``--backfill``."""
     return list(dict.fromkeys(f"{first}+{second}" for first in firsts for second in seconds))

@@ -102,6 +102,7 @@ class Batch:
 
     def __init__(self, prepared: Scenario, encoder: CompiledEncoder, size: int, length: int) -> None:
         self.prepared, self.encoder, self.length = prepared, encoder, length
+        prepared.refuse_beliefs("agents")
         shape = encoder.encoder
         if shape.resources > len(prepared.jobs.resources):
             raise BridgeError(

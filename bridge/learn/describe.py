@@ -22,12 +22,12 @@ _ANSWERS = {
 
 
 def facts(recipe: AnyRecipe) -> dict[str, Any]:
-    """Return what follows from a recipe."""
+    """Return facts that follow from a recipe."""
     return kind_of(recipe.scheduler).facts(recipe)
 
 
 def lines(recipe: AnyRecipe, facts: dict[str, Any], package: str) -> Iterator[tuple[str, str]]:
-    """Yield what is shown besides the features, line by line; `facts` are the `facts`."""
+    """Yield the further lines of a description, beside the features."""
     yield f"{recipe.name}/{recipe.setting}", recipe.summary
     yield "source", recipe.source
     yield "package", package

@@ -4,8 +4,10 @@
 NOTHING, PICK, INSPECT, BACKFILL = 0, 1, 2, 3
 #: Beside them: an order in Python must score the waiting jobs; ``env.work`` is used up, for a look at Ctrl-C.
 SCORE, PAUSE = 4, -2
+#: And on a cluster: `bridge.scheduler.cluster_bookings` must carry out the pass, a kernel that few need.
+BOOK = 5
 #: Of a scheduler that may stop jobs: which running job gives way to the blocked head; which is tried next.
-PREEMPT, TRIAL = 5, 6
+PREEMPT, TRIAL = 6, 7
 #: The answer "none of them": do not pick, reject, stop backfilling.
 DECLINE = -1
 

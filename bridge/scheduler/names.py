@@ -49,8 +49,9 @@ BACKFILLS: Mapping[str, int] = {"none": NO_BACKFILL, "easy": EASY, "conservative
 
 #: How estimators are written, see `bridge.scheduler.estimators`.
 ESTIMATORS: tuple[str, ...] = (
-    *("requested", "actual", "cqsim", "noisy(P)", "noisy(P, SEED)"),
+    *("requested", "actual", "soft", "cqsim", "noisy(P)", "noisy(P, SEED)"),
     *("predicted", "predicted(COLUMN)", "predicted(requested)", "predicted(COLUMN, requested)"),
+    "progress(FILE)",
     *("blended", "blended(COLUMN)"),
 )
 

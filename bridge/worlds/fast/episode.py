@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -12,12 +13,14 @@ from bridge.scheduler.action_state import ActionState, reset_actions
 from bridge.scheduler.actions import Action, draw_permits, format_action
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.compiled import CompiledPolicy, compile_policy
-from bridge.scheduler.estimators import RunTimeEstimates, estimate, last_two_runs
+from bridge.scheduler.estimators import RunTimeEstimates, estimate, last_two_runs, progress_file
 from bridge.scheduler.protocol import Policy, Protocol
 from bridge.scheduler.python_rules import JobsView
 from bridge.scheduler.state import NEVER, SECOND, State, reset
 from bridge.workload.rules import LOAD_RULES, LoadRule
+from bridge.workload.running_beliefs import RunningBeliefs, read_beliefs
 from bridge.workload.select import END, Jobs
+from bridge.worlds.fast import reestimates
 from bridge.worlds.fast.cluster_arrays import ClusterArrays, build_cluster_arrays, reset_cluster
 from bridge.worlds.fast.world import WorldState
 
@@ -36,6 +39,7 @@ class Scenario:
         permits: [n] what may be done to each job, see `bridge.scheduler.actions`; None without an action.
         action_notes: what is taken for granted about that.
         cluster: the nodes and rules that the jobs meet; None: one pool of nodes.
+        beliefs: what is believed of jobs as they run; None: the same from start to end.
     """
 
     jobs: Jobs
@@ -50,6 +54,13 @@ class Scenario:
     permits: Ints | None = None
     action_notes: tuple[str, ...] = ()
     cluster: ClusterArrays | None = None
+    beliefs: RunningBeliefs | None = None
+
+    def refuse_beliefs(self, subject: str) -> None:
+        """Raise BridgeError if beliefs of running jobs are to change where they cannot."""
+        if self.beliefs is not None:
+            what = f"{subject} have one belief for a whole run"
+            raise BridgeError(what, where="estimator progress(FILE)", remedy="Use it in `bridge replay`.")
 
     @property
     def oracle(self) -> bool:
@@ -119,25 +130,30 @@ def prepare(
         cluster = build_cluster_arrays(jobs.cluster, jobs)
         jobs = replace(jobs, demand=cluster.requested_nodes[:, None])
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
-    believed = estimate(
-        estimator,
-        true_run,
-        jobs.request,
-        columns=jobs.extra,
-        predictor=lambda: predictor(jobs),
-        jobs=lambda: JobsView(
-            id=jobs.number,
-            user=jobs.user,
-            submitted=jobs.submit / SECOND,
-            requested=jobs.request / SECOND,
-            waited=np.zeros(len(jobs)),
-            nodes=jobs.demand[:, 0],
-            demand=jobs.demand,
-            now=0.0,
-            free=jobs.capacity,
-            gap=0.0,
-            extra=np.zeros_like(jobs.capacity),
-        ),
+    beliefs = _beliefs_of_running(estimator, jobs, compiled)
+    believed = (
+        _before_start(beliefs, jobs)
+        if beliefs
+        else estimate(
+            estimator,
+            true_run,
+            jobs.request,
+            columns=jobs.extra,
+            predictor=lambda: predictor(jobs),
+            jobs=lambda: JobsView(
+                id=jobs.number,
+                user=jobs.user,
+                submitted=jobs.submit / SECOND,
+                requested=jobs.request / SECOND,
+                waited=np.zeros(len(jobs)),
+                nodes=jobs.demand[:, 0],
+                demand=jobs.demand,
+                now=0.0,
+                free=jobs.capacity,
+                gap=0.0,
+                extra=np.zeros_like(jobs.capacity),
+            ),
+        )
     )
     # The last instant at which a job can be looked at, and the longest that is believed of one then.
     latest = float(jobs.submit.max(initial=0)) + float(jobs.run.sum(dtype=np.float64))
@@ -159,6 +175,7 @@ def prepare(
         permits=permits,
         action_notes=notes,
         cluster=cluster,
+        beliefs=beliefs,
     )
 
 
@@ -174,6 +191,28 @@ def _permits(action: Action | None, jobs: Jobs) -> tuple[Ints | None, tuple[str,
         )
     is_silent = action.needs not in jobs.extra and action.share == 1
     return draw_permits(action, jobs.user, jobs.extra), (action.note,) if is_silent else ()
+
+
+def _beliefs_of_running(estimator: str, jobs: Jobs, compiled: CompiledPolicy) -> RunningBeliefs | None:
+    """Return the beliefs that an estimator ``progress(FILE)`` names; None for any other."""
+    if (file := progress_file(estimator)) is None:
+        return None
+    reestimates.check(compiled.protocol, int(compiled.rules[0]["backfill"]), jobs.cluster is not None)
+    if compiled.action is not None:
+        what = f"the action {format_action(compiled.action)} has one belief for a whole run"
+        raise BridgeError(
+            what, where=f"estimator {estimator!r}", remedy="Leave out the action, or the estimator."
+        )
+    if jobs.follows is not None:
+        what = "jobs that arrive after the end of others have one belief for a whole run"
+        raise BridgeError(what, where=f"estimator {estimator!r}", remedy="Leave out --dependencies.")
+    return read_beliefs(Path(file), [jobs.called(int(number)) for number in jobs.number])
+
+
+def _before_start(beliefs: RunningBeliefs, jobs: Jobs) -> RunTimeEstimates:
+    """Return what is believed of jobs until their first change."""
+    believed = beliefs.before_start(jobs.request)
+    return RunTimeEstimates(believed, believed, believed, beliefs.synthetic)
 
 
 def configure(state: State, prepared: Scenario) -> State:

@@ -11,6 +11,7 @@ import numpy as np
 from bridge.base.arrays import Records
 from bridge.base.jit import by_type, hot, inline, inner
 from bridge.scheduler.action_state import ActionState
+from bridge.scheduler.calendar import apply_due
 from bridge.scheduler.core import (
     NOTHING,
     PAUSE,
@@ -24,6 +25,8 @@ from bridge.scheduler.core import (
 )
 from bridge.scheduler.lives import life_end
 from bridge.scheduler.state import NEVER, State
+from bridge.scheduler.timed_jobs import stood
+from bridge.scheduler.timed_state import RUNNING, TimedState
 
 #: Kinds that `play` returns beside the scheduler's: the episode is over; jobs wait but nothing will ever
 #: happen again; the next job to arrive is not here.
@@ -157,11 +160,35 @@ _drop_stopped = by_type(_drop_stopped_pooled, _drop_stopped_lives, ActionState)
 
 @inline
 def _end_pooled(state: State, b: int, j: int) -> int:
-    return int(state.jobs[b, j].start + state.jobs[b, j].run)
+    return int(state.jobs[b, j].start + state.jobs[b, j].run + stood(state, b, j))
 
 
 #: When a started job ends, if nothing stops it.
 _end_of = by_type(_end_pooled, life_end, ActionState)
+
+
+@inline
+def _nobody_stopped(_state: State, _world: WorldState, _b: int) -> None:
+    pass
+
+
+@inner
+def _drop_completions(state: TimedState, world: WorldState, b: int) -> None:
+    """Forget the completions of jobs that were stopped."""
+    if not state.timed_scalars[b].cut:
+        return
+    state.timed_scalars[b].cut = 0
+    heap, n, kept = world.heap[b], world.clock[b].pending, 0
+    for k in range(n):
+        j = heap[k].job
+        job, of = state.jobs[b, j], state.timed_jobs[b, j]
+        if of.doing == RUNNING and heap[k].end == job.start + job.run + of.stood:
+            _push(heap, kept, heap[k].end, heap[k].serial, j)
+            kept += 1
+    world.clock[b].pending = kept
+
+
+_drop_cut = by_type(_nobody_stopped, _drop_completions, TimedState)
 
 
 @inline
@@ -221,6 +248,7 @@ def run_until_decision(state: State, world: WorldState, b: int, events: int) -> 
         if clock.open:
             kind = advance(state, b)
             _collect(state, world, b)
+            _drop_cut(state, world, b)
             if kind != NOTHING:
                 return kind
             clock.open = 0
@@ -243,6 +271,9 @@ def run_until_decision(state: State, world: WorldState, b: int, events: int) -> 
             while clock.pending > 0 and world.heap[b, 0].end == now and not (per_event and took > 0):
                 _finish_next(state, world, b)
                 took += 1
+        if not per_event:
+            took += apply_due(state, b)
+            _drop_cut(state, world, b)
         if arrival == now:
             while (
                 clock.arrived < clock.last
