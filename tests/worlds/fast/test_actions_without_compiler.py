@@ -4,4 +4,6 @@ from jit_modes import passes_without_the_compiler
 
 
 def test_actions_run_without_the_compiler() -> None:
-    passes_without_the_compiler("worlds/fast/test_actions.py", "env/test_actions.py", "cli/test_actions.py")
+    passes_without_the_compiler(
+        "worlds/fast/test_actions.py", "env/test_action_decisions.py", "cli/test_action_commands.py"
+    )
