@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from cli_commands import fine, refused, typed
+from cli_commands import run_bridge, run_ok, run_refused
 
 from bridge.base.errors import BridgeError
 from bridge.judge.action_metrics import ACTION_METRICS
@@ -34,12 +34,12 @@ def test_a_policy_has_an_action_behind_its_backfilling() -> None:
     ],
 )
 def test_a_wrong_action_is_one_error(policy: str, message: str) -> None:
-    assert message in refused("replay", "bundled-128", "--policy", policy, "--first", "20")
+    assert message in run_refused("replay", "bundled-128", "--policy", policy, "--first", "20")
 
 
 def test_every_policy_of_a_table_with_an_action_has_its_costs() -> None:
     policies = ("--policy", "saf+easy", "--policy", "saf+easy+trial(300)")
-    result = typed("evaluate", "bundled-128", *policies, *SMALL, "--json")
+    result = run_bridge("evaluate", "bundled-128", *policies, *SMALL, "--json")
     plain, tried = json.loads(result.out)["policies"]
     assert (plain["action"], tried["action"]) == ("", "trial(300)")
     assert tried["name"] == "saf+easy+trial(300)"
@@ -48,18 +48,18 @@ def test_every_policy_of_a_table_with_an_action_has_its_costs() -> None:
     assert tried["action_metrics"]["waste"] > 0
     assert tried["action_metrics"]["bsld"] == pytest.approx(tried["mean"])
     assert "every job counts as restartable" in result.err
-    shown = fine("evaluate", "bundled-128", *policies, *SMALL)
+    shown = run_ok("evaluate", "bundled-128", *policies, *SMALL)
     assert "waste, %" in shown
     assert "worst user, bsld" in shown
 
 
 def test_a_table_without_an_action_is_as_ever() -> None:
-    output = fine("evaluate", "bundled-128", "--policy", "saf+easy", *SMALL, "--json")
+    output = run_ok("evaluate", "bundled-128", "--policy", "saf+easy", *SMALL, "--json")
     assert "action_metrics" not in json.loads(output)["policies"][0]
 
 
 def test_bound_shows_what_actions_win() -> None:
-    document = json.loads(fine("bound", "bundled-128", "--actions", "--share", "0.5", *SMALL, "--json"))
+    document = json.loads(run_ok("bound", "bundled-128", "--actions", "--share", "0.5", *SMALL, "--json"))
     assert document["share"] == 0.5
     names = [row["policy"] for row in document["rows"]]
     assert names[:3] == ["saf+easy", "saf+easy+speculative(600, share=0.5)", "saf+easy+trial(300, share=0.5)"]
@@ -67,12 +67,12 @@ def test_bound_shows_what_actions_win() -> None:
     base, first = document["rows"][:2]
     ratio = 100 * (first["metrics"]["bsld"] / base["metrics"]["bsld"] - 1)
     assert first["bsld_percent"]["mean"] == pytest.approx(ratio)
-    assert "--share is the part of the users" in typed("bound", "bundled-128", "--share", "0.5").err
+    assert "--share is the part of the users" in run_bridge("bound", "bundled-128", "--share", "0.5").err
 
 
 def test_a_replay_says_what_became_of_the_lives() -> None:
     policy = ("--policy", "saf+easy+las(300,3600)")
-    metrics = json.loads(fine("replay", "bundled-128", *policy, "--first", "60", "--json"))
+    metrics = json.loads(run_ok("replay", "bundled-128", *policy, "--first", "60", "--json"))
     assert metrics["action.waste"] >= 0
     assert metrics["loss_of_capacity"] is None
     assert metrics["utilisation.nodes"] >= metrics["action.utilisation.useful"]
