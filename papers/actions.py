@@ -157,14 +157,16 @@ def page() -> str:
         third.add(_name(action, belief), *(f"{ratio[0]:+.0f}" for ratio in ratios))
     references = ", ".join(f"{name} {reference(document)}" for name, document in every.items())
     return (
-        "# What an action wins\n\nRules that do more than order ([Policies](../policies.md)), beside SAF and "
-        f"EASY, against SAF and EASY alone: {SEQUENCES} sequences of {LENGTH:,} jobs from the last "
+        "# What an action wins\n\nRules that do more than order ([Actions](../scheduling.md#actions)), beside "
+        f"SAF and EASY, against SAF and EASY alone: {SEQUENCES} sequences of {LENGTH:,} jobs from the last "
         f"{1 - BEHIND:.0%} of each log (seed {SEED}), the machine idle at first. Ratios of means, pooled "
         "by geometric mean over the logs, with 95 % intervals (paired moving-block bootstrap). The reference "
-        "believes requests or the mean of the user's last two runs, whichever is better on the same sequences "
-        f"in hindsight: {references}. The rules believe requests (blended: SAF sees √(request × that mean)). * true run times are read (oracle).\n\n"
-        "Every job permits the rule, but where a share of the users is named. Bounded slowdown and wait run "
-        "to the end of the last life. Waste is node-time occupied beyond the useful one, in % of it.\n\n"
+        "believes requests or the mean of the user's last two runs, whichever is better on the same "
+        f"sequences in hindsight: {references}. The rules believe requests; blended: the order sees "
+        "√(request × that mean). * true run times are read (oracle).\n\n"
+        "Every job permits the rule, but where a share of the users is named (where a log knows no users, of "
+        "the jobs). Bounded slowdown and wait run to the end of the last life. Waste is node-time occupied "
+        "beyond the useful one, in % of it.\n\n"
         f"{first.markdown().rstrip()}\n\n## What it costs others\n\n{second.markdown().rstrip()}\n\n"
         f"## Slowdown of each log, %\n\n{third.markdown().rstrip()}\n\n`python -m papers.actions`\n"
     )

@@ -107,6 +107,7 @@ def page(paper: str, study: Study, document: report.Document) -> str:
 MORE = {
     "generalist": "One agent on logs that it never saw",
     "bounds": "How much is left, and for which unknown",
+    "actions": "What an action wins, and what it costs",
     "fidelity": "Does the replay say what happened?",
     "sem-encoding": "SEM: running jobs in place of nodes",
     "both-worlds": "The same agents in both worlds",

@@ -33,6 +33,8 @@ class VariableBounds:
         """Return the bounds of a variable; `resource`: of which, if there is one of each resource."""
         jobs, estimate, n = self.scenario.jobs, self.scenario.estimate, self.length
         shortest, longest = _span(estimate.order / SECOND)
+        if self.scenario.permits is not None:  # orders may see what remains of a job
+            shortest = min(shortest, 1.0)
         nodes = float(jobs.capacity[0])
         rejects = float(self.scenario.compiled.rules["max_rejects"][0])
         bounds: dict[int, Callable[[], Interval]] = {

@@ -11,7 +11,7 @@ from bridge.base.arrays import Array
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
 from bridge.scheduler.action_state import ACTION_SWITCHES
-from bridge.scheduler.actions import Action, parse_action
+from bridge.scheduler.actions import Action, format_action, parse_action
 from bridge.scheduler.cluster_bookings import book_in_order
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.decisions import BOOK
@@ -58,6 +58,13 @@ class CompiledPolicy:
         if self.order.scorer is not None or self.order.lookahead is not None:
             return f"order {self.order.name!r}"
         return f"backfilling {self.policy.backfill!r}" if self.chooser is not None else ""
+
+    def refuse_action(self, subject: str) -> None:
+        """Raise BridgeError if a rule of action is named to what cannot stop jobs yet."""
+        if self.action is not None:
+            remedy = "Leave the action out here; replay, evaluate, bound --actions and environments have it."
+            where = f"action {format_action(self.action)!r}"
+            raise BridgeError(f"{subject} cannot stop jobs yet", where=where, remedy=remedy)
 
     def install_in(self, state: State) -> State:
         """Return a state in which this decides."""

@@ -44,6 +44,8 @@ PAGES = {
     "backfill": "bridge/Backfill-v0",
     "pick-and-backfill": "bridge/PickAndBackfill-v0",
     "inspect": "bridge/Inspect-v0",
+    "preempt": "bridge/Preempt-v0",
+    "trial": "bridge/Trial-v0",
     "pick-or-kill": "bridge/PickOrKill-v0",
 }
 

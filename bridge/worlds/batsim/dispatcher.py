@@ -57,6 +57,7 @@ class DispatcherConfig(PlacementConfig):
     def check(self) -> None:
         """Refuse (BridgeError) an unknown policy, and one that lacks a decider or facts."""
         compiled = compile_policy(self.policy, self.protocol)
+        compiled.refuse_action("a scheduler on a platform")
         self.facts.check(compiled.order)
         if self.policy.agent and self.decider is None:
             whose = ", ".join(sorted(self.policy.agent))

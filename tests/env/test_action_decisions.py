@@ -1,5 +1,6 @@
 """PREEMPT and TRIAL: an agent in a rule of action's place decides who gives way, or whom to try."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ from bridge.env.env_config import build_env_config
 from bridge.env.episodes import LogEpisodes
 from bridge.env.reward import Reward
 
+#: Compiling takes longer; see `worlds/fast/test_actions_without_compiler.py`.
+pytestmark = [] if os.environ.get("NUMBA_DISABLE_JIT") == "1" else [pytest.mark.slow]
 #: A long job, and short ones that wait behind it.
 ROWS = [(0, 5000, 5000, 4), (10, 3000, 4000, 2), (2000, 50, 900, 3), (2100, 60, 900, 2), (2200, 70, 900, 2)]
 
