@@ -37,7 +37,6 @@ def _templates() -> Environment:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a template's text."""
     return _templates().get_template(template).render(values)
 
 

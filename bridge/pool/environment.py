@@ -157,7 +157,6 @@ class PoolEpisodes:
         return StepResult(self.pools.rewards.copy(), ended & ~left, ended & left, invalid)
 
     def job_outcomes(self, b: int) -> PoolSchedule:
-        """Return the outcomes so far of the jobs of an episode."""
         return self.pools.schedule(b)
 
     def snapshot(self, b: int) -> Snapshot:
