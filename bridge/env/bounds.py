@@ -1,4 +1,4 @@
-"""Bounds of what a network sees: between which values a feature lies, by interval arithmetic on its program."""
+"""Bounds of what a network sees: the range of each feature, by interval arithmetic."""
 
 import math
 from collections.abc import Callable
@@ -82,7 +82,7 @@ def compute_bounds(program: Records, variable: Callable[[int, int], Interval]) -
 
 
 def observation_bounds(compiled: CompiledEncoder, variables: VariableBounds) -> tuple[Floats32, Floats32]:
-    """Return the least and the largest values of an observation's rows: [2, F], and of its context: [2, C]."""
+    """Return the least and the largest values of an observation's rows, [2, F], and its context, [2, C]."""
     encoder, programs = compiled.encoder, compiled.programs
 
     def columns(program: FeatureProgram, names: int, absent: tuple[float, ...] = ()) -> Floats32:
@@ -141,7 +141,9 @@ def _divide(x: Interval, y: Interval) -> Interval:
 
 def _floor_divide(x: Interval, y: Interval) -> Interval:
     low, high = _divide(x, y)
-    return (low if math.isinf(low) else math.floor(low) - 1.0), (high if math.isinf(high) else math.floor(high) + 1.0)
+    return (low if math.isinf(low) else math.floor(low) - 1.0), (
+        high if math.isinf(high) else math.floor(high) + 1.0
+    )
 
 
 def _modulo(_: Interval, y: Interval) -> Interval:

@@ -76,7 +76,7 @@ class LogEpisodes(ObservationBuffer):
         return {"time": self.batch.now / SECOND, "first_job": self.first.copy()}
 
     def spaces(self) -> tuple[Space[Any], Discrete]:
-        """Return the observation space, with the bounds that this workload's features have, and the actions."""
+        """Return the observation space, with the bounds of this workload's features, and the actions."""
         variables = VariableBounds(self.batch.prepared, self.task.length)
         return build_spaces(self.task.encoder, observation_bounds(self.batch.encoder, variables))
 

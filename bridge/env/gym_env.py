@@ -207,7 +207,11 @@ class SchedulingVectorEnvBase(gymnasium.vector.VectorEnv[Any, Ints, npt.NDArray[
             self._generators = self._seeded(seed)
         self._episodes.reset(self._draws, options or {}, rewind=seed is not None)
         invalid = np.zeros(self.num_envs, np.bool_)
-        return self._episodes.observation(), {**self._episodes.info(), "invalid": invalid, **self._mask_info()}
+        return self._episodes.observation(), {
+            **self._episodes.info(),
+            "invalid": invalid,
+            **self._mask_info(),
+        }
 
     @property
     def _draws(self) -> Draws:

@@ -104,7 +104,14 @@ def _lines(view: Snapshot) -> Iterator[str]:
     if len(ends) > RUNNING_ROWS:
         yield f"  … and {len(ends) - RUNNING_ROWS:,} more"
     waiting = (
-        (_action(job.action), f"{job.id}", f"{job.nodes:,}", f"{job.estimate:,.0f}", f"{job.wait:,.0f}", job.note)
+        (
+            _action(job.action),
+            f"{job.id}",
+            f"{job.nodes:,}",
+            f"{job.estimate:,.0f}",
+            f"{job.wait:,.0f}",
+            job.note,
+        )
         for job in view.queue[:QUEUE_ROWS]
     )
     heads = ("action", "job", view.unit, "estimate s", "wait s", "")
@@ -132,8 +139,8 @@ def render_pixels(view: Snapshot) -> Pixels:
     """Return a moment as a picture, uint8 [HEIGHT, WIDTH, 3].
 
     Above: nodes over time; what is to the right of the black line is the scheduler's estimate, in lighter
-    colours. Below: the queue, a column for each job, as high as the share of the machine that it requests; grey
-    jobs cannot be selected now.
+    colours. Below: the queue, a column for each job, as high as its share of the machine; grey jobs cannot be
+    selected now.
     """
     picture = np.full((HEIGHT, WIDTH, 3), _WHITE, np.uint8)
     _draw_machine(view, picture[_MACHINE, _SIDES])
@@ -151,7 +158,9 @@ def _draw_machine(view: Snapshot, area: Pixels) -> None:
     last = min(float(jobs.end.max(initial=view.now + 1.0)), view.now + max(view.now / 2, _AHEAD))
     scale = width / last
     now = min(round(view.now * scale), width - 1)
-    _, used = step_function(np.append(jobs.start, jobs.end), np.append(jobs.nodes, -jobs.nodes).astype(np.float64))
+    _, used = step_function(
+        np.append(jobs.start, jobs.end), np.append(jobs.nodes, -jobs.nodes).astype(np.float64)
+    )
     hosts = max(view.capacity, int(used.max(initial=0)))  # jobs of a cluster may share nodes
     places = first_fit(jobs.start, jobs.end, jobs.nodes, hosts)
     bounds = places.offsets.tolist()

@@ -184,9 +184,9 @@ class PickOrKillEnv(SchedulingEnvBase):
     all jobs in the system gain by it (`bridge.pool.machine`); other answers earn 0. An episode terminates
     when all jobs have ended, and is truncated after the pool's last step.
 
-    `info` has ``time`` (s), ``invalid`` and ``action_mask`` (int8 [actions]); with the episode's last step also ``slowdown`` and
-    ``completion_time`` (s), means over its jobs; one that has not ended by then counts as if it had.
-    `outcome` is a `bridge.pool.schedule.Schedule`.
+    `info` has ``time`` (s), ``invalid`` and ``action_mask`` (int8 [actions]); with the episode's last step
+    also ``slowdown`` and ``completion_time`` (s), means over its jobs; one that has not ended by then
+    counts as if it had. `outcome` is a `bridge.pool.schedule.Schedule`.
     """
 
     def __init__(self, *, render_mode: str | None = None, **options: Any) -> None:

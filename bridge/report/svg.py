@@ -8,7 +8,7 @@ import numpy as np
 
 from bridge.base.arrays import Flags, Floats
 
-#: How far a line may be from what was drawn, in points (1/72 inch): the first that makes a picture small enough.
+#: How far a line may move, in points (1/72 inch): the first that makes a picture small enough.
 TOLERANCES = (0.3, 0.5, 0.8, 1.0)
 #: Bytes of a picture in a repository, at most.
 LARGEST = 60_000
@@ -32,8 +32,10 @@ _POINT = re.compile(r"[ML]\s*(\S+)\s+(\S+)\s*")
 def shrink(text: str) -> str:
     """Return a picture that looks the same: without metadata, with rounded numbers and straightened lines."""
     text = _COMMENT.sub("", _METADATA.sub("", text))
-    text = _ATTRIBUTE.sub(lambda match: _NUMBER.sub(lambda number: _round(float(number[0]), 2), match[0]), text)
-    text = _NO_TURN.sub("", _without_groups( _FONTS.sub("'DejaVu Sans', sans-serif", text)))
+    text = _ATTRIBUTE.sub(
+        lambda match: _NUMBER.sub(lambda number: _round(float(number[0]), 2), match[0]), text
+    )
+    text = _NO_TURN.sub("", _without_groups(_FONTS.sub("'DejaVu Sans', sans-serif", text)))
     text = re.sub(r"\s*\n\s*", "\n", _with_classes(text))
     for tolerance in TOLERANCES:
         small = _PATH.sub(lambda match: _shorten(match[0], tolerance), text)  # noqa: B023  (called at once)
@@ -85,8 +87,8 @@ def _round(value: float, digits: int) -> str:
 def straighten(line: Floats, tolerance: float) -> Flags:
     """Return which points of a line, [n, 2], to keep: without the others it moves by `tolerance` at most.
 
-    The method of Ramer, Douglas and Peucker: keep the point that is farthest from the straight line between the
-    ends, and go on at both sides, until none is farther than the tolerance.
+    The method of Ramer, Douglas and Peucker: keep the point that is farthest from the straight line between
+    the ends, and go on at both sides, until none is farther than the tolerance.
     """
     keep = np.zeros(len(line), np.bool_)
     keep[[0, -1]] = True

@@ -18,9 +18,11 @@ from bridge.scheduler.order import compile_feature  # noqa: E402
 from bridge.scheduler.score import Op  # noqa: E402
 
 #: Functions of Python for those of expressions; none of them is the kernel's.
-FUNCTIONS = {
-    name: getattr(math, name) for name in ("sqrt", "log", "log2", "log10", "exp")
-} | {"abs": abs, "min": min, "max": max}
+FUNCTIONS = {name: getattr(math, name) for name in ("sqrt", "log", "log2", "log10", "exp")} | {
+    "abs": abs,
+    "min": min,
+    "max": max,
+}
 VARIABLES = {"w": Op.W, "t": Op.T, "gap": Op.GAP}
 
 
@@ -54,7 +56,9 @@ def test_bounds_by_hand(text: str, expected: tuple[float, float]) -> None:
     assert bounds_of(text, w=(0.0, math.inf), t=(2.0, 4.0)) == pytest.approx(expected, rel=1e-12)
 
 
-NUMBERS = st.floats(-20, 20, allow_nan=False).map(lambda x: round(x, 2)) | st.sampled_from([0.0, 1.0, 2.0, 3.0])
+NUMBERS = st.floats(-20, 20, allow_nan=False).map(lambda x: round(x, 2)) | st.sampled_from(
+    [0.0, 1.0, 2.0, 3.0]
+)
 LEAVES = st.sampled_from(sorted(VARIABLES)) | NUMBERS.map(lambda x: f"({x})")
 EXPRESSIONS = st.recursive(
     LEAVES,
@@ -114,7 +118,9 @@ def test_a_feature_without_bounds_has_those_of_its_type() -> None:
     from bridge.env.encoder import Encoder
 
     encoder = Encoder("pick", {"left over": "gap", "wait": "w"}, padding=(0.0, -2.0))
-    box = SchedulingEnv("pick", workload=small_jobs.make_jobs(ROWS, [8]), length=6, encoder=encoder).observation_space
+    box = SchedulingEnv(
+        "pick", workload=small_jobs.make_jobs(ROWS, [8]), length=6, encoder=encoder
+    ).observation_space
     largest = np.finfo(np.float32).max
     assert box.low[0].tolist() == [-largest, -2.0]
     assert box.high[0].tolist() == [largest, largest]

@@ -49,9 +49,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize(("page", "name"), PAGES.items())
-def test_the_page_of_an_environment_is_true(
-    page: str, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_of_an_environment_is_true(page: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = (PAGE.parent / "environments" / f"{page}.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     (code,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)

@@ -55,7 +55,9 @@ def test_the_end_of_an_episode_has_true_ends() -> None:
     assert lines[2:] == ["running: 0", "waiting: 0"]
 
 
-@pytest.mark.parametrize(("decision", "note"), [("pick", "which job is next?"), ("inspect", "may this job start?")])
+@pytest.mark.parametrize(
+    ("decision", "note"), [("pick", "which job is next?"), ("inspect", "may this job start?")]
+)
 def test_other_decisions_say_what_is_decided(decision: str, note: str) -> None:
     env = make(decision, "ansi")
     env.reset(seed=1)
