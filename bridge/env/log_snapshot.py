@@ -4,14 +4,14 @@ import numpy as np
 
 from bridge.base.arrays import Ints
 from bridge.env.batch import Batch
-from bridge.env.snapshot import Schedule, Snapshot, WaitingJob
+from bridge.env.snapshot import EpisodeSnapshot, StartedJobs, WaitingJob
 from bridge.scheduler.core import BACKFILL, INSPECT, PICK
 from bridge.scheduler.state import SECOND
 
 TITLES = {PICK: "which job is next?", BACKFILL: "which job is backfilled?", INSPECT: "may this job start?"}
 
 
-def take_snapshot(batch: Batch, b: int) -> Snapshot:
+def take_snapshot(batch: Batch, b: int) -> EpisodeSnapshot:
     """Return what episode `b` looks like; times count from its first submission."""
     state, kind = batch.state, int(batch.decision_kinds[b])
     jobs = state.jobs[b, : len(batch.starts_of(b))]
@@ -21,13 +21,13 @@ def take_snapshot(batch: Batch, b: int) -> Snapshot:
     started = jobs[has_started]
     end = np.array(started["start"] + started["run"], np.int64)
     end = np.where(end > now, np.maximum(started["est_end"], now + 1), end)  # only the scheduler's estimate
-    schedule = Schedule(
+    schedule = StartedJobs(
         id=np.array(started["id"], np.int64),
         nodes=np.array(started["n"], np.int64),
         start=(np.array(started["start"], np.int64) - begin) / SECOND,
         end=(end - begin) / SECOND,
     )
-    return Snapshot(
+    return EpisodeSnapshot(
         title=TITLES.get(kind, "the episode is over"),
         now=(now - begin) / SECOND,
         capacity=int(state.capacity[0]),

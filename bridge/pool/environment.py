@@ -17,7 +17,7 @@ from bridge.base.plugins import did_you_mean
 from bridge.config import Count, Natural, Unsigned, verify
 from bridge.env.gym_env import Draws, SchedulingEnvBase, SchedulingVectorEnvBase, StepResult, drawn_by
 from bridge.env.options import refuse_kinds, refuse_options
-from bridge.env.snapshot import Snapshot
+from bridge.env.snapshot import EpisodeSnapshot
 from bridge.pool.batch import PoolBatch
 from bridge.pool.evaluate import jobs_of
 from bridge.pool.jobset import STEP_SECONDS, JobSet, with_estimates
@@ -160,7 +160,7 @@ class PoolEpisodes:
         """Return what has become of the jobs of a place's episode so far."""
         return self.pools.schedule(b)
 
-    def snapshot(self, b: int) -> Snapshot:
+    def snapshot(self, b: int) -> EpisodeSnapshot:
         """Return what a place's pool looks like now, bookings included."""
         return take_snapshot(self.pools.state, b, self.task.settings.slots)
 
