@@ -324,7 +324,7 @@ def _document(trainer: "Trainer", best: int) -> dict[str, Any]:
 
 
 def _report(trainer: "Trainer", best: int, commands: Iterable[tuple[str, str]]) -> list[Any]:
-    """Return what was reached, the weights of epoch `best`, and what to type next, ``{}`` being the folder."""
+    """Return what was reached, the weights of epoch `best`, and what to type next."""
     metric, epochs = trainer.recipe.metric, len(trainer.history)
     table = Table(("sequences", "agent", "base", "ratio"))
     for name, epoch, value, base in _rows(trainer, best):
