@@ -1,4 +1,4 @@
-"""The Gymnasium environments, one episode at a time or many: PICK, BACKFILL, both, or INSPECT."""
+"""The Gymnasium environments of the event-driven scheduler, one episode at a time or many."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ class SchedulingEnv(SchedulingEnvBase):
 
     An observation has one row per candidate; an absent one is the encoder's padding, as are all rows behind
     the end. If the encoder has a context, an observation is ``{"rows": …, "context": …}``, and the context
-    behind the end is zeros. Action k takes the candidate of row k (PICK, BACKFILL; with a stop action the
-    last one declines), or 0 accepts and 1 rejects (INSPECT). Decisions with one possible answer are not
-    asked.
+    behind the end is zeros. Action k takes the candidate of row k (PICK, BACKFILL; PREEMPT: this running job
+    gives way to the blocked head; TRIAL: this waiting job is tried; with a stop action the last one
+    declines), or 0 accepts and 1 rejects (INSPECT). Decisions with one possible answer are not asked.
 
     An action that is not legal (see `action_masks`) never fails: it counts as DECLINE where there is such an
     action (BACKFILL with a stop action), else as the first legal one, and ``info["invalid"]`` is True.
@@ -26,7 +26,7 @@ class SchedulingEnv(SchedulingEnvBase):
     `bridge.env.reward.EpisodeOutcome`.
 
     Args:
-        decision: ``pick``, ``backfill``, ``pick+backfill`` or ``inspect``.
+        decision: ``pick``, ``backfill``, ``pick+backfill``, ``inspect``, ``preempt`` or ``trial``.
         render_mode: what `render` returns: ``ansi`` (text) or ``rgb_array`` (a picture); None = nothing.
         options: see `bridge.env.env_config.task`.
 

@@ -34,7 +34,7 @@ TRIES = 100
 
 @dataclass(frozen=True)
 class PoolEnvConfig:
-    """What an environment plays.
+    """Configuration of a pool's environment.
 
     Attributes:
         data: a job file, a set of jobs, or None for synthetic jobs.
@@ -157,7 +157,7 @@ class PoolEpisodes:
         return StepResult(self.pools.rewards.copy(), ended & ~left, ended & left, invalid)
 
     def job_outcomes(self, b: int) -> PoolSchedule:
-        """Return what has become of the jobs of a place's episode so far."""
+        """Return the outcomes so far of the jobs of an episode."""
         return self.pools.schedule(b)
 
     def snapshot(self, b: int) -> EpisodeSnapshot:

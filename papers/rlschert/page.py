@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from papers import store
-from papers.pages import render
+from papers.pages import headline, render
 from papers.rlschert import figures, pictures, predictor_runs, running, synthetic, worlds
 from papers.rlschert.results import COMMAND
 
@@ -24,6 +24,7 @@ def page(data: Mapping[str, pd.DataFrame]) -> str:
     """
     return render(
         TEMPLATE,
+        headline=headline("rlschert"),
         command=COMMAND,
         driven=predictor_runs.rows(data[predictor_runs.FILE]),
         running=running.rows(data[synthetic.ACCURACY]),

@@ -9,7 +9,7 @@ import pytest
 import small_jobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 from env_checker import check  # noqa: E402
@@ -128,7 +128,7 @@ def test_a_name_that_names_the_module_needs_no_import() -> None:
         "env = gymnasium.make('bridge.env.register:bridge/Inspect-v0', length=32, order='f1'); "
         "print(env.unwrapped.task.setup.order, env.reset(seed=1)[0].shape)"
     )
-    done = fresh(code)
+    done = run_python(code)
     assert done.stdout == "f1 (1, 11)\n", done.stderr
 
 

@@ -33,7 +33,6 @@ FROZEN: dict[str, tuple[int, str]] = {
 
 
 def recorded(paper: str) -> dict[str, str]:
-    """Return log -> digest of a paper's record."""
     found: dict[str, str] = {}
     for text in pd.read_parquet(store.path_of(paper), columns=["logs"])["logs"].unique():
         for name, digest in json.loads(text).items():

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from small_pools import job_set
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 from gymnasium.utils.env_checker import check_env  # noqa: E402
@@ -62,7 +62,7 @@ def test_a_name_that_names_the_module_needs_no_import() -> None:
         f"import gymnasium; env = gymnasium.make('bridge.env.register:{PICK_OR_KILL}');"
         "print(env.observation_space.shape, env.action_space.n)"
     )
-    done = fresh(code)
+    done = run_python(code)
     assert done.stdout.split("\n")[0] == "(120, 72) 14", done.stderr
 
 
