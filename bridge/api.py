@@ -430,13 +430,9 @@ def _policy(name: object) -> PolicyName:
 def _refuse_unknown_options(
     where: str, options: Iterable[str], kinds: Iterable[type], more: Iterable[str]
 ) -> None:
-<<<<<<< HEAD
     """Refuse options that would be ignored; what is a group of options has no name among them."""
     fields = {name: field for kind in kinds for name, field in fields_of(kind).items()}
     names = sorted({name for name, field in fields.items() if not is_dataclass(field.hint)} | {*more})
-=======
-    names = sorted({name for kind in kinds for name in fields_of(kind)} | {*more})
->>>>>>> main
     for name in options:
         if name not in names:
             remedy = f"{did_you_mean(name, names)}There are {', '.join(names)}."

@@ -33,6 +33,9 @@ class VariableBounds:
         """Return the bounds of a variable; `resource`: of which, if there is one of each resource."""
         jobs, estimate, n = self.scenario.jobs, self.scenario.estimate, self.length
         shortest, longest = _span(estimate.order / SECOND)
+        largest = longest
+        if self.scenario.permits is not None:  # what is left of a job that was stopped
+            shortest, longest = 0.0, math.inf
         nodes = float(jobs.capacity[0])
         rejects = float(self.scenario.compiled.rules["max_rejects"][0])
         bounds: dict[int, Callable[[], Interval]] = {
@@ -44,7 +47,7 @@ class VariableBounds:
             Op.L: lambda: (shortest, longest),
             Op.FAIRSHARE: lambda: _SHARE,
             Op.PARTITION: lambda: _span(self.scenario.partition),
-            Op.T_MAX: lambda: (longest, longest),
+            Op.T_MAX: lambda: (largest, largest),
             Op.N_MAX: lambda: (nodes, nodes),
             Op.FREE: lambda: (0.0, nodes),
             Op.EXTRA: lambda: (0.0, nodes),
