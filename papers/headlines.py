@@ -90,9 +90,9 @@ def forget() -> None:
     _findings.cache_clear()
 
 
-def _row_base(results: StudyResults, row: str) -> str:
-    """Return the row that another is compared with first; empty if there is none."""
-    return next((one.base for one in results.study.compared if one.row == row), "")
+def _base_of(results: StudyResults, source: Source) -> str:
+    """Return the row that another is shown against; empty if there is none."""
+    return source.base or next((one.base for one in results.study.compared if one.row == source.row), "")
 
 
 def _value(paper: str, source: Source | None, log: str) -> Value | None:
@@ -103,7 +103,7 @@ def _value(paper: str, source: Source | None, log: str) -> Value | None:
     row = results.row(source.row, log, source.test)
     if not row["seeds"]:
         return None
-    one = results.comparison(source.row, _row_base(results, source.row), log, source.test)
+    one = results.comparison(source.row, _base_of(results, source), log, source.test)
     base = one["base_mean"] if one and "base_mean" in one else None
     few = f"{row['seeds']} of {row['seeds_asked']} seeds" if row["seeds"] < row["seeds_asked"] else ""
     return Value(row["mean"]["mean"], base, few, bool(row["oracle"]))
@@ -115,7 +115,7 @@ def _published(paper: str, line: Line) -> Value | None:
     results = _findings(paper, line.words.table)
     row: StudyRow = results.rows[line.words.row]
     mean = row.published.get(line.log)
-    base = results.rows.get(_row_base(results, row.name))
+    base = results.rows.get(_base_of(results, line.words))
     return None if mean is None else Value(mean, base.published.get(line.log) if base else None)
 
 
@@ -126,7 +126,7 @@ def _best_rule(paper: str, line: Line) -> tuple[Value | None, str, str]:
         return None, "", ""
     results = _findings(paper, source.table)
     if (one := results.best_rule(source.row, line.log, source.test)) is not None:
-        base = results.comparison(source.row, _row_base(results, source.row), line.log, source.test)
+        base = results.comparison(source.row, _base_of(results, source), line.log, source.test)
         reference = base["base_mean"] if base and "base_mean" in base else None
         value = Value(one["base_mean"], reference)
         return value, one["base"], difference(results.study.metric, one)
@@ -138,7 +138,7 @@ def _best_rule(paper: str, line: Line) -> tuple[Value | None, str, str]:
     if not means:
         return None, "", ""
     name = min(means, key=lambda one: means[one])
-    return Value(means[name], means.get(_row_base(results, source.row))), name, ""
+    return Value(means[name], means.get(_base_of(results, source))), name, ""
 
 
 def _rules(results: StudyResults, log: str, test: str) -> Iterator[tuple[str, dict[str, Any]]]:
