@@ -145,16 +145,16 @@ def boxes(study: Study, results: StudyResults, test: str, rows: Sequence[str]) -
         return None
     figure, axes = grid(logs, 2.6)
     for one, log in zip(axes, logs, strict=True):
-        values = {row: found.of.ravel() for row in rows if (found := results.values(row, log, test))}
-        drawn = one.boxplot(list(values.values()), widths=0.6, patch_artist=True, showfliers=False)
-        for box, colour in zip(drawn["boxes"], COLOURS, strict=False):
+        values = {row: of_row.of.ravel() for row in rows if (of_row := results.values(row, log, test))}
+        plot = one.boxplot(list(values.values()), widths=0.6, patch_artist=True, showfliers=False)
+        for box, colour in zip(plot["boxes"], COLOURS, strict=False):
             box.set_facecolor(colour)
-        for median in drawn["medians"]:
+        for median in plot["medians"]:
             median.set_color("black")
         one.set_yscale("log")
         one.set_xticks(range(1, len(values) + 1), [""] * len(values))
         one.set_ylabel(HEADS[study.metric][0], fontsize="small")
-    patches = dict(zip(values, drawn["boxes"], strict=True))
+    patches = dict(zip(values, plot["boxes"], strict=True))
     below(figure, patches)
     return saved(figure, f"{study.name}-boxes")
 
