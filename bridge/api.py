@@ -421,7 +421,6 @@ def _policy(name: object) -> PolicyName:
 def _refuse_unknown_options(
     where: str, options: Iterable[str], kinds: Iterable[type], more: Iterable[str]
 ) -> None:
-    """Refuse options that would be ignored."""
     names = sorted({name for kind in kinds for name in fields_of(kind)} | {*more})
     for name in options:
         if name not in names:

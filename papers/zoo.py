@@ -153,7 +153,6 @@ def _means(judged: Mapping[str, Any], name: str) -> tuple[float, float]:
 
 @cache
 def _row_document(table: str) -> Mapping[str, Any]:
-    """Return what a table says today."""
     return document_of(*studies.table(table.partition("-")[0], table), Store(studies.CELLS))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from simgrid_available import needs_simgrid
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 import bridge
 from bridge.base.errors import BridgeError
@@ -17,7 +17,7 @@ from bridge.cli.main import cli
 def test_importing_loads_neither_numbers_nor_networks() -> None:
     heavy = "{'numpy', 'pandas', 'torch', 'click', 'zmq', 'numba', 'gymnasium'}"
     code = f"import sys, bridge; bridge.__version__; print(sorted({heavy} & set(sys.modules)))"
-    assert fresh(code).stdout.strip() == "[]"
+    assert run_python(code).stdout.strip() == "[]"
 
 
 def test_the_face_is_what_it_says() -> None:

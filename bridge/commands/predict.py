@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PredictConfig:
-    """What predicts, and from what.
+    """Configuration of a prediction: predictor and its inputs.
 
     Attributes:
         model: a forest (whole distributions) or boosted trees on what is known at submission, the mean of

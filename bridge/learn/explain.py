@@ -107,7 +107,7 @@ def explain(
     length: int,
     progress: ProgressCallback = ignore_progress,
 ) -> Explanation:
-    """Play sequences and compare what was chosen with all that was shown.
+    """Play sequences and compare the chosen candidates with all that were visible.
 
     Arguments are those of `bridge.learn.agent.schedules`. Raises BridgeError: no decision had to be taken,
     nothing was ever chosen (INSPECT: rejected), or a sequence does not fit.

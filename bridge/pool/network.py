@@ -156,7 +156,7 @@ def network_of(recipe: PoolRecipe) -> ActorCritic:
 
 
 def weights(network: ActorCritic) -> int:
-    """Return the number of weights, without biases and what says values, as the paper counts."""
+    """Return the number of weights, without biases and the value head, as the paper counts."""
     return sum(
         parameter.numel()
         for name, parameter in network.named_parameters()

@@ -49,9 +49,10 @@ BACKFILLS: Mapping[str, int] = {"none": NO_BACKFILL, "easy": EASY, "conservative
 
 #: How estimators are written, see `bridge.scheduler.estimators`.
 ESTIMATORS: tuple[str, ...] = (
-    *("requested", "actual", "cqsim", "noisy(P)", "noisy(P, SEED)"),
+    *("requested", "actual", "soft", "cqsim", "noisy(P)", "noisy(P, SEED)"),
     *("predicted", "predicted(COLUMN)", "predicted(requested)", "predicted(COLUMN, requested)"),
     "progress(FILE)",
+    *("blended", "blended(COLUMN)"),
 )
 
 #: What the time-stepped pool is called, on a command line and in files, besides its name.

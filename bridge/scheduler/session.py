@@ -100,7 +100,7 @@ class Session:
 
     @property
     def state(self) -> State:
-        """The core's arrays, which know of all that was told."""
+        """State arrays, after all pending events have been applied."""
         if self._pending_events:
             self._apply()
         if self._opening:

@@ -88,7 +88,7 @@ def _one_word(name: str) -> None:
 
 @dataclass(frozen=True)
 class Study:
-    """What is to be found out.
+    """A study: which rows are judged on which logs.
 
     Attributes:
         title: of its page.

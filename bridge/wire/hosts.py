@@ -88,7 +88,7 @@ def size(hosts: Hosts) -> int:
 
 
 def is_normal(hosts: Hosts) -> bool:
-    """Tell whether the intervals are what `Hosts` promises; anything may come from an agent."""
+    """Return whether the intervals are ascending, disjoint and not adjacent, as `Hosts` requires."""
     before = -2
     for low, high in hosts:
         if not (type(low) is int and type(high) is int and before + 1 < low <= high):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_commands import fine, typed
+from cli_commands import run_bridge, run_ok
 
 from bridge.base.errors import BridgeError
 from bridge.cli import doctor
@@ -14,11 +14,11 @@ from bridge.cli import doctor
 
 def findings() -> dict[str, dict[str, str]]:
     """Return what `bridge doctor --json` finds, by name."""
-    return {found["what"]: found for found in json.loads(typed("doctor", "--json").out)}
+    return {found["what"]: found for found in json.loads(run_bridge("doctor", "--json").out)}
 
 
 def test_this_machine_is_fine() -> None:
-    out = fine("doctor")
+    out = run_ok("doctor")
     for name in ("Python", "numpy", "numba", "pandas", "pyarrow", "cache folder"):
         assert any(line.split()[0] == "ok" and name in line for line in out.splitlines()), name
     found = findings()
@@ -33,14 +33,14 @@ def test_this_machine_is_fine() -> None:
 def test_a_cache_folder_that_cannot_be_made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "file").write_text("")
     monkeypatch.setenv("BRIDGE_CACHE", str(folder / "file/cache"))
-    told = typed("doctor")
+    told = run_bridge("doctor")
     assert told.status == 1
     text = " ".join(told.out.split())
     assert "broken cache folder" in text
     assert "Not a directory" in text
     assert "Set BRIDGE_CACHE to a folder you can write to." in text
     assert findings()["cache folder"]["status"] == "broken"
-    assert typed("doctor", "--json").status == 1
+    assert run_bridge("doctor", "--json").status == 1
 
 
 def test_little_disk_space(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +59,7 @@ def test_a_missing_package_is_broken_if_needed(monkeypatch: pytest.MonkeyPatch) 
         return "1.2.3"
 
     monkeypatch.setattr(doctor, "version", version)
-    assert typed("doctor").status == 1
+    assert run_bridge("doctor").status == 1
     found = findings()
     assert (found["pandas"]["status"], found["pandas"]["remedy"]) == ("broken", "pip install pandas")
     assert (found["torch"]["status"], found["torch"]["remedy"]) == ("missing", "pip install torch")
@@ -80,7 +80,7 @@ def test_optional_programs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     found = findings()
     assert found["batsim"]["detail"] == "not on PATH; the real Batsim is optional"
     assert found["batsim"]["remedy"].startswith("See https://")
-    assert typed("doctor").status == 0
+    assert run_bridge("doctor").status == 0
 
 
 def test_a_program_that_hangs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_no_simgrid(monkeypatch: pytest.MonkeyPatch) -> None:
     found = findings()["SimGrid interpreter"]
     assert (found["status"], found["detail"]) == ("missing", "no interpreter has SimGrid")
     assert found["remedy"] == "Install python3-simgrid."
-    assert typed("doctor").status == 0
+    assert run_bridge("doctor").status == 0
 
 
 def test_nothing_compiled_yet(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_nothing_compiled_yet(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_remedies_are_shown_whole_on_a_narrow_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("PATH", "/nowhere")
-    out = fine("doctor")
+    out = run_ok("doctor")
     assert "…" not in out
     address = findings()["batsim"]["remedy"].split()[1]
     assert address in "".join(line.strip() for line in out.splitlines())
@@ -125,4 +125,4 @@ def test_remedies_are_shown_whole_on_a_narrow_screen(monkeypatch: pytest.MonkeyP
 
 def test_a_folder_named_like_markup(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRIDGE_CACHE", str(folder / "[red]x[/red]"))
-    assert "[red]x[/red]" in "".join(line.strip() for line in fine("doctor").splitlines())
+    assert "[red]x[/red]" in "".join(line.strip() for line in run_ok("doctor").splitlines())

@@ -42,7 +42,6 @@ FILES = {
 
 
 def recorded(record: str) -> dict[str, str]:
-    """Return log -> digest of a record."""
     found: dict[str, str] = {}
     for text in pd.read_parquet(store.path_of(record), columns=["logs"])["logs"].unique():
         for name, digest in json.loads(text).items():

@@ -125,7 +125,7 @@ VALIDATION = 100
 
 
 class ValidationSet(NamedTuple):
-    """A log's sequences on which policies are compared: what plays them, first jobs, the base's mean."""
+    """Validation sequences of a log: episodes, first jobs, the base's mean."""
 
     batch: Batch
     starts: Ints
@@ -179,7 +179,7 @@ class LogLearner(Learner):
         return _over_logs(means)
 
     def mean_cost(self, batch: Batch, n: int) -> float:
-        """Return what the first n episodes of a batch cost, the mean."""
+        """Return the mean cost of the first n episodes of a batch."""
         return self.mean(episode_of(batch, b) for b in range(n))
 
     def mean(self, episodes: Iterable[EpisodeOutcome]) -> float:

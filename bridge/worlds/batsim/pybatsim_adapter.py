@@ -73,7 +73,7 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
 
     @property
     def result(self) -> ProcessResult:
-        """What was decided so far; complete once the simulation has ended."""
+        """Return the decisions so far; complete once the simulation has ended."""
         return self._process.result()
 
     # What pybatsim tells.

@@ -221,7 +221,7 @@ def _check_speed(machine: SimulatedHost) -> None:
 
 
 def read_pstates(machine: SimulatedHost) -> None:
-    """Read from a machine's properties what its power states are for."""
+    """Read the roles of a host's power states from its properties."""
     count = machine.host.pstate_count
     if machine.properties.get("sleep_pstates"):
         for sleep, off, on in _parsed(machine, "sleep_pstates", parse_sleep_states, count) or ():

@@ -26,7 +26,7 @@ WATCHDOG, OPERATOR = "watchdog", "operator"
 
 
 class DiskError(BridgeError):
-    """What an agent must write it cannot: it decides nothing more, and gives the queue to Slurm."""
+    """The agent cannot write a file; it stops deciding and gives the queue to Slurm."""
 
     def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(
@@ -81,7 +81,7 @@ def status(gate: Path) -> GateStatus:
 
 
 def opened_by(gate: Path) -> str:
-    """Return who has opened the gate; empty while it is closed."""
+    """Return the name of who opened the gate; empty while it is closed."""
     try:
         return (gate / "gate_open").read_text(encoding="utf-8", errors="replace").strip() or OPERATOR
     except OSError:

@@ -12,7 +12,7 @@ from bridge.worlds.slurm.audit import AuditLog
 
 @dataclass
 class AgentCounters:
-    """What the agent has done and seen, for its report."""
+    """Counters of the agent's actions, for its report."""
 
     polls: int = 0
     passes: int = 0
