@@ -14,7 +14,6 @@ from bridge.cluster.slurm_partitions import number_of, preempt_mode_of, seconds_
 from bridge.cluster.tres import amounts_of
 
 
-
 @dataclass
 class SacctmgrCommands:
     """What the commands so far made; `notes` collects what no scheduler honours."""
@@ -71,7 +70,9 @@ class SacctmgrCommands:
                     new["parent"] = options["parent"]
                 self.accounts[name] = replace(old_account, **_over(old_account, new))
             elif kind == "user":
-                keys = [key for key in self.users if key[0] == name and options.get("account", key[1]) == key[1]]
+                keys = [
+                    key for key in self.users if key[0] == name and options.get("account", key[1]) == key[1]
+                ]
                 new = self._association({k: v for k, v in options.items() if k != "account"})
                 for key in keys:
                     self.users[key] = replace(self.users[key], **_over(self.users[key], new))
@@ -157,5 +158,6 @@ def _pair(word: str) -> tuple[str, str]:
 def _over(old: object, new: dict[str, Any]) -> dict[str, Any]:
     """Return settings in which new amounts stand beside the old ones."""
     return {
-        name: {**getattr(old, name), **value} if isinstance(value, dict) else value for name, value in new.items()
+        name: {**getattr(old, name), **value} if isinstance(value, dict) else value
+        for name, value in new.items()
     }

@@ -241,7 +241,9 @@ def _look_at_all(walk: _Pass, head: SlurmJob, part: Part) -> None:
 def _start_heterogeneous(slurm: Controller, now: int) -> None:
     """Start heterogeneous jobs all of whose components could start now."""
     for het, estimates in list(slurm.het_estimates.items()):
-        jobs = sorted((job for job in slurm.pending.values() if job.het == het), key=lambda job: job.het_offset)
+        jobs = sorted(
+            (job for job in slurm.pending.values() if job.het == het), key=lambda job: job.het_offset
+        )
         if not jobs or len(estimates) < len(jobs) or max(estimates.values()) > now:
             continue
         begun: list[SlurmJob] = []

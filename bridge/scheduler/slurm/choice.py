@@ -31,9 +31,7 @@ def default_memory(site: Site, job: SlurmJob, part_index: int) -> tuple[int, int
     return about.default_memory_per_node or 0, about.default_memory_per_core or 0
 
 
-def usable_cpus(
-    site: Site, job: SlurmJob, usage: Usage, n: int, part_index: int, exclusive: bool
-) -> int:
+def usable_cpus(site: Site, job: SlurmJob, usage: Usage, n: int, part_index: int, exclusive: bool) -> int:
     """Return the CPUs that a job could use on a node; 0: it cannot."""
     node = site.nodes[n]
     if exclusive:
@@ -234,11 +232,15 @@ def _tightest(
 def _fill(run: _Run, need: _Need, chosen: Chosen, available: dict[int, int], *, suffices: bool) -> None:
     """Take nodes of a run until the need is met."""
     if run.required >= 0:
-        order = [n for n in run.nodes if n >= run.required] + [n for n in reversed(run.nodes) if n < run.required]
+        order = [n for n in run.nodes if n >= run.required] + [
+            n for n in reversed(run.nodes) if n < run.required
+        ]
     else:
         order = run.nodes
         if suffices and need.nodes <= 1 and need.most >= 1:
-            single = min((n for n in order if available[n] >= need.cpus), key=lambda n: available[n], default=-1)
+            single = min(
+                (n for n in order if available[n] >= need.cpus), key=lambda n: available[n], default=-1
+            )
             if single >= 0:
                 chosen[single] = need.take(available[single])
                 return

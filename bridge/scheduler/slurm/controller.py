@@ -14,7 +14,14 @@ from bridge.scheduler.slurm.usage import Usage
 #: A requeued job is eligible again so long after its nodes are free, s: a credential's life, and one.
 REQUEUE_DELAY = 121
 #: What an attempt to start a job can come to.
-STARTED, BUSY, LIMIT, RESERVED, LICENSES, IMPOSSIBLE = "started", "busy", "limit", "reserved", "licenses", "impossible"
+STARTED, BUSY, LIMIT, RESERVED, LICENSES, IMPOSSIBLE = (
+    "started",
+    "busy",
+    "limit",
+    "reserved",
+    "licenses",
+    "impossible",
+)
 
 
 class Controller:
@@ -39,7 +46,9 @@ class Controller:
         self.reservations: dict[str, advance.Advance] = {}
         self.down, self.drained = 0, 0
         for n, node in enumerate(site.nodes):
-            state = next(g.state for g in site.cluster.nodes if node.name in site.index and _is_of(site, g, node.name))
+            state = next(
+                g.state for g in site.cluster.nodes if node.name in site.index and _is_of(site, g, node.name)
+            )
             if state == "down":
                 self.down |= 1 << n
             elif state == "drain":
@@ -88,7 +97,8 @@ class Controller:
         exclusive = is_exclusive(job, part.about.exclusive)
         nodes &= ~job.excluded
         return (
-            choose(self.site, job, nodes, self.empty, part.index, self.weights, exclusive=exclusive) is not None
+            choose(self.site, job, nodes, self.empty, part.index, self.weights, exclusive=exclusive)
+            is not None
         )
 
     def submit(self, job: SlurmJob, now: int) -> None:
@@ -264,9 +274,7 @@ class Controller:
             return min(per_cpu * cpus, whole)
         return whole if whole < 1 << 60 else 0
 
-    def _start(
-        self, job: SlurmJob, part: Part, chosen: Chosen, exclusive: bool, now: int, who: str
-    ) -> None:
+    def _start(self, job: SlurmJob, part: Part, chosen: Chosen, exclusive: bool, now: int, who: str) -> None:
         job.part, job.state, job.start = part, RUNNING, now
         job.limit = job_limit(job, part)
         job.end = now + job.limit
@@ -302,11 +310,10 @@ class Controller:
         del self.running[job.key]
         self._resume_those_suspended_by(job, now)
 
-    def nodes_freed(self, job: SlurmJob, nodes: int) -> None:
-        """Take nodes of an ended job as free; the job is complete."""
+    def nodes_freed(self, nodes: int) -> None:
+        """Take nodes of an ended job as free."""
         for n in bits(nodes):
             self.completing[n] = max(self.completing[n] - 1, 0)
-        job.completing = False
 
     def stop(self, job: SlurmJob, now: int, how: str) -> None:
         """Kill a running job."""

@@ -83,7 +83,11 @@ def partition_reason(site: Site, job: SlurmJob, part: Part) -> str:
         return "PartitionDown"
     if part.state in ("inactive", "drain"):
         return "PartitionInactive"
-    if part.max_time is not None and job_limit_asked(job, part) > part.max_time and not qos.partition_time_limit:
+    if (
+        part.max_time is not None
+        and job_limit_asked(job, part) > part.max_time
+        and not qos.partition_time_limit
+    ):
         return "PartitionTimeLimit"
     if part.max_nodes is not None and job.min_nodes > part.max_nodes and not qos.partition_max_nodes:
         return "PartitionNodeLimit"

@@ -80,7 +80,9 @@ def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
                 by_part[part.index] = by_part.get(part.index, 0) + 1
                 if by_part[part.index] > parameters.partition_depth:
                     break
-            if job.reservation in walk.failed_reservations or (part.index in walk.failed and not job.reservation):
+            if job.reservation in walk.failed_reservations or (
+                part.index in walk.failed and not job.reservation
+            ):
                 break
             result = walk.look_at(job, part)
             if result == "licenses" and parameters.bf_licenses:

@@ -19,7 +19,14 @@ REFUSED = frozenset(
 _SILENT = frozenset(
     (
         *("bf_continue", "bf_yield_interval", "bf_yield_sleep", "bf_max_time", "bf_ignore_newly_avail_nodes"),
-        *("batch_sched_delay", "build_queue_timeout", "defer", "defer_batch", "enable_user_top", "no_env_cache"),
+        *(
+            "batch_sched_delay",
+            "build_queue_timeout",
+            "defer",
+            "defer_batch",
+            "enable_user_top",
+            "no_env_cache",
+        ),
         *("sched_max_job_start", "salloc_wait_nodes", "sbatch_wait_nodes", "time_min_as_soft_limit"),
         *("nohold_on_prolog_fail", "requeue_setup_env_fail", "enable_hetero_jobs", "allow_zero_lic"),
         *("bf_node_space_size", "max_array_tasks", "step_retry_count", "step_retry_time", "sched_interval"),

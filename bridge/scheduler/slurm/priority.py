@@ -54,7 +54,9 @@ class Priorities:
         weights = self.site.cluster.priority
         total = 0.0
         if weights.age and job.eligible and now > job.eligible:
-            total += weights.age * min(1.0, (now - job.eligible) / weights.max_age if weights.max_age else 1.0)
+            total += weights.age * min(
+                1.0, (now - job.eligible) / weights.max_age if weights.max_age else 1.0
+            )
         if weights.fairshare:
             factor = job.assoc.fs if weights.fair_tree else shares.classic(job.assoc, self.site.root)
             total += weights.fairshare * factor

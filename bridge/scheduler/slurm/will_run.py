@@ -63,7 +63,9 @@ def will_run(
     window, k, barrier = WINDOW, 0, 0
     while k < len(left):
         last, removed = None, 0
-        while k < len(left) and (last is not None or k == 0 or left[k].end <= barrier + window or removed < 0):
+        while k < len(left) and (
+            last is not None or k == 0 or left[k].end <= barrier + window or removed < 0
+        ):
             one = left[k]
             k += 1
             if not one.nodes & nodes:  # no look at the next one's end

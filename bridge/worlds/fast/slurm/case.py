@@ -90,7 +90,9 @@ def _rows(path: Path, needs: tuple[str, ...]) -> Iterator[tuple[str, dict[str, s
     for row in reader:
         place = f"{path}:{reader.line_num}"
         if None in row or any(value is None for value in row.values()):
-            raise BridgeError("has not as many cells as names of columns", where=place, remedy="Mend the line.")
+            raise BridgeError(
+                "has not as many cells as names of columns", where=place, remedy="Mend the line."
+            )
         yield place, row
 
 

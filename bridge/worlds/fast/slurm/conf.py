@@ -20,7 +20,13 @@ _REFUSED = {
     "federationparameters": ("",),
     "priorityflags": None,
 }
-_PRIORITY_FLAGS = {"FAIR_TREE", "NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME", "CALCULATE_RUNNING", "NO_NORMAL_ALL"}
+_PRIORITY_FLAGS = {
+    "FAIR_TREE",
+    "NO_FAIR_TREE",
+    "SMALL_RELATIVE_TO_TIME",
+    "CALCULATE_RUNNING",
+    "NO_NORMAL_ALL",
+}
 #: Defaults of the recorded cases, where their slurm.conf does not state it.
 CASE_DEFAULTS = {"killwait": "2", "messagetimeout": "100"}
 

@@ -11,7 +11,16 @@ from bridge.scheduler.slurm.masks import bits, mask_of
 from bridge.worlds.fast.slurm.requests import Names, minutes_of
 
 #: Flags of reservations that need no rule of their own.
-_SILENT = {"MAINT", "FLEX", "IGNORE_JOBS", "PURGE_COMP", "SPEC_NODES", "OVERLAP", "ALL_NODES", "NO_HOLD_JOBS_AFTER"}
+_SILENT = {
+    "MAINT",
+    "FLEX",
+    "IGNORE_JOBS",
+    "PURGE_COMP",
+    "SPEC_NODES",
+    "OVERLAP",
+    "ALL_NODES",
+    "NO_HOLD_JOBS_AFTER",
+}
 _SILENT |= {"NO_HOLD_JOBS_AFTER_END", "ANY_NODES"}
 
 
@@ -74,7 +83,9 @@ class Operator:
 
     def _top(self, job: SlurmJob) -> None:
         """Put a job before the others of its user, which keep their order."""
-        others = [one for one in self.slurm.pending.values() if one.user == job.user and one.priority > job.priority]
+        others = [
+            one for one in self.slurm.pending.values() if one.user == job.user and one.priority > job.priority
+        ]
         if job.state != PENDING or not others:
             return
         job.priority = max(one.priority for one in others)
@@ -180,12 +191,20 @@ class Operator:
 
     def _reservation(self, verb: str, words: list[str], now: int) -> None:
         settings = {name.lower(): value for name, _, value in (word.partition("=") for word in words)}
-        name = settings.get("reservationname") or settings.get("reservation") or f"resv{len(self.slurm.reservations)}"
+        name = (
+            settings.get("reservationname")
+            or settings.get("reservation")
+            or f"resv{len(self.slurm.reservations)}"
+        )
         if verb == "delete":
             self.slurm.reservations.pop(name, None)
             return
         old = self.slurm.reservations.get(name) if verb == "update" else None
-        start = self._instant(settings["starttime"], now) if "starttime" in settings else (old.start if old else now)
+        start = (
+            self._instant(settings["starttime"], now)
+            if "starttime" in settings
+            else (old.start if old else now)
+        )
         if "endtime" in settings:
             end = self._instant(settings["endtime"], now)
         elif "duration" in settings:
@@ -205,7 +224,9 @@ class Operator:
                 setattr(one, field_name, frozenset(settings[field_name].split(",")))
         one.nodes = self._nodes(settings, one, now) or one.nodes
         if not one.ignore_jobs and verb == "create" and not one.maint:
-            busy = [job for job in self.slurm.running.values() if job.nodes & one.nodes and job.end > one.start]
+            busy = [
+                job for job in self.slurm.running.values() if job.nodes & one.nodes and job.end > one.start
+            ]
             if busy:
                 return  # refused: a running job reaches into it
         one.every_node = one.nodes == self.slurm.site.all_nodes
