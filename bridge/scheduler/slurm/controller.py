@@ -59,7 +59,6 @@ class Controller:
         self.started: list[tuple[SlurmJob, str]] = []
         self.ended: list[tuple[SlurmJob, str]] = []
         self.het_estimates: dict[int, dict[int, int]] = {}
-        self.backfills = 0
 
     # --- nodes
 
@@ -224,6 +223,13 @@ class Controller:
         site = self.site
         order = preemption.candidates(site, job, part, self.running.values(), now)
         order = [one for one in order if one.nodes & nodes]
+        if order and all(preemption.mode_of(site, one) == "suspend" for one in order):
+            usage = self.usage.copy()  # gangs share cores: all of lower tiers are as good as free
+            for one in order:
+                usage.remove(one, keep_memory=True)
+            chosen = choose(site, job, nodes, usage, part.index, self.weights, exclusive=exclusive)
+            taken = mask_of(chosen or ())
+            return chosen, [one for one in order if one.nodes & taken]
         for again in range(site.parameters.preempt_reorder + 1):
             usage = self.usage.copy()
             for k, one in enumerate(order):

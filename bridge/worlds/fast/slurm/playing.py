@@ -191,6 +191,8 @@ class Player:
             self._run(job, time, self.work_of(job))
         for job, how in slurm.ended:
             run = self.runs.get(job.key)
+            if how in ("suspended", "resumed") and self.labels[job.key] in self.case.suspended:
+                continue  # what is recorded of it has the time in between
             if how == "suspended" and run is not None:
                 run.left -= time - run.since
                 run.token += 1
