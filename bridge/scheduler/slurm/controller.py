@@ -289,6 +289,8 @@ class Controller:
         job.tres = self.tres_of(job, part, chosen)
         job.planned = job.tres["cores"]
         job.last_usage, job.suspended, job.is_victim = now, 0, False
+        own = self.reservations.get(job.reservation) if job.reservation else None
+        job.until = own.end if own is not None and not own.flex else 0
         for name, count in job.licenses.items():
             self.licenses[name] = self.licenses.get(name, 0) - count
         self.usage.add(job)
@@ -397,8 +399,14 @@ class Controller:
             if job.is_victim:
                 if job.end <= now:
                     self.stop(job, now, "preempted")
-            elif job.end + over <= now:
+            elif job.end + over <= now or self._is_out_of_reservation(job, now):
                 self.stop(job, now, "timeout")
+
+    def _is_out_of_reservation(self, job: SlurmJob, now: int) -> bool:
+        """Tell whether a job's reservation is over, as far as it may be overrun."""
+        if job.until and job.until + self.site.settings.resv_over_run <= now:
+            return True
+        return False
 
 
 def _is_of(site: Site, group: object, name: str) -> bool:

@@ -14,7 +14,7 @@ from bridge.base.errors import BridgeError
 #: Kinds of passes in cycles.csv.
 KINDS = ("default", "full", "backfill", "prio", "limits")
 #: Seconds from a start to the payload's, and from an end to free nodes, where nothing is recorded (medians).
-PAYLOAD_DELAY, FREE_DELAY = 4.0, 0.5
+PAYLOAD_DELAY, FREE_DELAY, KILLED_DELAY = 4.0, 0.5, 6.0
 #: A command of the operator returns so much later than it was carried out, s.
 COMMAND_RETURN = 0.25
 #: A node is stamped free after it is: by so much, or by as much more as brings it before the default pass that

@@ -12,7 +12,7 @@ from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SUSPENDED, SlurmJob
 from bridge.scheduler.slurm.main_pass import main_pass
 from bridge.scheduler.slurm.masks import bits
 from bridge.scheduler.slurm.site import Site
-from bridge.worlds.fast.slurm.case import FREE_DELAY, PAYLOAD_DELAY, Case, runtime_of
+from bridge.worlds.fast.slurm.case import FREE_DELAY, KILLED_DELAY, PAYLOAD_DELAY, Case, runtime_of
 from bridge.worlds.fast.slurm.conf import CASE_DEFAULTS, site_of
 from bridge.worlds.fast.slurm.operator import Operator
 from bridge.worlds.fast.slurm.own_clock import OwnClock
@@ -227,10 +227,10 @@ class Player:
         was_ended = job.episode + 1 < len(rows) or elapsed < planned - 1
         return max(natural, elapsed + PAYLOAD_DELAY) if was_ended else elapsed
 
-    def _freed(self, job: SlurmJob, episode: int, ended: float) -> float:
+    def _freed(self, job: SlurmJob, episode: int, ended: float, *, killed: bool) -> float:
         rows = self.case.recorded.get(self.labels[job.key], [])
         delay = rows[episode].free_delay if episode < len(rows) else None
-        return self.case.freed(ended, FREE_DELAY if delay is None else delay)
+        return self.case.freed(ended, (KILLED_DELAY if killed else FREE_DELAY) if delay is None else delay)
 
     def _end(self, job: SlurmJob, token: int, time: float) -> None:
         run = self.runs.get(job.key)
@@ -245,7 +245,7 @@ class Player:
         self, job: SlurmJob, episode: int, ended: float, *, requeues: bool = False, killed: bool = False
     ) -> None:
         """Let the nodes of an ended job be free; of a killed one, the first, which ran the script, last."""
-        freed = self._freed(job, episode, ended)
+        freed = self._freed(job, episode, ended, killed=killed)
         first = job.nodes & -job.nodes if killed else job.nodes
         if others := job.nodes & ~first:
             self.push(ended + EARLIER * (freed - ended), "free", (job, others, False, False, killed))
@@ -272,9 +272,6 @@ class Player:
         one = self.slurm.reservations.get(name)
         if one is None or one.end > now:
             return
-        for job in list(self.slurm.running.values()):
-            if job.reservation == name and not one.flex:
-                self.slurm.stop(job, now, "timeout")
         for job in self.slurm.pending.values():
             if job.reservation == name:
                 job.held, job.priority = True, 0
