@@ -161,7 +161,9 @@ def _events(path: Path) -> list[tuple[float, str]]:
     for place, row in _rows(path, ("time", "command")):
         planned = _number(row["time"], "time", place) or 0.0
         real = _number(row.get("real_time", ""), "real_time", place)
-        events.append((planned if real is None else max(real - COMMAND_RETURN, min(planned, real)), row["command"]))
+        events.append(
+            (planned if real is None else max(real - COMMAND_RETURN, min(planned, real)), row["command"])
+        )
     return sorted(events, key=lambda one: one[0])
 
 
