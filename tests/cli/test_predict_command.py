@@ -103,7 +103,9 @@ def test_the_history_refuses_columns_that_it_would_ignore(log: str) -> None:
 
 def test_beliefs_of_running_jobs_are_a_file_of_their_own(log: str) -> None:
     """Too few jobs have ended for the network: everybody's history is believed, and nothing changes."""
-    status, out, err = run_predict(log, "--model", "series", "--series", "synthetic", "--out", "b.parquet", "--json")
+    status, out, err = run_predict(
+        log, "--model", "series", "--series", "synthetic", "--out", "b.parquet", "--json"
+    )
     assert (status, json.loads(out)) == (0, {"jobs": 5, "changing": 0, "errors": []})
     assert "--estimator 'progress(b.parquet)'" in err
     found = []

@@ -47,6 +47,7 @@ class Priorities:
         else:
             shares.normalise_shares(self.site.root)
             shares.set_effective(self.accounts, self.site.root)
+            shares.forget_effective(self.site.users.values())
 
     def submit(self, job: SlurmJob, now: int) -> None:
         """Give a new job its priority."""
@@ -122,7 +123,7 @@ class Priorities:
                 if job.state == PENDING:
                     self.refresh(job, now)
         else:
-            shares.set_effective(self.accounts, self.site.root)
+            self._refresh_tree()
             for job in ordered:
                 self._add_running(job, now, life)
                 if job.state == PENDING:
