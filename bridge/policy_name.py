@@ -25,7 +25,7 @@ from bridge.base.files import is_there
 from bridge.base.jsontext import shortened
 from bridge.base.plugins import Typed
 from bridge.scheduler.actions import ACTIONS, format_action, parse_action
-from bridge.scheduler.names import BACKFILLS, KILLS, NAMES, ORDERS, RECORDED, refuse_recorded
+from bridge.scheduler.names import BACKFILLS, KILLS, MULTIFACTOR, NAMES, ORDERS, RECORDED, refuse_recorded
 from bridge.scheduler.protocol import Policy
 
 #: Words that are an expression of an order by themselves.
@@ -60,7 +60,7 @@ class PolicyName:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether it is what happened, and no rule."""
+        """Whether it is the recorded run, and no rule."""
         return self.order == RECORDED
 
     @property
@@ -76,13 +76,13 @@ class PolicyName:
 
 
 def parse_policy(text: str) -> PolicyName:
-    """Return a policy by its name; whether an expression or an agent is sound, its scheduler tells."""
+    """Parse a policy's name; expressions and agents are checked by the scheduler."""
     before, plus, last = (part.strip() for part in text.rpartition("+"))
     if plus and last.partition("(")[0].strip() in ACTIONS and not is_there(text, Path.is_dir):
         return replace(parse_policy(before), text=text, action=format_action(parse_action(last)))
     order, plus, rule = (part.strip() for part in text.rpartition("+"))
     order_name = order if plus else text.strip()
-    named = order_name in ORDERS or order_name in NAMES
+    named = order_name in ORDERS or order_name in NAMES or order_name == MULTIFACTOR
     is_folder = is_there(text, Path.is_dir)
     if text and (is_checkpoint(text) or (is_folder and (os.sep in text or not named))):
         return PolicyName(text, agent=text)
@@ -107,7 +107,8 @@ def parse_policy(text: str) -> PolicyName:
         if named:
             hint = plugins.did_you_mean(rule, (*BACKFILLS, *KILLS))
         else:
-            hint = plugins.did_you_mean(order_name, (*ORDERS, *NAMES, *shipped_agents(), RECORDED))
+            there = (*ORDERS, MULTIFACTOR, *NAMES, *shipped_agents(), RECORDED)
+            hint = plugins.did_you_mean(order_name, there)
         raise BridgeError(
             "is no policy and no folder of a trained agent",
             where=f"policy {shortened(text, 200)!r}",
@@ -145,5 +146,5 @@ def refuse_twice(names: Iterable[str]) -> list[str]:
 
 
 def combine_names(firsts: Sequence[str], seconds: Sequence[str]) -> list[str]:
-    """Return ``FIRST+SECOND`` of all pairs, each once: what ``--order`` and ``--backfill`` are short for."""
+    """Return ``FIRST+SECOND`` of all pairs, each once, for ``--order`` and ``--backfill``."""
     return list(dict.fromkeys(f"{first}+{second}" for first in firsts for second in seconds))

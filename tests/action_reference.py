@@ -103,11 +103,13 @@ class Machine:
 
     def key(self, job: Job) -> tuple[float, ...]:
         left = max(job.believed - job.done, min(job.believed, SECOND))
+        left = job.believed if self.rule.kind == "las" else left
         score = {"fcfs": job.submit, "saf": left * job.demand[0], "sjf": left}[self.order]
         if self.is_new(job):
             return (-1, job.demand[0] * self.belief(job), job.index)
         if self.rule.kind in ("las", "hybrid"):
-            return (-2, 0, job.index) if job.urgent else (self.level(job.done), score, job.index)
+            level = self.level(job.done)
+            return (level - 0.5, 0, job.index) if job.urgent else (level, score, job.index)
         return (0, score, job.index)
 
     def end(self, job: Job) -> int | None:
@@ -193,14 +195,14 @@ def victims_for(m: Machine, head: Job) -> list[Job]:
     """Return who gives way to the blocked head, none if all that may do not suffice."""
 
     def may(job: Job) -> bool:
-        if job.place != "own" or not job.permits or job.urgent or m.now - job.start < MINUTE:
+        if job.place != "own" or not job.permits or m.now - job.start < MINUTE:
             return False
         level, own = m.level(m.attained(job)), m.level(head.done)
-        if level > own or head.urgent:
+        if level > own:
             return True
-        if m.rule.kind == "las" or not own == level == 1:
+        if m.rule.kind == "las" or not own == level == 1 or job.urgent:
             return False
-        return 2 * m.area(head) < m.area(job)
+        return head.urgent or 2 * m.area(head) < m.area(job)
 
     def rank(job: Job) -> tuple[int, int]:
         worth = m.level(m.attained(job)) if m.rule.kind == "las" else m.area(job)

@@ -66,7 +66,6 @@ def _names(nodes: list[int]) -> tuple[str, ...]:
 
 
 def build_cluster(case: Case) -> Cluster:
-    """Return the case's nodes and rules."""
     partitions = [
         Partition(
             **{
@@ -167,7 +166,6 @@ def _dependency(text: str, arrays: Mapping[str, int]) -> str:
 
 
 def build_workload(case: Case) -> Workload:
-    """Return the case's jobs as a log."""
     arrays = _arrays(case)
     rows = []
     for number, job in enumerate(case["jobs"]):

@@ -30,8 +30,8 @@ def import_nodes(path: Path, name: str) -> ImportedCluster:
     columns = opened.nodes
     for target in columns:
         if target not in (*_TEXTS, *_NUMBERS):
-            known = (*_TEXTS, *_NUMBERS)
-            remedy = f"{did_you_mean(target, known)}Known: {', '.join(known)}."
+            fields = (*_TEXTS, *_NUMBERS)
+            remedy = f"{did_you_mean(target, fields)}Known: {', '.join(fields)}."
             where = opened.lines.place(f"nodes.{target}")
             raise BridgeError(f"a node has no field {target!r}", where=where, remedy=remedy)
     if not columns.keys() >= {"name", "cores"}:

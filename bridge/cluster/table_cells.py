@@ -101,30 +101,30 @@ class MappedTable:
             return [_text_of(one.value)] * len(self)
         cells, empty = self._cells(one)
         nothing = _text_of(one.empty) if one.empty is not None else ""
-        found = [nothing if gone else cell for cell, gone in zip(cells, empty.tolist(), strict=True)]
+        texts = [nothing if gone else cell for cell, gone in zip(cells, empty.tolist(), strict=True)]
         if not one.codes:
-            return found
-        pairs = enumerate(zip(found, empty.tolist(), strict=True))
+            return texts
+        pairs = enumerate(zip(texts, empty.tolist(), strict=True))
         return [cell if gone else _text_of(self._looked_up(one, cell, row)) for row, (cell, gone) in pairs]
 
     def numbers(self, one: MappedColumn, form: str) -> Floats:
         """Return a column as numbers [n], NaN where nothing is said; `form`: unless the map states one."""
         if not one.column:
             return np.full(len(self), _number_of(one.value))
-        found = self._read(one, one.form or form)
+        result = self._read(one, one.form or form)
         for other, divides in ((one.times, False), (one.per, True)):
             if other:
                 factor = self._read(MappedColumn(column=other), "number")
                 self._refuse(divides & (factor == 0), lambda _, name=other: f"{name} is 0, and divides")
-                found = found / factor if divides else found * factor
-        found = found * one.scale
+                result = result / factor if divides else result * factor
+        result = result * one.scale
         if one.round == "up":
-            found = np.ceil(found - 1e-9)
+            result = np.ceil(result - 1e-9)
         elif one.round == "nearest":
-            found = np.rint(found)
+            result = np.rint(result)
         if one.empty is not None:
-            found = np.where(np.isnan(found), _number_of(one.empty), found)
-        return np.asarray(found, np.float64)
+            result = np.where(np.isnan(result), _number_of(one.empty), result)
+        return np.asarray(result, np.float64)
 
     def _cells(self, one: MappedColumn) -> tuple[list[str], Flags]:
         """Return cells as texts [n], and which of them are empty."""
@@ -143,26 +143,26 @@ class MappedTable:
         if one.codes or one.key or form == "memory":
             return self._read_one_by_one(one, form)
         numbers = column if column.dtype.kind in "iuf" else as_numbers(column)
-        found: Floats = numbers.to_numpy(np.float64, copy=True)
+        result: Floats = numbers.to_numpy(np.float64, copy=True)
         if one.nothing:
-            found[[_cell_text(cell) in one.nothing for cell in column.tolist()]] = np.nan
-        for row in np.flatnonzero(np.isnan(found)).tolist():
+            result[[_cell_text(cell) in one.nothing for cell in column.tolist()]] = np.nan
+        for row in np.flatnonzero(np.isnan(result)).tolist():
             cell = _cell_text(column.iloc[row])
             if cell.lower() not in NOTHING and cell not in one.nothing:
-                found[row] = self._parsed(one, form, cell, row)
-        self._refuse(np.isinf(found), lambda row: f"{one.column} is {column.iloc[row]}, which is infinite")
-        return found
+                result[row] = self._parsed(one, form, cell, row)
+        self._refuse(np.isinf(result), lambda row: f"{one.column} is {column.iloc[row]}, which is infinite")
+        return result
 
     def _read_one_by_one(self, one: MappedColumn, form: str) -> Floats:
         cells, empty = self._cells(one)
-        found = np.full(len(cells), np.nan)
+        result = np.full(len(cells), np.nan)
         for row in np.flatnonzero(~empty).tolist():
             cell = cells[row]
             if one.codes:
-                found[row] = _number_of(self._looked_up(one, cell, row))
+                result[row] = _number_of(self._looked_up(one, cell, row))
             else:
-                found[row] = self._parsed(one, form, cell, row)
-        return found
+                result[row] = self._parsed(one, form, cell, row)
+        return result
 
     def _parsed(self, one: MappedColumn, form: str, cell: str, row: int) -> float:
         try:
@@ -218,8 +218,8 @@ def _of_dates(column: "pd.Series[Any]") -> Floats:
     unit = "datetime64[us]" if column.dtype.kind == "M" else "timedelta64[us]"
     if column.dtype.kind == "M" and getattr(column.dt, "tz", None) is not None:
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
-    found = column.to_numpy(unit).astype(np.int64) / 1e6
-    return np.where(column.isna().to_numpy(), np.nan, found)
+    result = column.to_numpy(unit).astype(np.int64) / 1e6
+    return np.where(column.isna().to_numpy(), np.nan, result)
 
 
 def _number(cell: str, _zone: tzinfo) -> float:

@@ -55,7 +55,7 @@ class Contestant:
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """Label in tables."""
         if self.agent is not None:
             return self.agent.name
         setup = self.setup
@@ -67,7 +67,6 @@ class Contestant:
 
     @property
     def estimator(self) -> str:
-        """What run times it believes."""
         return self.setup.estimator or self.setup.rules()[0].estimator
 
     def prepare(self, jobs: Jobs) -> Scenario:
@@ -75,7 +74,7 @@ class Contestant:
         return self.setup.build_scenario(jobs, self.agent.recipe.policy() if self.agent else None)
 
     def play(self) -> Play | None:
-        """Return what plays its sequences; None = the built-in rules."""
+        """Return the function that plays its sequences; None = the built-in rules."""
         if self.agent is None:
             return None
         from bridge.learn.agent import play_sequences
@@ -167,7 +166,7 @@ class EventBackend:
         return request.process(setup), who
 
     def dispatcher_config(self, request: CommandRequest) -> tuple[Deciding, str]:
-        """Return who decides in a world from outside, and how it is called; BridgeError: as `decide`."""
+        """Return the dispatcher's configuration and the policy's label; BridgeError: as `decide`."""
         typed, name = request.typed, request.policies[0]
         agent = next(iter(agents_of(request.agents)), None)
         if agent is not None:
@@ -210,7 +209,7 @@ def refuse_protocols(request: CommandRequest, agents: "Iterable[LogAgent]", prot
 def contestants_of(
     request: CommandRequest, setup: SchedulerConfig, agents: "Sequence[LogAgent]", named: bool
 ) -> list[Contestant]:
-    """Return who is judged, the base first; `named`: an agent's folder stands for the log."""
+    """Return the contestants, the base first; `named`: an agent's folder stands for the log."""
     typed = request.typed
     rules = [policy for policy in request.policies if not (policy.agent or policy.plugin)]
     chosen = bool(rules or {"order", "backfill", "estimator", "candidate_order"} & {*typed})
@@ -253,7 +252,7 @@ def _trained_on(
 def _warnings(
     agents: "Sequence[LogAgent]", learnt: Sequence[Flags], starts: Ints, length: int
 ) -> Iterator[str]:
-    """Yield a line for each agent that is judged on sequences with jobs that it may have learnt on."""
+    """Yield a warning for each agent that is judged on sequences with jobs of its training."""
     for agent, jobs in zip(agents, learnt, strict=True):
         if n := sum(bool(jobs[first : first + length].any()) for first in starts.tolist()):
             yield trained_on_them(agent.name, n, len(starts), "sequences")
@@ -264,7 +263,7 @@ def _note_actions(notes: list[dict[str, float]], prepared: Scenario, schedule: S
 
 
 def _refuse_gaps(prepared: Sequence[Scenario], jobs: Jobs) -> list[str]:
-    """Return what a record is not good for, if one is judged; BridgeError: it lacks some of the jobs."""
+    """Return warnings about a judged record; BridgeError: it lacks some of the jobs."""
     records = [one for one in prepared if one.recorded]
     if missing := max((len(jobs) - len(one.jobs) for one in records), default=0):
         what = f"{missing:,} of {len(jobs):,} jobs have no recorded start, so that sequences would differ"
@@ -318,7 +317,7 @@ _RULES = ("order", "backfill", "candidate_order", "action", "protocol", "preset"
 
 
 def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Deciding:
-    """Return the setup of a decision process that knows no experiment, only what was typed.
+    """Return the configuration of a decision process without an experiment, from options alone.
 
     BridgeError: an option does not go with the others.
     """

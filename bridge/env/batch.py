@@ -221,5 +221,11 @@ class Batch:
         return read_schedule_of(self.state, b, self.prepared, first, first + int(self._counts[b]))
 
     def starts_of(self, b: int) -> Ints:
-        """Return when each of the episode's jobs started, microseconds, −1 = not yet."""
+        """Return when each of the episode's jobs started, microseconds, −1 = not yet.
+
+        Under a rule of action: when it would have started to run through to its end.
+        """
+        if self.prepared.permits is not None:
+            jobs = self.state.jobs[b, : self._counts[b]]
+            return np.where(jobs.end >= 0, jobs.end - jobs.run, -1).astype(np.int64)
         return np.array(self.state.jobs.start[b, : self._counts[b]], np.int64)

@@ -187,11 +187,9 @@ def base_costs(base: Scenario, starts: Ints, length: int, reward: Reward) -> Flo
         submit, run = jobs.submit[part] / SECOND, jobs.run[part] / SECOND
         if schedule.eligible is not None:
             submit = np.where(schedule.eligible < 0, submit, schedule.eligible / SECOND)
-        values.append(
-            reward.cost(
-                EpisodeOutcome(submit, run, schedule.start / SECOND, jobs.demand[part], jobs.capacity)
-            )
-        )
+        # under a rule of action: when it would have started to run through to its end
+        start = schedule.start / SECOND if schedule.lives is None else schedule.end / SECOND - run
+        values.append(reward.cost(EpisodeOutcome(submit, run, start, jobs.demand[part], jobs.capacity)))
     return np.array(values)
 
 

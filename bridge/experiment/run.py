@@ -30,6 +30,7 @@ from bridge.scheduler.state import SECOND
 from bridge.wire.times import MICRO
 from bridge.worlds.fast import replay as fast
 from bridge.worlds.fast.allocations import as_intervals
+from bridge.worlds.fast.attempts import cut_short, with_attempts
 from bridge.worlds.fast.jobs_table import JobsTableBuilder
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def run_fast(
             from bridge.learn.agent import replay as replay_agent
 
             schedule = replay_agent(agent, prepared, progress)
+    cut = cut_short(prepared, schedule)
+    prepared, schedule = with_attempts(prepared, schedule)
     played = JobsTableBuilder(prepared, schedule, killed_at_request=task.setup.rules()[1].kill)
     powered = "power" in jobs.resources
 
@@ -80,8 +83,8 @@ def run_fast(
         return table.assign(allocated_resources=hosts().texts(start, stop))
 
     measured = with_energy(played.metric_columns())
-    table = rows(0, len(jobs)) if whole else measured
-    waits = reason_seconds(played) if prepared.cluster is not None else {}
+    table = rows(0, len(played)) if whole else measured
+    waits = (reason_seconds(played) if prepared.cluster is not None else {}) | cut
     config: dict[str, Any] = {"world": "fast", "idle_power": jobs.idle_power if powered else None}
     result = _run(task, table, config | ({"command": command} if command else {}))
     result = dataclasses.replace(result, metrics={**result.metrics, **waits}) if waits else result

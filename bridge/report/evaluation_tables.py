@@ -20,7 +20,7 @@ ORACLE = "* true run times are read (oracle)."
 
 
 def evaluation(document: Mapping[str, Any], judged: Sequence[PairedResult], protocol: str) -> list[Any]:
-    """Return what is shown of policies on the same sequences.
+    """Return the tables and lines of policies on the same sequences.
 
     `document` is as `bridge evaluate --json` prints it, `judged` the policies' values, `protocol` the base's.
     """
@@ -87,7 +87,7 @@ def _between(estimate: ConfidenceInterval, digits: int) -> str:
 
 
 def agreements(agreed: Sequence[Agreement], ranks: Mapping[str, Rank]) -> list[Any]:
-    """Return what is shown of policies in both worlds."""
+    """Return the tables and lines of policies in both worlds."""
     output: list[Any] = []
     for one in agreed:
         output += [_agreement(one), *_differences(one)]
@@ -110,7 +110,7 @@ def _agreement(one: Agreement) -> Table:
 
 
 def _differences(one: Agreement) -> Iterator[str]:
-    """Yield what the worlds do differently, in sentences."""
+    """Yield a sentence for each difference between the worlds."""
     jobs = one.jobs
     yield f"{jobs.differing_starts:,} of {jobs.common:,} jobs start at another time on the platform"
     if jobs.first is not None:

@@ -1,5 +1,6 @@
 """The pictures of runs and of agents: nodes over time, Gantt chart, distributions; their looks."""
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from bridge.base.files import replacing
 from bridge.judge.jobs import Started, is_killed_attempt, started
 from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown, step_function
 from bridge.judge.run import Run
+from bridge.report.svg import shrink
 from bridge.report.tables import duration
 
 #: (values, shares of the sample at or below each), ascending.
@@ -74,7 +76,9 @@ def save(figure: Figure, path: Path | str) -> None:
         raise BridgeError("pictures are saved as .png or .svg", where=str(path), remedy="Change the suffix.")
     metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
     with replacing(path) as out, mpl.rc_context({"svg.hashsalt": "bridge", "svg.fonttype": "none"}):
-        figure.savefig(out, format=kind, dpi=150, metadata=metadata)
+        data = io.BytesIO()
+        figure.savefig(data, format=kind, dpi=150, metadata=metadata)
+        out.write(shrink(data.getvalue().decode()).encode() if kind == "svg" else data.getvalue())
 
 
 def _started(run: Run, name: str, what: str, *, killed: bool = True) -> Started:

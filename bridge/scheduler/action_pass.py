@@ -4,7 +4,7 @@ from bridge.base.jit import inline, inner
 from bridge.scheduler.action_state import KILLED, RUNS, ActionState
 from bridge.scheduler.actions import GUEST, LAS, SPECULATIVE, SUSPENDABLE
 from bridge.scheduler.amounts import copy_amounts, give
-from bridge.scheduler.decisions import PHASE_PICK
+from bridge.scheduler.decisions import DECLINE, NOTHING, PHASE_IDLE, PHASE_PICK, PHASE_TRIAL, TRIAL
 from bridge.scheduler.lives import attained_service, enter_queue, speculate, stop, visit
 from bridge.scheduler.preemption_rules import mark_urgent, next_preemption
 from bridge.scheduler.queue import first, list_in_order, may_fit, rearrange
@@ -30,6 +30,7 @@ def begin_pass_with_lives(state: ActionState, b: int) -> None:
             k += 1
     if state.action[0].guard > 0:
         mark_urgent(state, b)
+    acts.declined = 0
     env.phase = PHASE_PICK
     env.is_sorted = 0
     env.wake_at = NEVER
@@ -37,22 +38,93 @@ def begin_pass_with_lives(state: ActionState, b: int) -> None:
 
 @inner
 def end_pass_with_lives(state: ActionState, b: int) -> None:
-    """Do what the rule does with what the pass has left, and see when it will have something to do."""
-    acts, kind = state.acts[b], state.action[0].kind
+    """Do what the rule does with what the pass has left; an agent may have to choose what is tried."""
+    acts, rules = state.acts[b], state.action[0]
     for k in range(acts.n_back):
         enter_queue(state, b, state.back[b, k])
     acts.n_back = 0
-    if acts.n_to_try > 0:
-        if kind == SPECULATIVE:
+    if acts.n_to_try > 0 and (rules.kind == SPECULATIVE or rules.kind == GUEST):
+        if rules.agent_trial:
+            if _list_trials(state, b) > 0:
+                state.scalars[b].phase = PHASE_TRIAL
+                return
+        elif rules.kind == SPECULATIVE:
             _speculate_on_idle(state, b)
-        elif kind == GUEST:
+        else:
             _admit_guests(state, b)
+    _close(state, b)
+
+
+@inner
+def _close(state: ActionState, b: int) -> None:
+    """The pass is over: see when there will be something to do."""
+    env, acts = state.scalars[b], state.acts[b]
+    env.head = -1
+    env.is_reserved = 0
     wake = NEVER
     for k in range(acts.n_limited):
         wake = min(wake, state.lives[b, state.limited[b, k]].limit_at)
-    if kind >= LAS:  # LAS, HYBRID
+    if state.action[0].kind >= LAS:  # LAS, HYBRID
         wake = min(wake, next_preemption(state, b))
     acts.wake_at = wake
+
+
+@inner
+def _list_trials(state: ActionState, b: int) -> int:
+    """List the jobs that can be tried now, the candidates of a TRIAL; return how many there are."""
+    env = state.scalars[b]
+    which = state.scratch[2]
+    env.head = first(state, b)
+    reserve_head(state, b, env.head)
+    env.is_reserved = 1
+    is_guest = state.action[0].kind == GUEST
+    n_hosts = _list_hosts(state, b) if is_guest else 0
+    n = list_in_order(state, b, which)
+    env.n_candidates = 0
+    for k in range(n):
+        j = which[k]
+        if env.n_candidates == state.candidates.shape[1]:
+            break
+        if not state.lives[b, j].may_try:
+            continue
+        if is_guest:
+            can_start = _choose_hosts(state, b, j, n_hosts)[0] > 0
+            n_hosts = _list_hosts(state, b)  # choosing takes them out of the list
+        else:
+            can_start = env.shadow > env.now and fits(state.demand[b, j], state.idle[b])
+        if can_start:
+            state.candidates[b, env.n_candidates] = j
+            env.n_candidates += 1
+    return int(env.n_candidates)
+
+
+@inner
+def apply_trial(state: ActionState, b: int, choice: int) -> None:
+    """Try the candidate that the agent has chosen; DECLINE: nobody else in this pass."""
+    env = state.scalars[b]
+    if choice != DECLINE:
+        j = state.candidates[b, choice]
+        if state.action[0].kind == GUEST:
+            n_hosts = _list_hosts(state, b)
+            visit(state, b, j, _choose_hosts(state, b, j, n_hosts)[0])
+        else:
+            speculate(state, b, j, min(env.shadow, env.now + state.action[0].limit))
+        if env.n_waiting > 0 and _list_trials(state, b) > 0:
+            return
+    env.phase = PHASE_IDLE
+    _close(state, b)
+
+
+@inline
+def is_pass_over(state: ActionState, b: int) -> bool:
+    """Tell whether the pass waits for nothing but an agent's TRIAL."""
+    return bool(state.scalars[b].phase == PHASE_IDLE or state.scalars[b].phase == PHASE_TRIAL)
+
+
+@inline
+def kind_behind_pass(state: ActionState, b: int) -> int:
+    """Return the decision that waits behind the pass, or NOTHING."""
+    return TRIAL if state.scalars[b].phase == PHASE_TRIAL else NOTHING
 
 
 @inline

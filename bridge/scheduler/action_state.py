@@ -46,9 +46,8 @@ LIFE = np.dtype(
 )
 
 #: The rule. Times in microseconds.
-ACTION_SWITCHES = np.dtype(
-    [(name, "i8") for name in ("kind", "limit", "level", "restart", "host", "resume", "guard")]
-)
+_TIMES = ("kind", "limit", "level", "restart", "host", "resume", "guard")
+ACTION_SWITCHES = np.dtype([(name, "i8") for name in (*_TIMES, "agent_preempt", "agent_trial")])
 #: One scheduler's further scalars.
 ACTION_SCALARS = np.dtype(
     [
@@ -58,6 +57,8 @@ ACTION_SCALARS = np.dtype(
         ("n_back", "i4"),  # stopped in the midst of a pass, not yet back in the queue
         ("n_to_try", "i4"),  # waiting jobs that may still be tried
         ("n_log", "i4"),
+        ("keeps_log", "i4"),  # somebody collects it
+        ("declined", "i4"),  # the agent lets the blocked head wait
     ],
     align=True,
 )

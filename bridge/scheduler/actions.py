@@ -8,10 +8,10 @@
 | `las(300, 3600)` | levels by attained service; a blocked head preempts jobs of higher levels |
 | `hybrid(300)` | jobs with less than 300 s of service go first; the others preempt by remaining area |
 
-Behind the seconds further words: ``restart=30`` (s that a killed job's next life begins with), ``host=10`` (s
-until a suspended host works again), ``resume=60`` (s that a preempted job's next life begins with),
-``guard=N`` (hybrid: who waited N s goes ahead of all, and keeps its nodes), ``share=0.5`` and ``seed=1`` (the
-part of the users whose jobs permit it).
+Behind the seconds further words: ``restart=30`` (s that a killed job's next life begins with), ``host=10``
+(s until a suspended host works again), ``resume=60`` (s that a preempted job's next life begins with),
+``guard=N`` (hybrid: who has waited N s goes first in its group, and gives way to the first group only),
+``share=0.5`` and ``seed=1`` (the part of the users whose jobs permit it).
 """
 
 import re
@@ -150,13 +150,15 @@ def _number(text: str, where: str, above: float) -> float:
 def draw_permits(action: Action, user: Ints, columns: dict[str, Array]) -> Ints:
     """Return what may be done to each job [n], as bits: by the log's columns, and a share of the users.
 
-    A share counts for what the rule needs; a job of an unknown user (below 0) counts as one of a user 0.
+    A share counts for what the rule needs; a job whose user the log does not know (below 0) has one of its
+    own.
     """
     permits = np.zeros(len(user), np.int64)
     for name, bit in PERMITS.items():
         permits |= np.where(columns[name] > 0, bit, 0) if name in columns else bit
     if action.share < 1:
-        users, dense = np.unique(np.maximum(user, 0), return_inverse=True)
+        own = np.where(user < 0, -1 - np.arange(len(user)), user)
+        users, dense = np.unique(own, return_inverse=True)
         chosen = np.random.default_rng(action.seed).permutation(len(users)) < round(action.share * len(users))
         permits &= np.where(chosen[dense], permits, ~PERMITS[action.needs])
     return permits

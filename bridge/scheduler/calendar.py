@@ -10,7 +10,7 @@ from bridge.scheduler.lanes import remove_from_lane
 from bridge.scheduler.placement import release_allocation
 from bridge.scheduler.queue import precedes
 from bridge.scheduler.running_jobs import add_running, first_place, job_at, next_place, remove_running
-from bridge.scheduler.state import NEVER, SECOND
+from bridge.scheduler.state import NEVER, SECOND, State
 from bridge.scheduler.timed_jobs import lane_is_down
 from bridge.scheduler.timed_nodes import hold_entry, set_node
 from bridge.scheduler.timed_state import (
@@ -305,9 +305,9 @@ def _end_graces(state: TimedState, b: int) -> int:
         place = first_place(state, b)
         while job_at(state, b, place) >= 0:
             j = job_at(state, b, place)
-            if 0 <= state.timed_jobs[b, j].grace_end <= now:
-                if v < 0 or state.jobs[b, j].serial < state.jobs[b, v].serial:
-                    v = j
+            is_over = 0 <= state.timed_jobs[b, j].grace_end <= now
+            if is_over and (v < 0 or state.jobs[b, j].serial < state.jobs[b, v].serial):
+                v = j
             place = next_place(state.run_job[b], place)
         if v < 0:
             return n
@@ -317,7 +317,7 @@ def _end_graces(state: TimedState, b: int) -> int:
 
 
 @inline
-def _nothing_due(_state: ClusterState, _b: int) -> int:
+def _nothing_due(_state: State, _b: int) -> int:
     return 0
 
 
@@ -406,6 +406,14 @@ def _next_first(state: TimedState, b: int) -> int:
 
 #: The next of those whose victims have gone, which a pass takes first, or -1.
 next_first = by_type(_no_first, _next_first, TimedState)
+
+
+@inline
+def _forget_firsts(state: TimedState, b: int) -> None:
+    state.timed_scalars[b].n_firsts = 0
+
+
+forget_firsts = by_type(_begin_plain, _forget_firsts, TimedState)
 
 
 @inline

@@ -14,7 +14,7 @@ from bridge.scheduler.lanes import list_lanes, remove_from_lane
 from bridge.scheduler.placement import allocate_chosen, change_base, potential, select
 from bridge.scheduler.queue import BY_ORDER, sort_jobs
 from bridge.scheduler.running_jobs import first_place, next_place
-from bridge.scheduler.starting import record_start
+from bridge.scheduler.starts import record_start
 from bridge.scheduler.state import HOW_BACKFILLED, NEVER, SECOND, STARTED_AS_HEAD
 from bridge.scheduler.timed_nodes import next_moment, returns, set_bars
 from bridge.scheduler.timed_state import TimedState
@@ -89,7 +89,7 @@ def _build_steps(state: ClusterState, b: int) -> None:
             _release_at(state, b, k, which[place])
             place = next_place(which, place)
     moment = next_moment(state, b, now)
-    while moment < NEVER:
+    while moment < NEVER and state.node_scalars[b].n_steps < state.steps.shape[0]:
         state.steps[_step_at(state, b, 0, moment)].is_candidate = 1
         moment = next_moment(state, b, moment)
 
@@ -108,7 +108,7 @@ def _may_fit_at(state: ClusterState, b: int, shape: int, k: int) -> bool:
 
 @inner
 def _fits_from(state: ClusterState, b: int, j: int, k: int) -> int:
-    """Choose classes for job `j` from step `k` on, for as long as it is believed to run; -1: it does not fit."""
+    """Choose classes for job `j` from step `k` on, for as long as it is believed to run; -1: none."""
     shape, base = state.node_jobs[b, j].shape_number, state.work_free
     row, time = state.shapes[shape], state.steps[k].time
     end = time + state.jobs[b, j].est_wait
@@ -151,9 +151,9 @@ def _first_hole(state: ClusterState, b: int, j: int) -> int:
         since = hole.time  # one like it, no longer, has no hole before
     k = 0
     while k >= 0:
-        if state.steps[k].is_candidate and state.steps[k].time >= since:
-            if _fits_from(state, b, j, k) >= 0:
-                break
+        is_possible = state.steps[k].is_candidate > 0 and state.steps[k].time >= since
+        if is_possible and _fits_from(state, b, j, k) >= 0:
+            break
         k = state.steps[k].next
     if alike:
         hole.look, hole.length = state.node_scalars[b].pass_number, length
@@ -181,7 +181,7 @@ def _may_start(state: ClusterState, b: int, j: int) -> bool:
 
 @kernel
 def book_in_order(state: ClusterState, b: int) -> None:
-    """Carry a pass out: book each eligible job in queue order at its first hole, and start those at present."""
+    """Carry a pass out: book each eligible job in queue order at its first hole; a hole now is a start."""
     env, more, which = state.scalars[b], state.node_scalars[b], state.scratch[2]
     n = list_lanes(state, b, which)
     sort_jobs(state.jobs[b], which, state.scratch[1], n, BY_ORDER)
@@ -194,6 +194,9 @@ def book_in_order(state: ClusterState, b: int) -> None:
         n -= 1
     blocked = -1
     if n > 0:
+        if env.n_running + 2 > state.steps.shape[0]:
+            more.overflow = 1
+            return
         _build_steps(state, b)
     for i in range(n):
         j = which[i]

@@ -4,9 +4,10 @@ The counterpart of the passes in `bridge.scheduler.core` for `ClusterState`, cal
 """
 
 from bridge.base.arrays import Array
-from bridge.base.jit import inline, inner
+from bridge.base.jit import inline, inner, kernel
 from bridge.scheduler.calendar import (
     begin_timed,
+    forget_firsts,
     has_firsts,
     lives_full,
     next_due,
@@ -360,6 +361,7 @@ def cluster_advance(state: ClusterState, b: int) -> int:
             return NOTHING
         if env.phase == PHASE_PICK:
             if env.n_waiting == 0:
+                forget_firsts(state, b)
                 env.phase = PHASE_IDLE
                 return NOTHING
             if rules.dynamic_order and not env.is_sorted:
@@ -368,19 +370,19 @@ def cluster_advance(state: ClusterState, b: int) -> int:
                 sort_lanes(state, b)
                 env.is_sorted = 1
             if rules.backfill == CONSERVATIVE:
+                forget_firsts(state, b)
                 return BOOK
             if rules.head_locked:
                 env.head = _next_locked(state, b)
                 if env.head >= 0:
                     env.phase = PHASE_TRY
                     continue
-            if rules.agent_pick:
-                if _list_pickable(state, b) > 0:
-                    return PICK
-                env.head = -1
-            else:
-                env.head = next_first(state, b)
-                if env.head < 0:
+            env.head = next_first(state, b)
+            if env.head < 0:
+                if rules.agent_pick:
+                    if _list_pickable(state, b) > 0:
+                        return PICK
+                else:
                     if more.n_live < 0:
                         _list_live_lanes(state, b)
                     env.head = _next_eligible(state, b)
@@ -479,6 +481,12 @@ def cluster_sort_by_scores(state: ClusterState, b: int) -> None:
     n = list_lanes(state, b, flat)
     rearrange_lanes(state, b, flat, n)
     state.scalars[b].is_sorted = 1
+
+
+@kernel
+def list_waiting_on_nodes(state: ClusterState, b: int, out: Array) -> None:
+    """Write the waiting jobs of all lanes to `out`, in no order."""
+    list_lanes(state, b, out)
 
 
 @inner

@@ -9,8 +9,11 @@ A world calls `submit`, `finish` and `wake` for what happened at one instant (or
 from bridge.base.arrays import Array
 from bridge.base.jit import by_type, hot, inline, inner, kernel
 from bridge.scheduler.action_pass import (
+    apply_trial,
     begin_pass_with_lives,
     end_pass_with_lives,
+    is_pass_over,
+    kind_behind_pass,
     must_collect_lives,
     next_wake_with_lives,
     sort_groups_by_scores,
@@ -53,14 +56,16 @@ from bridge.scheduler.decisions import (
     PHASE_IDLE,
     PHASE_INSPECT,
     PHASE_PICK,
+    PHASE_TRIAL,
     PHASE_TRY,
     PICK,
+    PREEMPT,
     SCORE,
 )
 from bridge.scheduler.growing_scores import bound_scores, find_highest_score
 from bridge.scheduler.lives import finish_with_lives, submit_with_lives
 from bridge.scheduler.names import CONSERVATIVE, EASY
-from bridge.scheduler.preemption_rules import preempt_for_head
+from bridge.scheduler.preemption_rules import ASK_AGENT, NO_ROOM, ROOM, apply_preemption, preempt_for_head
 from bridge.scheduler.queue import first, insert, list_in_order, rearrange, remove, size_class, sort
 from bridge.scheduler.reservation import reserve_head
 from bridge.scheduler.running_jobs import add_running, first_place, fits, job_at, next_place, remove_running
@@ -279,11 +284,46 @@ _act_at_end = by_type(_act_at_end_pooled, end_pass_with_lives, ActionState)
 
 
 @inline
-def _make_room_pooled(_state: State, _b: int) -> bool:
-    return False
+def _is_over_pooled(state: State, b: int) -> bool:
+    return bool(state.scalars[b].phase == PHASE_IDLE)
 
 
-#: Let running jobs give way to the blocked head; whether it fits now.
+#: Whether nothing is left of the pass, but for what waits behind it.
+_is_over = by_type(_is_over_pooled, is_pass_over, ActionState)
+
+
+@inline
+def _kind_behind_pooled(_state: State, _b: int) -> int:
+    return NOTHING
+
+
+#: The decision that waits behind the pass, or NOTHING.
+_kind_behind = by_type(_kind_behind_pooled, kind_behind_pass, ActionState)
+
+
+@inline
+def _answer_action_pooled(_state: State, _b: int, _choice: int) -> None:
+    return
+
+
+@inline
+def _answer_action_lives(state: ActionState, b: int, choice: int) -> None:
+    if state.scalars[b].phase == PHASE_TRIAL:
+        apply_trial(state, b, choice)
+    elif state.scalars[b].phase == PHASE_TRY:
+        apply_preemption(state, b, choice)
+
+
+#: Answer a TRIAL or a PREEMPT.
+_answer_action = by_type(_answer_action_pooled, _answer_action_lives, ActionState)
+
+
+@inline
+def _make_room_pooled(_state: State, _b: int) -> int:
+    return NO_ROOM
+
+
+#: Let running jobs give way to the blocked head; whether it fits now, or an agent must choose.
 _make_room = by_type(_make_room_pooled, preempt_for_head, ActionState)
 
 
@@ -291,11 +331,11 @@ _make_room = by_type(_make_room_pooled, preempt_for_head, ActionState)
 def _end_pass(state: State, b: int) -> None:
     """Close the pass; without a head lock the next one picks afresh."""
     env = state.scalars[b]
-    _act_at_end(state, b)
     env.phase = PHASE_IDLE
     if not state.switches[0].head_locked:
         env.head = -1
         env.is_reserved = 0
+    _act_at_end(state, b)
 
 
 @inline
@@ -319,8 +359,8 @@ def _advance_pooled(state: State, b: int) -> int:
     env = state.scalars[b]
     rules = state.switches[0]
     while True:
-        if env.phase == PHASE_IDLE:
-            return NOTHING
+        if _is_over(state, b):
+            return _kind_behind(state, b)
         if env.phase == PHASE_PICK:
             if env.n_waiting == 0:
                 env.head = -1
@@ -360,7 +400,10 @@ def _advance_pooled(state: State, b: int) -> int:
                 env.head = first(state, b)
                 env.is_reserved = 0
                 continue
-            if _make_room(state, b):
+            room = _make_room(state, b)
+            if room == ASK_AGENT:
+                return PREEMPT
+            if room == ROOM:
                 continue
             env.phase = PHASE_BACKFILL
             env.n_candidates = -1  # not listed yet
@@ -378,7 +421,7 @@ def _advance_pooled(state: State, b: int) -> int:
             if not _book_in_order(state, b):
                 return PAUSE
             _end_pass(state, b)
-            return NOTHING
+            return _kind_behind(state, b)
         if env.phase == PHASE_BACKFILL:
             if rules.backfill == EASY:
                 if rules.agent_backfill:
@@ -395,7 +438,7 @@ def _advance_pooled(state: State, b: int) -> int:
                 else:
                     _easy(state, b)
             _end_pass(state, b)
-            return NOTHING
+            return _kind_behind(state, b)
 
 
 _advance = by_type(_advance_pooled, cluster_advance, ClusterState)
@@ -492,3 +535,5 @@ def apply_choice(state: State, b: int, choice: int) -> None:
             _end_pass(state, b)
         else:
             _backfill_choice(state, b, choice)
+    else:
+        _answer_action(state, b, choice)

@@ -10,6 +10,8 @@
 | predicted | a column | the same | the same | |
 | predicted(…, requested) | a column | the same | request | |
 | progress(FILE) | a file's column | the same | the file's as it runs | if the series are synthetic |
+| blended | √(request × the last two runs) | request | request | |
+| blended(COLUMN) | √(request × a column) | request | request | |
 
 ``soft`` is what the job's user expects, and may be exceeded (column ``soft_walltime``), never more than the
 request; the request where it is not stated. ``cqsim`` is CQSim's mixture. ``noisy`` is the experiment of
@@ -34,6 +36,7 @@ _NOISY = re.compile(r"noisy\(\s*([0-9.eE+-]+)\s*(?:,\s*([0-9]{1,18})\s*)?\)")
 REQUESTED = "requested"
 #: The estimator that believes the column of soft walltimes, and the column.
 SOFT, SOFT_COLUMN = "soft", "soft_walltime"
+_BLENDED = re.compile(r"blended(?:\(\s*([A-Za-z_]\w*)\s*\))?")
 _PREDICTED = re.compile(r"predicted(?:\(\s*([A-Za-z_]\w*)\s*(?:,\s*(requested)\s*)?\))?")
 _PROGRESS = re.compile(r"progress\(\s*(\S(?:.*\S)?)\s*\)")
 #: A believed length is at least one second: zero would let a job pass any reservation.
@@ -140,6 +143,10 @@ def estimate(
             column, behind = None, REQUESTED
         believed = _predicted(text, column, columns, predictor)
         return RunTimeEstimates(believed, believed, request if behind else believed, False)
+    if match := _BLENDED.fullmatch(text):
+        believed = _predicted(text, match[1], columns, predictor)
+        mean = np.sqrt(request.astype(np.float64)) * np.sqrt(believed.astype(np.float64))
+        return RunTimeEstimates(_micro(np.maximum(mean, 1.0), text), request, request, False)
     rule = plugins.find("estimator", text)
     if not callable(rule) or jobs is None:
         raise plugins.unknown("estimator", text, dict.fromkeys(ESTIMATORS))

@@ -12,7 +12,7 @@ from bridge.scheduler.action_state import (
     WAITS,
     ActionState,
 )
-from bridge.scheduler.actions import SPECULATIVE, TRIAL
+from bridge.scheduler.actions import LAS, SPECULATIVE, TRIAL
 from bridge.scheduler.amounts import give, take
 from bridge.scheduler.queue import insert, remove, size_class
 from bridge.scheduler.queue_key import set_key
@@ -29,7 +29,8 @@ def enter_queue(state: ActionState, b: int, j: int) -> None:
     job, life = state.jobs[b, j], state.lives[b, j]
     job.est_wait = max(life.est_wait - life.progress, min(life.est_wait, SECOND)) + life.overhead
     job.est_run = max(life.est_run - life.progress, min(life.est_run, SECOND)) + life.overhead
-    job.t = max(life.t - life.progress / SECOND, min(life.t, 1.0))
+    if state.action[0].kind != LAS:  # levels know what was served already
+        job.t = max(life.t - life.progress / SECOND, min(life.t, 1.0))
     if state.action[0].kind == TRIAL and life.may_try:
         job.est_wait = min(job.est_wait, state.action[0].limit)
         job.est_run = min(job.est_run, state.action[0].limit)
@@ -99,6 +100,7 @@ def start_life(state: ActionState, b: int, j: int, how: int, past: int) -> None:
     give_up_trying(state, b, j)
     if tries and env.n_waiting == 0:  # nobody else waits: no limit
         job.est_run, tries = life.est_run, False
+    state.acts[b].declined = 0
     life.does = RUNS
     if life.first_start < 0:
         life.first_start = env.now
@@ -243,9 +245,10 @@ def end_life(state: ActionState, b: int, j: int, ended: int) -> None:
         state.usage[b, job.user] += used
         env.used_total += used
     life.does = WAITS
-    entry = state.life_log[b, acts.n_log]
-    entry.start, entry.end, entry.job, entry.how, entry.ended = job.start, env.now, j, job.how, ended
-    acts.n_log += 1
+    if acts.keeps_log:
+        entry = state.life_log[b, acts.n_log]
+        entry.start, entry.end, entry.job, entry.how, entry.ended = job.start, env.now, j, job.how, ended
+        acts.n_log += 1
     if ended == COMPLETED:
         job.end = env.now
         life.lost += lasted - (job.run - life.progress) - life.suspended

@@ -1,4 +1,4 @@
-"""Preemption: a job that does not fit takes the place of running jobs of a lower tier, or of a QOS below it."""
+"""Preemption: a job that does not fit takes the place of running jobs of a lower tier or QOS."""
 
 from bridge.base.jit import by_type, inline, inner
 from bridge.scheduler.calendar import is_awaiting, stop_victim
@@ -87,7 +87,7 @@ def _without(state: TimedState, b: int, v: int, sign: int) -> None:
 
 @inner
 def _choose_victims(state: TimedState, b: int, j: int, n: int, strikes: bool) -> int:
-    """Let ``victims`` begin with those whose end lets job `j` start, -1 for those not needed; return how many."""
+    """Let ``victims`` begin with those whose end lets job `j` start, -1: one not needed; return how many."""
     shape, base = state.node_jobs[b, j].shape_number, state.work_free
     for c in range(base.shape[0]):
         for r in range(base.shape[1]):

@@ -4,6 +4,7 @@ from bridge.base.jit import inline, inner
 from bridge.scheduler.action_state import PREEMPTED, RUNS, ActionState
 from bridge.scheduler.actions import CHECKPOINTABLE, HYBRID, LAS
 from bridge.scheduler.amounts import copy_amounts, give, take
+from bridge.scheduler.decisions import DECLINE
 from bridge.scheduler.lives import attained_service, enter_queue, stop
 from bridge.scheduler.queue import first, remove
 from bridge.scheduler.queue_key import level_of
@@ -12,6 +13,8 @@ from bridge.scheduler.state import NEVER, SECOND
 
 #: A life lasts so long before it is preempted, and preemptions are looked for at whole minutes. µs.
 MINUTE = 60 * SECOND
+#: What becomes of a blocked head: it waits; it fits now; an agent must choose.
+NO_ROOM, ROOM, ASK_AGENT = 0, 1, 2
 
 
 @inline
@@ -26,18 +29,19 @@ def remaining_area(state: ActionState, b: int, j: int) -> int:
 def _may_preempt(state: ActionState, b: int, head: int, j: int, head_level: int, head_area: int) -> bool:
     """Tell whether the blocked head may preempt running job `j` now."""
     life = state.lives[b, j]
-    if life.does != RUNS or not life.permits & CHECKPOINTABLE or life.urgent:
+    if life.does != RUNS or not life.permits & CHECKPOINTABLE:
         return False
-    if state.scalars[b].now - state.jobs[b, j].start < MINUTE:
+    lasted = state.scalars[b].now - state.jobs[b, j].start
+    if lasted < MINUTE:
         return False
-    if state.lives[b, head].urgent:
-        return True
+    if state.action[0].agent_preempt:  # each life brings progress, whatever the agent does
+        return bool(lasted >= life.overhead + MINUTE)
     level = level_of(state, attained_service(state, b, j))
     if level > head_level:
         return True
-    if state.action[0].kind == LAS or level < head_level or level == 0:
+    if state.action[0].kind == LAS or level < head_level or level == 0 or life.urgent:
         return False
-    return bool(2 * head_area < remaining_area(state, b, j))
+    return bool(state.lives[b, head].urgent or 2 * head_area < remaining_area(state, b, j))
 
 
 @inner
@@ -69,6 +73,15 @@ def _is_better(state: ActionState, b: int, m: int, best: int) -> bool:
     return bool(state.jobs[b, victims[m]].serial > state.jobs[b, victims[best]].serial)
 
 
+@inline
+def _suffices(state: ActionState, b: int, head: int, n: int) -> bool:
+    """Tell whether the head would fit without the `n` victims; leaves in ``amounts`` what is free then."""
+    copy_amounts(state.amounts, state.free[b])
+    for k in range(n):
+        give(state.amounts, state.demand[b, state.victims[k]])
+    return fits(state.demand[b, head], state.amounts)
+
+
 @inner
 def choose_victims(state: ActionState, b: int, head: int, n: int) -> int:
     """Choose of the `n` victims those whose nodes the head needs; return how many, 0: all do not suffice.
@@ -76,10 +89,7 @@ def choose_victims(state: ActionState, b: int, head: int, n: int) -> int:
     The highest keys go first, until the head fits; of these, those that it does not need stay.
     """
     demand, free = state.demand[b, head], state.amounts
-    copy_amounts(free, state.free[b])
-    for k in range(n):
-        give(free, state.demand[b, state.victims[k]])
-    if not fits(demand, free):
+    if not _suffices(state, b, head, n):
         return 0
     copy_amounts(free, state.free[b])
     n_chosen = 0
@@ -105,16 +115,33 @@ def choose_victims(state: ActionState, b: int, head: int, n: int) -> int:
 
 
 @inner
-def preempt_for_head(state: ActionState, b: int) -> bool:
-    """Let running jobs give way to the blocked head; tell whether it fits now."""
-    head = state.scalars[b].head
-    kind = state.action[0].kind
-    if kind < LAS:  # not LAS, HYBRID
-        return False
-    n = choose_victims(state, b, head, _list_victims(state, b, head))
+def preempt_for_head(state: ActionState, b: int) -> int:
+    """Let running jobs give way to the blocked head; return whether it fits now, or an agent must choose."""
+    env, rules = state.scalars[b], state.action[0]
+    head = env.head
+    if rules.kind < LAS or state.acts[b].declined:  # not LAS, HYBRID
+        return NO_ROOM
+    n = _list_victims(state, b, head)
+    if rules.agent_preempt:
+        if n == 0 or not _suffices(state, b, head, n):
+            return NO_ROOM
+        env.n_candidates = min(n, state.candidates.shape[1])
+        for k in range(env.n_candidates):
+            state.candidates[b, k] = state.victims[k]
+        return ASK_AGENT
+    n = choose_victims(state, b, head, n)
     for k in range(n):
         stop(state, b, state.chosen[k], PREEMPTED)
-    return n > 0
+    return ROOM if n > 0 else NO_ROOM
+
+
+@inner
+def apply_preemption(state: ActionState, b: int, choice: int) -> None:
+    """Stop the candidate that the agent has chosen; DECLINE: the head waits."""
+    if choice == DECLINE:
+        state.acts[b].declined = 1
+    else:
+        stop(state, b, state.candidates[b, choice], PREEMPTED)
 
 
 @inner
@@ -128,7 +155,7 @@ def next_preemption(state: ActionState, b: int) -> int:
     if env.n_waiting == 0 or env.n_running == 0:
         return NEVER
     tick = (env.now // MINUTE + 1) * MINUTE
-    if state.switches[0].dynamic_order or rules.guard > 0:
+    if (state.switches[0].dynamic_order or rules.guard > 0) and not rules.agent_preempt:
         return int(tick)
     head = first(state, b)
     level = level_of(state, state.lives[b, head].progress)
@@ -137,12 +164,17 @@ def next_preemption(state: ActionState, b: int) -> int:
     while job_at(state, b, place) >= 0:
         j = job_at(state, b, place)
         job, life = state.jobs[b, j], state.lives[b, j]
-        if job.est_end <= env.now:
+        if job.est_end <= env.now and not rules.agent_preempt:
             return int(tick)
         place = next_place(state.run_job[b], place)
         if life.does != RUNS or not life.permits & CHECKPOINTABLE:
             continue
         at = job.start + MINUTE
+        if rules.agent_preempt:
+            at += life.overhead
+            if at > env.now:
+                soonest = min(soonest, at)
+            continue
         own = level_of(state, attained_service(state, b, j))
         if own <= level:
             if own == 2 or (level == 2 and rules.kind == LAS):

@@ -47,8 +47,8 @@ def set_group_key(state: ActionState, b: int, j: int, score: float) -> None:
             bits ^= _BITS
         job.score = -float(level_of(state, life.progress))
         job.tie = -bits
-        if life.urgent:
-            job.score, job.tie = 1.0, 0
+        if life.urgent:  # of its group the first, in order of submission
+            job.score, job.tie = job.score + 0.5, 0
 
 
 set_key = by_type(set_plain_key, set_group_key, ActionState)

@@ -181,7 +181,7 @@ def tables_of(document: Document) -> list[Table]:
 
 
 def sentences(document: Document, test: str) -> list[str]:
-    """Return what the main test says, in three sentences at most."""
+    """Summarize the main test in three sentences at most."""
     rows = [row for row in document["rows"] if row["test"] == test and row["seeds"]]
     if not rows:
         return ["Nothing has been run."]
@@ -212,7 +212,7 @@ def _range(numbers: Iterable[int]) -> str:
 
 
 def notes_of(document: Document) -> list[str]:
-    """Return what a reader of the tables has to know."""
+    """Return the notes below the tables."""
     rows = document["rows"]
     notes = [
         f"{document['done']} of {document['cells']} cells are done.",

@@ -77,8 +77,8 @@ def read_mapped(path: Path, name: str, zone: tzinfo = UTC, nodes: int | None = N
 def _check_targets(opened: OpenedMap) -> None:
     for target in opened.jobs:
         if target not in TARGETS and not DEMAND.fullmatch(target):
-            known = ", ".join(dict.fromkeys(TARGETS))
-            remedy = f"{did_you_mean(target, TARGETS)}Known: {known}, and demands."
+            names = ", ".join(dict.fromkeys(TARGETS))
+            remedy = f"{did_you_mean(target, TARGETS)}Known: {names}, and demands."
             what = f"a workload has no column {target!r}"
             raise BridgeError(what, where=opened.lines.place(f"jobs.{target}"), remedy=remedy)
     for target in ("submit",):
@@ -99,11 +99,11 @@ def _note_unused(table: MappedTable, opened: OpenedMap) -> dict[str, TallyEntry]
 def _put_on_clock(columns: dict[str, Any], opened: OpenedMap) -> int:
     """Count instants from the first submission; returns that one, a whole number of s."""
     submit: Floats = columns["submit"]
-    known = submit[~np.isnan(submit)]
-    if not len(known):
+    stated = submit[~np.isnan(submit)]
+    if not len(stated):
         where = opened.lines.place("jobs.submit")
         raise BridgeError("no row says when its job was submitted", where=where, remedy="Mend the map.")
-    origin = math.floor(known.min())
+    origin = math.floor(stated.min())
     for name in _INSTANTS:
         if name in columns:
             moved = np.asarray(columns[name]) - origin
@@ -144,10 +144,10 @@ def _stored(column: Any) -> "pd.Series[Any] | None":
     """Return a column as workloads have it: whole numbers as such, -1 if unknown; None: it says nothing."""
     if isinstance(column, list):
         return pd.Series(column, dtype=object) if any(column) else None
-    known = ~np.isnan(column) if column.dtype.kind == "f" else np.ones(len(column), np.bool_)
-    if not known.any():
+    is_known = ~np.isnan(column) if column.dtype.kind == "f" else np.ones(len(column), np.bool_)
+    if not is_known.any():
         return None
-    filled = np.where(known, column, -1.0)
+    filled = np.where(is_known, column, -1.0)
     whole = bool((np.abs(filled) < 2.0**53).all() and (filled == np.floor(filled)).all())
     return pd.Series(filled.astype(np.int64) if whole else filled)
 

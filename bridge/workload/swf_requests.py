@@ -38,7 +38,9 @@ def read_with_site(path: Path, malformed: Malformed = "refuse") -> Workload:
     counted: dict[str, TallyEntry] = {}
     requested, granted = jobs["req_procs"].to_numpy(), jobs["procs"].to_numpy()
     procs: Ints = np.where(requested > 0, requested, granted)
-    nodes, cores, features, exclusive, strange = _asked(jobs["property"].astype(str).tolist(), site)
+    nodes, cores, features, exclusive, strange = _parse_properties(
+        jobs["property"].astype(str).tolist(), site
+    )
     single = site.most_cores == 1
     nodes = np.where((nodes < 0) & single, procs, nodes)
     cores = np.where((cores < 0) & (nodes > 0), 1, cores)
@@ -86,7 +88,9 @@ def _note(workload: Workload) -> str:
     return "; ".join(filter(None, (own, "requests are of the site that stands beside the log")))
 
 
-def _asked(properties: list[str], site: SwfSite) -> tuple[Ints, Ints, list[str], Flags, "Counter[str]"]:
+def _parse_properties(
+    properties: list[str], site: SwfSite
+) -> tuple[Ints, Ints, list[str], Flags, "Counter[str]"]:
     """Return nodes, cores of each (-1: not stated), features, who has whole nodes, and unknown words."""
     nodes, cores = np.full(len(properties), -1), np.full(len(properties), -1)
     exclusive = np.zeros(len(properties), np.bool_)

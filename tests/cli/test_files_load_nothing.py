@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli_commands import typed
+from cli_commands import run_bridge
 
 from bridge.base import plugins
 
@@ -42,7 +42,7 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def opens(trap: Path, *words: object) -> str:
     """Run a command that opens a file; return its one error."""
-    done = typed(*words)
+    done = run_bridge(*words)
     assert done.status != 0, done.out
     assert not trap.exists(), f"{words} has loaded the module"
     assert "Traceback" not in done.err
@@ -101,7 +101,9 @@ def test_an_agent(trap: Path, backfiller: Path, part: str, inner: str | None) ->
     document["recipe"] = recipe | {part: changed, "training": {**recipe["training"], "epochs": 99}}
     Path("agent/agent.json").write_text(json.dumps(document))
     opens(trap, "train", "--resume", "--out", "agent")
-    typed("evaluate", "agent", "--sequences", "1", "--length", "4")  # a critic that is not asked may be wrong
+    run_bridge(
+        "evaluate", "agent", "--sequences", "1", "--length", "4"
+    )  # a critic that is not asked may be wrong
     assert not trap.exists()
 
 
@@ -110,7 +112,7 @@ def test_an_agents_name_is_a_name(trap: Path, backfiller: Path) -> None:
     document = json.loads(Path("agent/agent.json").read_text())
     document["recipe"]["name"] = "trap:RULE"
     Path("agent/agent.json").write_text(json.dumps(document))
-    typed("evaluate", "agent", "--sequences", "1", "--length", "4")
+    run_bridge("evaluate", "agent", "--sequences", "1", "--length", "4")
     assert not trap.exists()
 
 

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import StepPatch
 from schedules import EXAMPLE, example, schedule
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 from bridge.base.errors import BridgeError
 from bridge.judge.metrics import compute_metrics
@@ -178,7 +178,7 @@ def test_saving(tmp_path: Path) -> None:
 
 def test_no_picture_uses_pyplot() -> None:
     code = "import bridge.report.plots, sys; sys.exit('matplotlib.pyplot' in sys.modules)"
-    assert fresh(code).returncode == 0
+    assert run_python(code).returncode == 0
 
 
 CURVE = (np.array([0.0, 1.0, 3.0]), np.array([0.25, 0.5, 1.0]))

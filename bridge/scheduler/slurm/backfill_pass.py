@@ -34,13 +34,17 @@ class _Pass:
         self.tests = self.starts = 0
         self.is_over = False
         self.counts: dict[tuple[str, object], int] = {}
-        self.completing = slurm.completing_nodes
         self.reserved_in: dict[int, int] = {}
         self._sort_running()
         if parameters.bf_running_reserve:
             for job in self.running:
                 if job.whole:
-                    self.map.reserve(self.map.records[0].begin, job.end, job.nodes)
+                    self._occupy(job)
+
+    def _occupy(self, job: SlurmJob) -> None:
+        """Take the nodes of a running job out of the map until its limit."""
+        begin, resolution = self.map.records[0].begin, self.parameters.bf_resolution
+        self.map.reserve(begin, max(job.end // resolution * resolution, begin + resolution), job.nodes)
 
     def _sort_running(self) -> None:
         jobs = (job for job in self.slurm.running.values() if job.state == RUNNING)
@@ -69,7 +73,7 @@ class _Pass:
                     return "none"
                 start = later
                 continue
-            if self.tests >= parameters.bf_max_test:
+            if self.tests > parameters.bf_max_test:
                 self.is_over = True
                 return "over"
             self.tests += 1
@@ -82,7 +86,7 @@ class _Pass:
             job.planned = sum(forecast.chosen.values())
             begin = max(forecast.start, start)
             chosen = mask_of(forecast.chosen)
-            if begin <= now and chosen & self.completing:
+            if begin <= now and chosen & slurm.completing_nodes:
                 begin, later = now + 1, 0
             if begin <= now and job.het:
                 slurm.het_estimates.setdefault(job.het, {})[job.het_offset] = begin
@@ -166,12 +170,12 @@ class _Pass:
 
     def _start(self, job: SlurmJob, part: Part, nodes: int) -> str:
         slurm = self.slurm
-        result = slurm.try_start(job, part, nodes & ~self.completing, self.now, "backfill")
+        result = slurm.try_start(job, part, nodes & ~slurm.completing_nodes, self.now, "backfill")
         if result == STARTED:
             self.starts += 1
             self._sort_running()
-            if job.whole and self.parameters.bf_running_reserve:
-                self.map.reserve(self.map.records[0].begin, job.end, job.nodes)
+            if job.whole:
+                self._occupy(job)
             if self.parameters.bf_max_start and self.starts >= self.parameters.bf_max_start:
                 self.is_over = True
         return result
@@ -199,9 +203,7 @@ class _Pass:
 
 def backfill_pass(slurm: Controller, now: int) -> None:
     """Plan the queue once, and start what can start now."""
-    slurm.backfills += 1
-    if slurm.backfills % 2:
-        slurm.het_estimates.clear()
+    slurm.het_estimates.clear()
     walk = _Pass(slurm, now)
     for head, part in slurm.queue(now):
         _look_at_all(walk, head, part)

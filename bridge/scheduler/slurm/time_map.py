@@ -30,11 +30,12 @@ class TimeMap:
         for k, record in enumerate(records):
             if record.end <= start:
                 continue
-            if record.begin > end:
-                break
-            nodes &= record.free
+            if record.begin <= end:
+                nodes &= record.free
             if not later and k + 1 < len(records) and records[k + 1].free & ~nodes:
                 later = record.end
+            if record.begin > end:
+                break
         return nodes, later
 
     def overlaps(self, start: int, end: int, nodes: int) -> bool:

@@ -32,7 +32,7 @@ _READ = frozenset(
     {"nodect", "nodes", "ncpus", "mpiprocs", "mem", "ngpus", "walltime", "select", "place", "procs"}
 )
 #: Keys that are read, or tell nothing of when and where a job runs.
-_KNOWN = frozenset(
+_HEEDED = frozenset(
     {
         *("user", "group", "owner", "account", "project", "jobname", "queue", "ctime", "qtime", "etime"),
         *(
@@ -164,14 +164,14 @@ def _life(
     if match is None:
         raise ValueError(f"{name[:40]!r} is no id of a job")
     keys, number, task = job.keys, int(match[1]), match[2] or match[3]
-    asked = {key.removeprefix(_LIST): of for key, of in keys.items() if key.startswith(_LIST)}
-    if unread := sorted(asked.keys() - _READ):
+    requests = {key.removeprefix(_LIST): of for key, of in keys.items() if key.startswith(_LIST)}
+    if unread := sorted(requests.keys() - _READ):
         counted.ignore(f"requests that are not read: {', '.join(unread)}", number)
-    if unread := sorted(key for key in keys if "." not in key and key not in _KNOWN):
+    if unread := sorted(key for key in keys if "." not in key and key not in _HEEDED):
         counted.ignore(f"fields that are not read: {', '.join(unread)}", number)
     hosts = _hosts(keys.get("exec_host", ""))
     granted = {"nodes": len(hosts), "cores": sum(hosts.values())} if hosts else {}
-    requested, features = _requested(asked)
+    requested, features = _requested(requests)
     words = {"user": keys.get("user", ""), "partition": keys.get("queue", ""), "qos": keys.get("qos", "")}
     words |= {"account": keys.get("account") or keys.get("project", ""), "name": keys.get("jobname", "")}
     words |= {"exit_code": keys.get("Exit_status", ""), "reservation": keys.get("resvname", "")}
@@ -187,7 +187,7 @@ def _life(
         end=end,
         elapsed=None,
         suspended=None,
-        limit=_limit(asked.get("walltime", "")),
+        limit=_limit(requests.get("walltime", "")),
         requested=requested,
         allocated=granted,
         words={word: of for word, of in words.items() if of and of != "_pbs_project_default"},
@@ -220,12 +220,12 @@ def _hosts(text: str) -> dict[str, int]:
     return dict(hosts)
 
 
-def _requested(asked: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
+def _requested(requests: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
     """Return demands by resource, and the features of nodes that TORQUE's `nodes` names."""
     amounts: dict[str, int] = {}
     features: list[str] = []
     nodes, cores, gpus = 0, 0, 0
-    for chunk in filter(None, asked.get("nodes", "").split("+")):
+    for chunk in filter(None, requests.get("nodes", "").split("+")):
         count, *words = chunk.split(":")
         many = int(count) if count.isdecimal() and len(count) < 10 else 1  # else it names a host
         options: dict[str, Any] = dict(word.partition("=")[::2] for word in words)
@@ -233,11 +233,14 @@ def _requested(asked: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
         cores += many * _count(options.get("ppn") or "1")
         gpus += many * _count(options.get("gpus") or "0")
         features += [word for word in words if "=" not in word and word not in ("shared", "exclusive")]
-    found = {"nodes": _count(asked.get("nodect", "0")) or nodes, "cores": _count(asked.get("ncpus", "0"))}
-    found["cores"] = max(found["cores"], cores if nodes else _count(asked.get("procs", "0")))
-    found["gpus"] = _count(asked.get("ngpus", "0")) or gpus
-    amounts |= {name: amount for name, amount in found.items() if amount}
-    if memory := asked.get("mem", ""):
+    plain = {
+        "nodes": _count(requests.get("nodect", "0")) or nodes,
+        "cores": _count(requests.get("ncpus", "0")),
+    }
+    plain["cores"] = max(plain["cores"], cores if nodes else _count(requests.get("procs", "0")))
+    plain["gpus"] = _count(requests.get("ngpus", "0")) or gpus
+    amounts |= {name: amount for name, amount in plain.items() if amount}
+    if memory := requests.get("mem", ""):
         amounts["main_memory"] = _bytes(memory)
     return amounts, list(dict.fromkeys(features))
 

@@ -40,9 +40,8 @@ def import_accounting(
     """Return the workload of an accounting; `path` ``-`` is standard input, files may be compressed.
 
     `form`: ``sacct`` (text, or JSON if it begins with a brace), ``jobcomp`` or ``pbs``; `zone`: of times
-    written as a date; `columns`: of a text of `sacct` without a line of their names; `site`: the cluster that jobs ask
-    for. BridgeError: it cannot be read, is
-    none, or no job has ended in it.
+    written as a date; `columns`: of a text of `sacct` without a line of their names; `site`: the cluster
+    that jobs ask for. BridgeError: it cannot be read, is none, or no job has ended in it.
     """
     where = "standard input" if path == "-" else path
     text = _text(path, where)

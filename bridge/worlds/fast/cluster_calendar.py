@@ -9,11 +9,13 @@ import numpy as np
 from bridge.base.arrays import Ints, Records
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import CalendarEvent, Cluster
+from bridge.cluster.limits import Limits, Qos
 from bridge.scheduler import timed_state as timed
+from bridge.scheduler.cluster_state import TIME_UNIT
 from bridge.scheduler.state import SECOND
-from bridge.workload.requests import NEVER, JobRequests
+from bridge.workload.requests import MILLI, NEVER, JobRequests
 from bridge.worlds.fast.cluster_nodes import NodeClasses
-from bridge.worlds.fast.cluster_rules import account_of, chain_of, qos_of, user_of
+from bridge.worlds.fast.cluster_rules import SHORT_KINDS, account_of, chain_of, qos_of, user_of
 
 if TYPE_CHECKING:
     from bridge.workload.select import Jobs
@@ -34,6 +36,7 @@ _PARTITION_STATES = {
 }
 #: Lives that a world collects at once, at least.
 _LOG = 1 << 12
+_NO_LIMIT = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -210,14 +213,16 @@ class _Events:
 
     def events(self) -> tuple[Records, list[int]]:
         """Return EVENT in order of time, and the nodes that they name."""
-        rows = [self._event(n, row) for n, row in enumerate(self._cluster.calendar)]
-        for row in self._cluster.reservations:
-            for time in sorted({row.announced, row.start, row.end}):
+        rows: list[tuple[int, ...]] = []
+        for n, row in enumerate(self._cluster.calendar):
+            rows += self._limit(n, row) if row.event == "limit" else [self._event(n, row)]
+        for one in self._cluster.reservations:
+            for time in sorted({one.announced, one.start, one.end}):
                 if time * SECOND > self._jobs.origin:
                     rows.append((self._time(time), 0, timed.MOMENT, 0, 0, 0))
         rows += self._failures()
-        order = np.argsort([row[0] for row in rows], kind="stable") if rows else []
-        return np.array([rows[k] for k in order], timed.EVENT).view(np.recarray), self._nodes
+        rows.sort(key=lambda row: row[0])  # events of one time stay in the file's order
+        return np.array(rows, timed.EVENT).view(np.recarray), self._nodes
 
     def _time(self, seconds: int) -> int:
         return max(seconds * SECOND - self._jobs.origin, 0)
@@ -237,11 +242,42 @@ class _Events:
                 raise BridgeError(f"there is no partition {row.partition!r}", where=where, remedy=remedy)
             state = _PARTITION_STATES[row.state or "up"]
             return time, state, timed.PARTITION_STATE, names.index(row.partition), 0, 0
-        if row.event == "licenses":
-            counter = self._counters.get((("license", row.license), "grp_tres", f"license_{row.license}"), -1)
-            return time, row.value, timed.LIMIT, counter, 0, 0
-        what = "changes of limits are not honoured yet"
-        raise BridgeError(what, where=where, remedy="Leave out the event, or state one limit for all times.")
+        counter = self._counters.get((("license", row.license), "grp_tres", f"license_{row.license}"), -1)
+        return time, row.value, timed.LIMIT, counter, 0, 0
+
+    def _limit(self, n: int, row: CalendarEvent) -> list[tuple[int, ...]]:
+        """Return the events of a limit that changes: one for each counter that it bounds."""
+        kind, _, resource = row.limit.partition(".")
+        tables: dict[tuple[str, ...], Limits] = {("qos", one.name): one for one in self._cluster.qos}
+        tables |= {("account", one.name): one for one in self._cluster.accounts}
+        tables |= {("user", one.name, "in", one.account): one for one in self._cluster.users}
+        whose: tuple[str, ...] = ("qos", row.qos) if row.qos else ("account", row.account)
+        if row.user:
+            whose = ("user", row.user, "in", row.account)
+        table = tables.get(whose)
+        stated = None if table is None else getattr(table, kind, None)
+        if isinstance(stated, Mapping):
+            stated = stated.get(resource)
+        counts = kind.startswith("grp_") or (
+            whose[0] != "account" and "per_job" not in kind and kind != "max_wall"
+        )
+        denies = isinstance(table, Qos) and table.deny_on_limit
+        if stated is None or not counts or denies:
+            where = f"cluster {self._cluster.name!r}, calendar[{n}]"
+            what = f"{row.limit} of {' '.join(whose)} cannot change"
+            if stated is None:
+                what += ": it is not stated"
+            remedy = "Change limits that count several jobs, are stated in their table, and do not deny."
+            raise BridgeError(what, where=where, remedy=remedy)
+        scale = MILLI if resource.startswith("gpus") else 1
+        scale *= 60 * SECOND // TIME_UNIT if kind == "grp_tres_mins" else 1
+        value = row.value * scale if row.value >= 0 else _NO_LIMIT
+        short = SHORT_KINDS.get(kind, kind) if whose[0] == "qos" else kind
+        return [
+            (self._time(row.time), value, timed.LIMIT, counter, 0, 0)
+            for key, counter in self._counters.items()
+            if key[1:] == (short, resource) and key[0][: len(whose)] == whose  # type: ignore[index]
+        ]
 
     def _failures(self) -> list[tuple[int, ...]]:
         """Draw the failures of each node."""

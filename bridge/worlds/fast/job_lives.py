@@ -44,6 +44,7 @@ class LifeLog:
     def __init__(self, state: State) -> None:
         self._state: Any = state
         self._parts: list[Array] = []
+        self._state.acts.keeps_log[0] = 1
 
     def collect(self) -> None:
         """Read what the scheduler has noted since."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Final states: not killed, killed at the request; of a job that a cluster's rules never let start.
-_STATES = ("COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED", "REJECTED")
+_STATES = ("COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED", "REJECTED", "COMPLETED_KILLED")
 #: The column of the waits that the log records.
 RECORDED_WAIT = "recorded_wait"
 #: What metrics and breakdowns read, beside the final state and demands for further resources.
@@ -60,10 +60,12 @@ class JobsTableBuilder:
     may be speculative or guest.
 
     On a cluster further: ``eligible_time`` (s, since when the job waits for resources and limits alone; its
-    waiting time begins there), ``episode`` (0), ``partition``, ``reason`` (what held it longest, in Slurm's
-    words), ``reasons`` (its history: seconds and reasons), ``qos`` and ``account``, ``shares_nodes``, what it
-    had in all (``cores``, ``gpus``) and, where it shares them, of each node (``per_node``). Those that never
-    started stand last, without times.
+    waiting time begins there, and is all the time until its end but its last run), ``episode`` (which run
+    of its job a row is, from 0; those that were cut short, so that the job ran again, are killed attempts
+    with ids ``J#1``, …), ``partition``, ``reason`` (what held it longest, in Slurm's words), ``reasons``
+    (its history: seconds and reasons), ``qos`` and ``account``, ``shares_nodes``, what it had in all
+    (``cores``, ``gpus``) and, where it shares them, of each node (``per_node``). Jobs that never started
+    stand last, without times.
     """
 
     def __init__(self, prepared: Scenario, schedule: Schedule, *, killed_at_request: bool = True) -> None:
@@ -88,6 +90,7 @@ class JobsTableBuilder:
         resources = self._prepared.jobs.resources[1:]
         cluster = self._prepared.cluster
         own = () if cluster is None else (*OF_CLUSTER, *cluster.capacity())
+        own = own if self._schedule.node_lives is None else ("job_id", *own)  # by which attempts are told
         names = (name for name in (*_MEASURED, *own, *resources) if name in columns)
         table = {name: columns[name]() for name in names}
         table["final_state"] = pd.Categorical.from_codes(self._state(self._order), pd.Index(_STATES))
@@ -137,7 +140,20 @@ class JobsTableBuilder:
 
     def _state(self, which: npt.NDArray[np.int32]) -> npt.NDArray[np.int8]:
         """Return the places of final states in `_STATES` [n]."""
-        return np.where(self._schedule.start[which] < 0, np.int8(2), self._killed(which).view(np.int8))
+        killed = self._killed(which).view(np.int8)
+        if self._schedule.ran is not None:  # cut short by a preemption or a failure
+            cut = self._schedule.ran[which] < self._prepared.jobs.run[which]
+            killed = np.where(cut, np.int8(3), killed)
+        return np.where(self._schedule.start[which] < 0, np.int8(2), killed)
+
+    def _episodes(self, which: npt.NDArray[np.int32]) -> Ints:
+        """Return which run of its job each row is, from 0."""
+        runs = self._schedule.node_lives
+        if runs is None:
+            return np.zeros(len(which), np.int64)
+        place = runs.last_of(len(self._schedule.start))[which]
+        episodes: Ints = np.where(place >= 0, runs.records.episode[place], 0).astype(np.int64)
+        return episodes
 
     def _start_kinds(self, which: npt.NDArray[np.int32]) -> Any:
         """Return how each job's (last) life began."""
@@ -151,7 +167,6 @@ class JobsTableBuilder:
         return pa.array([kinds.get(kind, otherwise) for kind in how.tolist()], pa.string())
 
     def _columns(self, which: npt.NDArray[np.int32]) -> dict[str, Callable[[], Any]]:
-        """Return what makes each column of these jobs."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -159,6 +174,10 @@ class JobsTableBuilder:
         waits_since = schedule.submit if schedule.eligible is None else schedule.eligible
         # of a job with several lives: all the time that it did not work for its last run
         begin = schedule.start if schedule.lives is None else schedule.end - jobs.run
+
+        ran = jobs.run if schedule.ran is None else schedule.ran
+        if schedule.ran is not None:
+            begin = schedule.end - ran
 
         def text(ids: Ids) -> Any:
             return pc.cast(pa.array(ids), pa.string())
@@ -172,7 +191,7 @@ class JobsTableBuilder:
             return np.where(never, np.nan, values) if never.any() else values
 
         def stretch() -> Any:
-            run = jobs.run[which]
+            run = ran[which]
             lasted = (schedule.end[which] - schedule.submit[which]) / SECOND
             return lasted / np.where(run > 0, run / SECOND, np.nan)
 
@@ -193,7 +212,7 @@ class JobsTableBuilder:
             "success": lambda: (self._state(which) == 0).astype(np.int64),
             "final_state": lambda: text_column(pa.array(_STATES).take(pa.array(self._state(which)))),
             "starting_time": lambda: started(seconds(schedule.start)),
-            "execution_time": lambda: started(seconds(jobs.run)),
+            "execution_time": lambda: started(seconds(ran)),
             "finish_time": lambda: started(seconds(schedule.end)),
             "waiting_time": lambda: started((begin[which] - waits_since[which]) / SECOND),
             "turnaround_time": lambda: started((schedule.end[which] - schedule.submit[which]) / SECOND),
@@ -207,6 +226,21 @@ class JobsTableBuilder:
             "overtook": overtook,
             "reserved_time": reserved,
         }
+        columns |= self._further_columns(which)
+        for r, name in enumerate(jobs.resources[1:], 1):
+            columns[name] = partial(jobs.demand.__getitem__, (which, r))
+        return columns
+
+    def _further_columns(self, which: npt.NDArray[np.int32]) -> dict[str, Callable[[], Any]]:
+        """Return the columns of what only some replays have: a record, a cluster, jobs with several lives."""
+        import pyarrow as pa
+
+        jobs, schedule = self._prepared.jobs, self._schedule
+        columns: dict[str, Callable[[], Any]] = {}
+
+        def seconds(times: Ints) -> Floats:
+            return times[which] / SECOND
+
         if not self._prepared.recorded and (jobs.logged_wait >= 0).any():
             columns[RECORDED_WAIT] = lambda: np.where(
                 jobs.logged_wait[which] >= 0, seconds(jobs.logged_wait), np.nan
@@ -217,7 +251,7 @@ class JobsTableBuilder:
             eligible = schedule.eligible
             columns |= {
                 "eligible_time": lambda: np.where(eligible[which] >= 0, seconds(eligible), np.nan),
-                "episode": lambda: np.zeros(len(which), np.int64),
+                "episode": lambda: self._episodes(which),
                 "partition": lambda: text_column(pa.array(cluster.partition_names(which), pa.string())),
                 "reason": lambda: text_column(pa.array([self.main_reasons[j] for j in which], pa.string())),
                 "reasons": lambda: text_column(pa.array(self.history.texts(which), pa.string())),
@@ -240,6 +274,4 @@ class JobsTableBuilder:
                 "occupied_time": lambda: seconds(lives.occupied),
                 "lost_time": lambda: seconds(lives.lost),
             }
-        for r, name in enumerate(jobs.resources[1:], 1):
-            columns[name] = partial(jobs.demand.__getitem__, (which, r))
         return columns

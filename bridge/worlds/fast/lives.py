@@ -7,7 +7,15 @@ import numpy as np
 
 from bridge.base.arrays import Floats, Ints, Records
 from bridge.scheduler.state import SECOND
-from bridge.scheduler.timed_state import ENDED, LIFE
+from bridge.scheduler.timed_state import (
+    ENDED,
+    FAILED_REQUEUED,
+    LIFE,
+    NODE_FAILED,
+    PREEMPTED,
+    PREEMPTED_REQUEUED,
+)
+from bridge.workload.requests import MILLI
 from bridge.worlds.fast.allocations import Allocations
 from bridge.worlds.fast.cluster_demands import Demands
 from bridge.worlds.fast.cluster_nodes import NodeClasses
@@ -36,9 +44,10 @@ class Lives:
     def allocations(self, n: int, classes: NodeClasses) -> "NodeLists":
         """Return what each of `n` jobs had in its last life."""
         last = self.last_of(n)
+        nothing = np.zeros(0, np.int64)
         rows = [
-            np.arange(row.first, row.last) if k >= 0 else np.zeros(0, np.int64)
-            for k, row in ((k, self.records[k] if k >= 0 else None) for k in last.tolist())
+            np.arange(self.records.first[k], self.records.last[k]) if k >= 0 else nothing
+            for k in last.tolist()
         ]
         first = np.cumsum([0, *map(len, rows)])
         flat = np.concatenate([np.zeros(0, np.int64), *rows])
@@ -46,6 +55,17 @@ class Lives:
         for c, members in enumerate(classes.members):
             node_class[members] = c
         return NodeLists(first, node_class[self.nodes[flat]], self.units[flat], self.nodes[flat])
+
+    def attempts(self) -> Ints:
+        """Return the places of the runs after which their jobs waited again."""
+        return np.flatnonzero(self.records.outcome >= PREEMPTED_REQUEUED)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many runs ended how, those that were cut short."""
+        names: tuple[tuple[int, str], ...] = ((PREEMPTED, "cancelled"), (NODE_FAILED, "failed"))
+        names += ((PREEMPTED_REQUEUED, "requeued"), (FAILED_REQUEUED, "restarted"))
+        counts = np.bincount(self.records.outcome, minlength=FAILED_REQUEUED + 1)
+        return {name: int(counts[outcome]) for outcome, name in names}
 
     def lost(self, classes: NodeClasses, demands: Demands) -> dict[str, float]:
         """Return the node-seconds, core-seconds and GPU-seconds of lives that were cut short."""
@@ -75,7 +95,7 @@ class Lives:
         )
         totals = own.totals(classes, of)
         assert all(len(values) == n for values in totals.values())
-        return {"nodes": totals["nodes"], "cores": totals["cores"], "gpus": totals["gpus"] / 1000}
+        return {name: totals[name] / (MILLI if name == "gpus" else 1) for name in ("nodes", "cores", "gpus")}
 
 
 @dataclass(frozen=True)

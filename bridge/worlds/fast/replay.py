@@ -71,7 +71,7 @@ class LogWindow:
         return self._next - to_come - int(clock.pending[0] + self.state.scalars.n_waiting[0])
 
     def record_outcomes(self) -> None:
-        """Note what became of the jobs that have arrived."""
+        """Copy starts and ends of the jobs that have arrived."""
         n = int(self.memory.clock.arrived[0])
         row, which = self.state.jobs[0][:n], self._which
         for name in OUTCOME:
@@ -129,7 +129,7 @@ class LogWindow:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What became of n jobs, in order of submission. Times in microseconds.
+    """Start and end of n jobs, by submission; microseconds.
 
     Attributes:
         start, end: [n].
@@ -145,6 +145,8 @@ class Schedule:
         never_at: [n] since when a job's conditions could not be met any more, or -1; likewise.
         head_at: [n] since when it was its partition's head first, or -1; likewise.
         node_lives: of a cluster that changes in time, each run of each job; `start`, `end` are its last.
+        ran: [n] how long the last run worked, -1: none; likewise.
+        since: [n] from when the job waited for its last run; likewise.
         lives: what became of them under a rule of action, which may stop them; None without one. `start` and
             `how` are those of the last life.
     """
@@ -162,6 +164,8 @@ class Schedule:
     never_at: Ints | None = None
     head_at: Ints | None = None
     node_lives: Lives | None = None
+    ran: Ints | None = None
+    since: Ints | None = None
     lives: JobLives | None = None
 
 
@@ -329,7 +333,9 @@ def read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int)
         timed: Any = state.timed_jobs[b][: last - first]
         eligible = timed.first_eligible.copy()
         ran = (timed.doing == OVER) & (rows.gone == NOT_GONE) & (schedule.end >= 0)
-        schedule = replace(schedule, start=np.where(ran, schedule.start, -1))
+        worked = np.where(ran, schedule.end - schedule.start - timed.stood, -1)
+        start = np.where(ran, schedule.start, -1)
+        schedule = replace(schedule, start=start, ran=worked, since=schedule.submit)
     return replace(
         schedule,
         submit=submit,
@@ -426,8 +432,7 @@ def replay_sequences(
             schedules.append(_replay_arrivals(prepared, int(first), int(first) + length))
         else:
             episode.load_episode(state, memory, 0, prepared, int(first), int(first) + length)
-            log = LifeLog(state) if prepared.permits is not None else None
-            play(state, memory, prepared, None if log is None else log.collect)
+            play(state, memory, prepared)
             if prepared.cluster is not None:
                 schedules.append(read_on_nodes(state, prepared, 0, int(first), int(first) + length))
             else:

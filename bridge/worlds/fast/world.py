@@ -200,7 +200,6 @@ def _collect(state: State, world: WorldState, b: int) -> None:
         j = state.started[b, k]
         push_completion(world, b, _end_of(state, b, j), state.jobs[b, j].serial, j)
     env.n_started = 0
-    _drop_cut(state, world, b)
     if env.renumbered:
         _reorder(state, world, b)
 
@@ -249,6 +248,7 @@ def run_until_decision(state: State, world: WorldState, b: int, events: int) -> 
         if clock.open:
             kind = advance(state, b)
             _collect(state, world, b)
+            _drop_cut(state, world, b)
             if kind != NOTHING:
                 return kind
             clock.open = 0

@@ -13,13 +13,11 @@ from cluster_reference.shrink import shrink
 
 from bridge.base.errors import BridgeError
 
-
 EVERYTHING = (*PARTS, *TIMED_PARTS)
 BACKFILLS = ("none", "easy", "easy", "conservative")
 
 
 def expected_outcomes(case: Case) -> list[Outcome]:
-    """Return what the brute force makes of each job."""
     jobs = simulate(case)["jobs"]
     return [
         (job["eligible"], job["start"], None if job["start"] is None else job["end"], job["nodes"])
@@ -85,9 +83,9 @@ def test_random_cases(part: int) -> None:
         assert_equal(draw_case(seed))
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_random_cases_in_time(part: int) -> None:
-    for seed in range(part, 160, 4):
+@pytest.mark.slow  # compiled; as plain Python in test_cluster_in_time.py
+def test_random_cases_in_time() -> None:
+    for seed in range(80):
         assert_equal(draw_case(40_000 + seed, parts=EVERYTHING, backfills=BACKFILLS))
 
 

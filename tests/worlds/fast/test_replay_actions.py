@@ -1,5 +1,6 @@
 """Rules of action: every life of every job as an independent plain Python has it, and exact small cases."""
 
+import os
 from dataclasses import replace
 
 import action_reference
@@ -21,6 +22,8 @@ RULES = (
     "hybrid(300,guard=2000)",
 )
 Life = tuple[int, int, int, bool]
+#: Compiling takes longer than these tests as plain Python; see `test_actions_without_compiler.py`.
+pytestmark = [] if os.environ.get("NUMBA_DISABLE_JIT") == "1" else [pytest.mark.slow]
 
 
 def scenario(
@@ -91,7 +94,7 @@ def compare(seed: int, action: str) -> None:
 
 @pytest.mark.parametrize("action", RULES)
 def test_lives_are_those_of_the_reference(action: str) -> None:
-    for seed in range(40):
+    for seed in range(25):
         compare(seed, action)
 
 
