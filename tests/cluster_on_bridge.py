@@ -1,6 +1,6 @@
 """A case of the brute-force scheduler as bridge's cluster and workload, and what bridge makes of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +9,8 @@ import pandas as pd
 
 from bridge.cluster import (
     Account,
+    AdvanceReservation,
+    CalendarEvent,
     Cluster,
     License,
     NodeGroup,
@@ -36,6 +38,7 @@ _RENAMED = {
     "max_submit": "max_submit_jobs_per_user",
     "max_submit_per_account": "max_submit_jobs_per_account",
     "grp_submit": "grp_submit_jobs",
+    "preempts": "preempt",
 }
 _RENAMED_IN_ACCOUNTS = {"max_submit": "max_submit_jobs", "grp_submit": "grp_submit_jobs"}
 #: Arrays have numbers beyond those of jobs.
@@ -46,6 +49,8 @@ def _limits(limits: Case, renamed: Mapping[str, str]) -> dict[str, Any]:
     return {
         renamed.get(kind, kind): {_TRES[name]: n for name, n in value.items()}
         if isinstance(value, dict)
+        else tuple(value)
+        if isinstance(value, list)
         else value
         for kind, value in limits.items()
         if kind not in ("parent", "users")
@@ -57,14 +62,15 @@ def _names(nodes: list[int]) -> tuple[str, ...]:
 
 
 def build_cluster(case: Case) -> Cluster:
-    """Return the case's nodes and rules."""
     partitions = [
         Partition(
             **{
                 key: tuple(value) if isinstance(value, list) else value
                 for key, value in partition.items()
-                if key not in ("nodes", "exclusive", "tier", "preempt", "grace", "exempt")
+                if key not in ("nodes", "exclusive", "preempt", "grace", "exempt")
             },
+            preempt_mode=partition.get("preempt"),
+            grace_time=partition.get("grace", 0),
             name=name,
             nodes=_names(partition["nodes"]),
             exclusive=partition.get("exclusive", False),
@@ -93,11 +99,47 @@ def build_cluster(case: Case) -> Cluster:
             for user, own in limits.get("users", {}).items()
         ),
         licenses=tuple(License(name=name, count=n) for name, n in case.get("licences", {}).items()),
+        reservations=tuple(_reservations(case)),
+        calendar=tuple(_events(case)),
         scheduler=SchedulerParameters(
+            preempt=_preempts(case),
+            requeue_delay=case.get("requeue_delay", 0),
             select=case.get("select", "weight"),
             kill_invalid_dependency=case.get("kill_invalid_dependency", False),
         ),
     )
+
+
+def _preempts(case: Case) -> Any:
+    if not any("preempt" in partition for partition in case["partitions"].values()):
+        return "none"
+    return "partition+qos"
+
+
+def _reservations(case: Case) -> Iterator[AdvanceReservation]:
+    for entry in case.get("calendar", ()):
+        if "reservation" in entry:
+            yield AdvanceReservation(
+                name=entry["reservation"],
+                start=entry["begin"],
+                end=entry["end"],
+                nodes=_names(entry["nodes"]),
+                announced=entry.get("announced", 0),
+            )
+
+
+def _events(case: Case) -> Iterator[CalendarEvent]:
+    for entry in case.get("calendar", ()):
+        if "set" in entry:
+            for name, settings in entry["set"]["partitions"].items():
+                yield CalendarEvent(
+                    time=entry["time"], event="partition_state", partition=name, state=settings["state"]
+                )
+        elif "state" in entry:
+            yield CalendarEvent(time=entry["time"], event=entry["state"], nodes=_names(entry["nodes"]))
+        for kind in ("cancel", "hold", "release"):
+            if kind in entry:
+                yield CalendarEvent(time=entry["time"], event=kind, job=str(entry[kind] + 1))
 
 
 def _arrays(case: Case) -> dict[str, int]:
@@ -120,7 +162,6 @@ def _dependency(text: str, arrays: Mapping[str, int]) -> str:
 
 
 def build_workload(case: Case) -> Workload:
-    """Return the case's jobs as a log."""
     arrays = _arrays(case)
     rows = []
     for number, job in enumerate(case["jobs"]):
@@ -154,6 +195,8 @@ def build_workload(case: Case) -> Workload:
                 "array_id": arrays.get(job.get("array"), -1),
                 "array_limit": job.get("array_limit", -1),
                 "hold_until": np.inf if job.get("hold") else job.get("hold_until", -1),
+                "reservation": job.get("reservation", ""),
+                "requeue": 1 if job.get("requeue", True) else 0,
                 "nodelist": ",".join(_names(job.get("nodelist", []))),
                 "exclude": ",".join(_names(job.get("exclude", []))),
             }
@@ -166,7 +209,6 @@ def build_workload(case: Case) -> Workload:
 
 
 def build_scenario(case: Case) -> Scenario:
-    """Return the case, ready to be replayed."""
     rule = LOAD_RULES[DEFAULT_RULE["standard"]]
     jobs = select(build_workload(case), rule, rebase=False, cluster=build_cluster(case))
     policy = Policy(case.get("order", "fcfs"), case.get("backfill", "easy"), case.get("candidate_order", ""))
@@ -177,7 +219,11 @@ def build_scenario(case: Case) -> Scenario:
         if seconds is not None:
             estimates[j] = seconds * SECOND
     believed = replace(scenario.estimate, order=estimates, waiting=estimates.copy(), running=estimates.copy())
-    return replace(scenario, estimate=believed)
+    scenario = replace(scenario, estimate=believed)
+    if scenario.cluster is not None and scenario.cluster.calendar is not None:
+        exempt = [partition.get("exempt", 0) * SECOND for partition in case["partitions"].values()]
+        scenario.cluster.calendar.jobs.exempt = np.array(exempt)[scenario.cluster.demands.partition]
+    return scenario
 
 
 def replay_case(case: Case) -> list[Outcome]:

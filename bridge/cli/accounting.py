@@ -123,7 +123,7 @@ def table(source: Path, map_name: str, out: Path, nodes: int | None, timezone: s
 
     target = format_of(out)
     shared.check_output(out, force)
-    _write(read_mapped(source, map_name, _zone(timezone), nodes), out, target)
+    _write(read_mapped(source, map_name, zone_of(timezone), nodes), out, target)
 
 
 @import_.command(cls=Command)
@@ -210,7 +210,8 @@ def _import(ctx: click.Context, source: str, form: str, columns: Sequence[str] =
         remedy = "Write a .parquet or .csv file."
         raise BridgeError("SWF has no room for what jobs ask of a cluster", where=str(out), remedy=remedy)
     choices = ImportConfig(**given_on_command_line(ctx, ImportConfig))
-    imported = import_accounting(source, form, _zone(ctx.params["timezone"]), machine, choices, columns, site)
+    zone = zone_of(ctx.params["timezone"])
+    imported = import_accounting(source, form, zone, machine, choices, columns, site)
     _write(imported, out, target)
     _say_ignored(machine)
 
@@ -241,7 +242,8 @@ def _say_ignored(machine: "AccountingMachine | None") -> None:
         TERMINAL.say(f"no scheduler looks at: {texts}")
 
 
-def _zone(name: str) -> tzinfo:
+def zone_of(name: str) -> tzinfo:
+    """Return the time zone of a name; BridgeError: there is none."""
     if name == "UTC":
         return UTC
     try:

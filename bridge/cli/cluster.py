@@ -1,10 +1,12 @@
 """`bridge cluster`: what a site is, from its own files: imported, made, shown, checked."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL
 from bridge.cli.terminal import show as printed
@@ -49,6 +51,15 @@ def cluster() -> None:
     multiple=True,
     help="The output of `sacctmgr -P show qos` or `sacctmgr -P show assoc`. May be repeated.",
 )
+@shared.file_option("--reservations", "The output of `scontrol show reservation`; needs --log.")
+@click.option("--log", metavar="LOG", help="The log on whose clock the times of reservations are written.")
+@click.option(
+    "--timezone",
+    default="UTC",
+    show_default=True,
+    metavar="ZONE",
+    help="Of the times of reservations, for example Europe/Paris.",
+)
 @shared.file_option("--out", "The cluster.toml to write.", required=True)
 @shared.force_option
 def import_(
@@ -56,6 +67,9 @@ def import_(
     form: str | None,
     map_name: str | None,
     accounting: tuple[Path, ...],
+    reservations: Path | None,
+    log: str | None,
+    timezone: str,
     out: Path,
     force: bool,
 ) -> None:
@@ -68,6 +82,7 @@ def import_(
     Examples:
       bridge cluster import /etc/slurm/slurm.conf --out cluster.toml
       bridge cluster import slurm.conf --sacctmgr qos.txt --sacctmgr assoc.txt --out cluster.toml
+      bridge cluster import slurm.conf --reservations res.txt --log site.parquet --out cluster.toml
       bridge cluster import nodes.txt --from pbsnodes --out cluster.toml
       bridge cluster import site.swf.gz --out cluster.toml
       bridge cluster import nodes.csv --map openb --out cluster.toml
@@ -78,6 +93,10 @@ def import_(
 
     shared.check_output(out, force)
     imported = _imported(source, form or ("table" if map_name else _form_of(source)), accounting, map_name)
+    if reservations is not None:
+        imported = _with_reservations(imported, reservations, log, timezone)
+    elif log is not None:
+        raise click.UsageError("--log goes with --reservations")
     site = imported.cluster
     write_cluster_toml(site, out, f"imported from {source.name}")
     nodes, partitions = len(build_node_table(site)), len(partitions_of(site))
@@ -93,6 +112,29 @@ def import_(
     findings = check_cluster(site)
     if findings:
         click.echo(f"`bridge cluster check {out}` has {len(findings)} findings: {findings[0].what}, …")
+
+
+def _with_reservations(
+    imported: "ImportedCluster", path: Path, log: str | None, timezone: str
+) -> "ImportedCluster":
+    """Return an import with the reservations of a file, on a log's clock."""
+    from bridge.cli.accounting import zone_of
+    from bridge.cluster.imported import ImportNotes
+    from bridge.cluster.slurm_reservations import read_reservations
+    from bridge.workload.catalogue import read_log
+
+    if log is None:
+        raise click.UsageError("--reservations needs --log, whose clock the cluster has")
+    clock = read_log(log).header.get("UnixStartTime", "")
+    try:
+        unix_start = float(clock)
+    except ValueError as error:
+        what = "its header has no UnixStartTime, so that no date is on its clock"
+        remedy = "Write the reservations by hand, in seconds since the log's begin."
+        raise BridgeError(what, where=log, remedy=remedy) from error
+    notes = ImportNotes(dict(imported.unhonoured), list(imported.notes))
+    site = read_reservations(path, imported.cluster, notes, zone_of(timezone), unix_start)
+    return replace(imported, cluster=site, unhonoured=notes.unhonoured, notes=tuple(notes.notes))
 
 
 def _form_of(path: Path) -> str:

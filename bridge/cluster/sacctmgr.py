@@ -20,7 +20,7 @@ _COUNTS = {
     "grpsubmit": "grp_submit_jobs",
     "grpsubmitjobs": "grp_submit_jobs",
 }
-_AMOUNTS = {
+AMOUNTS = {
     "grptres": "grp_tres",
     "grptresmins": "grp_tres_mins",
     "maxtres": "max_tres_per_job",
@@ -28,8 +28,8 @@ _AMOUNTS = {
     "mintres": "min_tres_per_job",
     "mintresperjob": "min_tres_per_job",
 }
-_TIMES = {"maxwall": "max_wall", "maxwalldurationperjob": "max_wall", "maxwalldurationjob": "max_wall"}
-_QOS_COUNTS = {
+TIMES = {"maxwall": "max_wall", "maxwalldurationperjob": "max_wall", "maxwalldurationjob": "max_wall"}
+QOS_COUNTS = {
     **_COUNTS,
     "maxjobspu": "max_jobs_per_user",
     "maxjobsperuser": "max_jobs_per_user",
@@ -41,14 +41,14 @@ _QOS_COUNTS = {
     "maxsubmitjobsperaccount": "max_submit_jobs_per_account",
     "priority": "priority",
 }
-_QOS_AMOUNTS = {
-    **_AMOUNTS,
+QOS_AMOUNTS = {
+    **AMOUNTS,
     "maxtrespu": "max_tres_per_user",
     "maxtresperuser": "max_tres_per_user",
     "maxtrespa": "max_tres_per_account",
     "maxtresperaccount": "max_tres_per_account",
 }
-_ASSOCIATION_COUNTS = {
+ASSOCIATION_COUNTS = {
     **_COUNTS,
     "maxjobs": "max_jobs",
     "maxsubmit": "max_submit_jobs",
@@ -56,7 +56,7 @@ _ASSOCIATION_COUNTS = {
     "priority": "priority",
 }
 #: Flag of a QOS -> field.
-_FLAGS = {
+FLAGS = {
     "denyonlimit": "deny_on_limit",
     "noreserve": "no_reserve",
     "nodecay": "no_decay",
@@ -143,18 +143,18 @@ def _limits(
         elif column in amounts:
             if values := amounts_of(cell, notes):
                 fields[amounts[column]] = values
-        elif column in _TIMES:
+        elif column in TIMES:
             if (seconds := seconds_of(cell)) is not None:
-                fields[_TIMES[column]] = seconds
+                fields[TIMES[column]] = seconds
         elif column and cell not in ("0", "0.000000", "00:00:00"):
             notes.leave(f"limits of accounting: {column}")
     return fields
 
 
 def _qos(row: Mapping[str, str], notes: ImportNotes) -> Qos:
-    fields = _limits(row, _QOS_COUNTS, _QOS_AMOUNTS, notes)
+    fields = _limits(row, QOS_COUNTS, QOS_AMOUNTS, notes)
     for word in filter(None, row.get("flags", "").split(",")):
-        if (field := _FLAGS.get(word.strip().lower())) is not None:
+        if (field := FLAGS.get(word.strip().lower())) is not None:
             fields[field] = True
         else:
             notes.leave(f"QOS with Flags={word.strip()}")
@@ -180,7 +180,7 @@ def _with_associations(rows: list[Row], where: str, cluster: Cluster, notes: Imp
     above: list[tuple[int, str]] = []  # indentation and name, of a list in form of a tree
     for place, row in rows:
         with mending(place):
-            fields = _limits(row, _ASSOCIATION_COUNTS, _AMOUNTS, notes) | _shares(row)
+            fields = _limits(row, ASSOCIATION_COUNTS, AMOUNTS, notes) | _shares(row)
             fields |= {"qos": words_of(row.get("qos", "").strip())}
             fields |= {"default_qos": (row.get("defqos") or row.get("defaultqos") or "").strip()}
             text = row["account"]

@@ -53,7 +53,7 @@ _BLOCK = 0.05
 
 @dataclass(frozen=True)
 class _Played:
-    """What became of the n jobs under a policy: starts, µs [n], −1 where none was played; the schedule."""
+    """Outcome of n jobs under a policy: starts, µs [n], −1 if not played; the schedule."""
 
     scenario: Scenario
     start: Ints
@@ -131,7 +131,7 @@ class _Log:
 
 
 def recorded_run(workload: Workload, setup: SchedulerConfig, record: Jobs | None = None) -> RecordedRun:
-    """Return what happened in a whole log to the jobs that are scheduled; `record`: if they are selected."""
+    """Return the recorded run of a log's scheduled jobs; `record`: if they are selected."""
     jobs = record or recorded_scenario(setup.select(workload), setup.rules()[0]).jobs
     partition, sizes = _partitions(workload, setup, jobs)
     start = (jobs.submit + jobs.logged_wait) / SECOND

@@ -11,6 +11,7 @@ from bridge.base.jit import entry, hot
 from bridge.env.encoder import CompiledEncoder, EncoderPrograms
 from bridge.env.rows import apply_action, delays_head, encode, key_rows, list_rows, write_context
 from bridge.scheduler import state as scheduler_state
+from bridge.scheduler.action_state import allocate_actions
 from bridge.scheduler.core import INSPECT, PAUSE
 from bridge.scheduler.state import SECOND, State
 from bridge.worlds.fast import episode, world
@@ -101,6 +102,7 @@ class Batch:
 
     def __init__(self, prepared: Scenario, encoder: CompiledEncoder, size: int, length: int) -> None:
         self.prepared, self.encoder, self.length = prepared, encoder, length
+        prepared.refuse_beliefs("agents")
         shape = encoder.encoder
         if shape.resources > len(prepared.jobs.resources):
             raise BridgeError(
@@ -114,7 +116,8 @@ class Batch:
                 where=prepared.compiled.python_rule,
                 remedy="Choose a named one, or an expression.",
             )
-        state = scheduler_state.allocate(
+        allocate = scheduler_state.allocate if prepared.permits is None else allocate_actions
+        state = allocate(
             size, length, len(prepared.jobs.resources), window=shape.window, users=len(prepared.share)
         )
         self.state = episode.configure(state, prepared)
@@ -208,5 +211,11 @@ class Batch:
         return np.asarray(self.state.scalars.now, np.int64)
 
     def starts_of(self, b: int) -> Ints:
-        """Return when each of the episode's jobs started, microseconds, −1 = not yet."""
+        """Return when each of the episode's jobs started, microseconds, −1 = not yet.
+
+        Under a rule of action: when it would have started to run through to its end.
+        """
+        if self.prepared.permits is not None:
+            jobs = self.state.jobs[b, : self._counts[b]]
+            return np.where(jobs.end >= 0, jobs.end - jobs.run, -1).astype(np.int64)
         return np.array(self.state.jobs.start[b, : self._counts[b]], np.int64)

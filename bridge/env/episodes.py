@@ -5,16 +5,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium.spaces import Discrete, Space
 
 from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.env.batch import Batch
+from bridge.env.bounds import VariableBounds, observation_bounds
 from bridge.env.env_config import EnvConfig
 from bridge.env.episode_starts import EpisodeStarts, constants_of, jobs_of
 from bridge.env.gym_env import Draws, StepResult, drawn_by
-from bridge.env.observation import ObservationBuffer
+from bridge.env.log_snapshot import take_snapshot
+from bridge.env.observation import ObservationBuffer, build_spaces
 from bridge.env.options import refuse_options
 from bridge.env.reward import EpisodeOutcome, base_costs, compute_final_reward, episode_of, scale, weights
+from bridge.env.snapshot import EpisodeSnapshot
 from bridge.scheduler.state import SECOND
 from bridge.worlds.fast.world import DONE
 
@@ -70,6 +74,15 @@ class LogEpisodes(ObservationBuffer):
     def info(self) -> dict[str, npt.NDArray[Any]]:
         """Return the time of each decision or episode's end since the log began, s; and its first job."""
         return {"time": self.batch.now / SECOND, "first_job": self.first.copy()}
+
+    def spaces(self) -> tuple[Space[Any], Discrete]:
+        """Return the observation space, with the bounds of this workload's features, and the actions."""
+        variables = VariableBounds(self.batch.prepared, self.task.length)
+        return build_spaces(self.task.encoder, observation_bounds(self.batch.encoder, variables))
+
+    def snapshot(self, b: int) -> EpisodeSnapshot:
+        """Return what a place's episode looks like now."""
+        return take_snapshot(self.batch, b)
 
     def job_outcomes(self, b: int) -> EpisodeOutcome:
         """Return what has become of an episode's jobs so far; who has not started yet starts at NaN."""

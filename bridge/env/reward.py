@@ -157,11 +157,9 @@ def base_costs(base: Scenario, starts: Ints, length: int, reward: Reward) -> Flo
     for first, schedule in zip(starts.tolist(), replay_sequences(base, starts, length), strict=True):
         part = slice(first, first + length)
         submit, run = jobs.submit[part] / SECOND, jobs.run[part] / SECOND
-        values.append(
-            reward.cost(
-                EpisodeOutcome(submit, run, schedule.start / SECOND, jobs.demand[part], jobs.capacity)
-            )
-        )
+        # under a rule of action: when it would have started to run through to its end
+        start = schedule.start / SECOND if schedule.lives is None else schedule.end / SECOND - run
+        values.append(reward.cost(EpisodeOutcome(submit, run, start, jobs.demand[part], jobs.capacity)))
     return np.array(values)
 
 

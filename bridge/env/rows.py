@@ -5,7 +5,7 @@ import math
 from bridge.base.arrays import Array
 from bridge.base.jit import hot, inline, inner, kernel
 from bridge.env.encoder import EncoderPrograms, FeatureProgram
-from bridge.scheduler.core import BACKFILL, DECLINE, INSPECT, apply_choice
+from bridge.scheduler.core import BACKFILL, DECLINE, INSPECT, PREEMPT, apply_choice
 from bridge.scheduler.reservation import may_backfill
 from bridge.scheduler.running_jobs import first_place, job_at, next_place
 from bridge.scheduler.score import compute, finite, prepare_variable
@@ -27,7 +27,7 @@ def list_rows(state: State, b: int, kind: int, stop: bool) -> int:
     n = env.n_candidates
     for k in range(n):
         which[k] = state.candidates[b, k]
-    if kind == BACKFILL and stop:
+    if stop and (kind == BACKFILL or kind >= PREEMPT):  # PREEMPT, TRIAL
         which[n] = env.head
         n += 1
     return int(n)

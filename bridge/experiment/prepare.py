@@ -171,7 +171,10 @@ def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
     kept = records if simulated else None
     n = 0 if agent is None else _count_trained_on(agent, experiment.workload, logged, jobs)
     del records, logged
-    return PreparedExperiment(experiment, setup, kept, setup.build_scenario(jobs, policy), platform, agent, n)
+    scenario = setup.build_scenario(jobs, policy)
+    if simulated:
+        scenario.refuse_beliefs("simulated platforms")
+    return PreparedExperiment(experiment, setup, kept, scenario, platform, agent, n)
 
 
 def _count_trained_on(agent: "LogAgent", name: str, logged: Workload, jobs: "Jobs") -> int:

@@ -18,6 +18,7 @@ from bridge.base.progress import SILENT, ProgressReporter
 from bridge.base.version import __version__
 from bridge.experiment.prepare import PreparedExperiment, numbering_of
 from bridge.experiment.program import PREFIX, simulation_folder
+from bridge.judge.action_metrics import run_action_metrics
 from bridge.judge.energy import RECORD, PowerAudit, audit, read_power_trace
 from bridge.judge.energy import record as power_record
 from bridge.judge.hosts import HostAllocation, place_first_fit
@@ -28,6 +29,7 @@ from bridge.scheduler.state import SECOND
 from bridge.wire.times import MICRO
 from bridge.worlds.fast import replay as fast
 from bridge.worlds.fast.allocations import as_intervals
+from bridge.worlds.fast.attempts import cut_short, with_attempts
 from bridge.worlds.fast.jobs_table import JobsTableBuilder
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ def run_fast(
             from bridge.learn.agent import replay as replay_agent
 
             schedule = replay_agent(agent, prepared, progress)
+    cut = cut_short(prepared, schedule)
+    prepared, schedule = with_attempts(prepared, schedule)
     played = JobsTableBuilder(prepared, schedule, killed_at_request=task.setup.rules()[1].kill)
     powered = "power" in jobs.resources
 
@@ -73,20 +77,22 @@ def run_fast(
 
     def rows(start: int, stop: int) -> pd.DataFrame:
         table = with_energy(played.rows(start, stop))
-        if prepared.recorded:  # it may use more nodes than there are
+        if prepared.recorded or schedule.lives is not None:  # it may use more nodes than there are
             return table
         return table.assign(allocated_resources=hosts().texts(start, stop))
 
     measured = with_energy(played.metric_columns())
-    table = rows(0, len(jobs)) if whole else measured
+    table = rows(0, len(played)) if whole else measured
     waits = (
         {f"reason.{name}.seconds": total for name, total in played.history.totals().items()}
         if prepared.cluster is not None
         else {}
-    )
+    ) | cut
     config: dict[str, Any] = {"world": "fast", "idle_power": jobs.idle_power if powered else None}
     result = _run(task, table, config | ({"command": command} if command else {}))
     result = dataclasses.replace(result, metrics={**result.metrics, **waits}) if waits else result
+    if schedule.lives is not None:
+        result = dataclasses.replace(result, metrics=result.metrics | run_action_metrics(prepared, schedule))
     return result if whole else dataclasses.replace(result, rows=rows)
 
 
@@ -102,6 +108,7 @@ def _run(task: PreparedExperiment, table: pd.DataFrame, record_fields: dict[str,
     threshold = task.experiment.threshold
     metrics = compute_metrics(table, counted, bsld_threshold=threshold, idle_power=jobs.idle_power)
     rule = setup.order if setup.recorded else f"{setup.order}+{setup.backfill}"
+    rule += f"+{setup.action}" if setup.action else ""
     who = task.agent.name if task.agent else rule
     return Run(
         record(task) | record_fields, capacity, table, metrics, task.prepared.oracle, f"{jobs.name} {who}{at}"

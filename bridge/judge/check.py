@@ -47,7 +47,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What a check found.
+    """Result of a check.
 
     Attributes:
         jobs, started, rejected: how many jobs, those with a start and an end, those in state REJECTED.

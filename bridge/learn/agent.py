@@ -138,7 +138,7 @@ def require_resources(agent: LogAgent, names: Sequence[str]) -> None:
 
 
 def require_protocol(agent: LogAgent, protocol: str, cross: bool) -> None:
-    """Refuse an agent under a protocol that it did not learn under, unless that is what is wanted."""
+    """Raise BridgeError for an agent of another protocol, unless `cross` allows it."""
     learnt = agent.recipe.setup.protocol
     if learnt != protocol and not cross:
         what = f"has learnt under the protocol {learnt}, not {protocol}"

@@ -181,7 +181,7 @@ def keep_episodes(rollout: Rollout, kept: Flags) -> Rollout:
 
 
 def copy_for_inference(actor: nn.Module) -> nn.Module:
-    """Return a copy of the actor for decisions that must come out the same in both worlds: in float64."""
+    """Return a float64 copy of the actor, so that it decides alike in all worlds."""
     return copy.deepcopy(actor).cpu().double().eval()
 
 
@@ -196,7 +196,7 @@ def play(batch: Batch, answer: ActionFunction, starts: Ints) -> None:
 
 
 class DecisionRecorder:
-    """An `Answer` that remembers what it saw and said.
+    """Wraps an action function; records observations and actions.
 
     Attributes:
         kept: rows, rows of each decision, context and actions, step by step.

@@ -4,10 +4,20 @@ The counterpart of the passes in `bridge.scheduler.core` for `ClusterState`, cal
 """
 
 from bridge.base.arrays import Array
-from bridge.base.jit import inline, inner
+from bridge.base.jit import inline, inner, kernel
+from bridge.scheduler.calendar import (
+    begin_timed,
+    forget_firsts,
+    has_firsts,
+    lives_full,
+    next_due,
+    next_first,
+    note_end,
+)
 from bridge.scheduler.cluster_state import GONE_CANCELLED, NOT_HELD, ClusterState
 from bridge.scheduler.decisions import (
     BACKFILL,
+    BOOK,
     INSPECT,
     NOTHING,
     PHASE_BACKFILL,
@@ -44,17 +54,20 @@ from bridge.scheduler.lanes import (
     remove_from_lane,
     sort_lanes,
 )
-from bridge.scheduler.names import EASY
+from bridge.scheduler.names import CONSERVATIVE, EASY
 from bridge.scheduler.placement import allocate_chosen, release_allocation, select
+from bridge.scheduler.preemption import GONE, preempt
 from bridge.scheduler.queue import BY_ALT, BY_ORDER, precedes, size_class, sort_jobs
 from bridge.scheduler.running_jobs import remove_running
-from bridge.scheduler.starting import record_start
+from bridge.scheduler.starts import record_start
 from bridge.scheduler.state import (
     HOW_BACKFILLED,
     NEVER,
     SECOND,
     STARTED_AS_HEAD,
 )
+from bridge.scheduler.timed_jobs import stood
+from bridge.scheduler.timed_nodes import set_bars
 
 
 @inner
@@ -69,12 +82,13 @@ def cluster_submit(state: ClusterState, b: int, j: int) -> None:
 def cluster_finish(state: ClusterState, b: int, j: int) -> None:
     """Job `j` has ended now."""
     env, job = state.scalars[b], state.jobs[b, j]
+    note_end(state, b, j)
     remove_running(state, b, j)
     release_allocation(state, b, j)
     job.end = env.now
     count_end(state, b, j)
     if state.switches[0].uses_fairshare:
-        used = job.n * ((env.now - job.start) / SECOND)
+        used = job.n * ((env.now - job.start - stood(state, b, j)) / SECOND)
         state.usage[b, job.user] += used
         env.used_total += used
 
@@ -104,6 +118,7 @@ def cluster_begin_pass(state: ClusterState, b: int) -> None:
     more.n_live = -1
     for p in range(state.heads.shape[1]):
         state.heads[b, p].job = -1
+    begin_timed(state, b)
 
 
 @inline
@@ -112,12 +127,14 @@ def cluster_next_wake(state: ClusterState, b: int) -> int:
     wake = state.scalars[b].wake_at
     if state.node_scalars[b].n_timers > 0:
         wake = min(wake, state.timers[b, 0].time)
-    return int(wake)
+    return int(min(wake, next_due(state, b)))
 
 
 @inner
 def cluster_is_due(state: ClusterState, b: int) -> bool:
     """Tell whether a job becomes eligible now, or the scheduler wanted to be woken."""
+    if has_firsts(state, b):
+        return True
     return bool(release_due(state, b) > 0 or state.scalars[b].wake_at <= state.scalars[b].now)
 
 
@@ -125,6 +142,8 @@ def cluster_is_due(state: ClusterState, b: int) -> bool:
 def cluster_must_pause(state: ClusterState, b: int) -> bool:
     """Tell whether the allocations of one more pass might find no place in the log."""
     size = state.log_class.shape[1]
+    if lives_full(state, b) or state.node_scalars[b].overflow:
+        return True
     return bool(size > 0 and state.node_scalars[b].n_log > size - state.entry_class.shape[1])
 
 
@@ -322,6 +341,7 @@ def cluster_advance(state: ClusterState, b: int) -> int:
             return NOTHING
         if env.phase == PHASE_PICK:
             if env.n_waiting == 0:
+                forget_firsts(state, b)
                 env.phase = PHASE_IDLE
                 return NOTHING
             if rules.dynamic_order and not env.is_sorted:
@@ -329,14 +349,18 @@ def cluster_advance(state: ClusterState, b: int) -> int:
                     return SCORE
                 sort_lanes(state, b)
                 env.is_sorted = 1
-            if rules.agent_pick:
-                if _list_pickable(state, b) > 0:
-                    return PICK
-                env.head = -1
-            else:
-                if more.n_live < 0:
-                    _list_live_lanes(state, b)
-                env.head = _next_eligible(state, b)
+            if rules.backfill == CONSERVATIVE:
+                forget_firsts(state, b)
+                return BOOK
+            env.head = next_first(state, b)
+            if env.head < 0:
+                if rules.agent_pick:
+                    if _list_pickable(state, b) > 0:
+                        return PICK
+                else:
+                    if more.n_live < 0:
+                        _list_live_lanes(state, b)
+                    env.head = _next_eligible(state, b)
             if env.head < 0:
                 env.phase = PHASE_BACKFILL
                 env.n_candidates = -1
@@ -359,6 +383,10 @@ def cluster_advance(state: ClusterState, b: int) -> int:
             chosen = fits_beside_heads(state, b, j, strikes)
             if chosen >= 0:
                 _start_on_nodes(state, b, j, chosen, STARTED_AS_HEAD, -1)
+            elif preempt(state, b, j, strikes) == GONE:
+                note_head(state, b, j)
+                env.phase = PHASE_IDLE
+                return NOTHING
             elif strikes:
                 _strike(state, b, j)
             else:
@@ -408,6 +436,7 @@ def _fits(state: ClusterState, b: int, j: int, guard: bool) -> int:
     if guard:
         return fits_beside_heads(state, b, j, False)
     state.node_scalars[b].n_caps = 0
+    set_bars(state, b, j, state.scalars[b].now)
     return select(state, b, state.node_jobs[b, j].shape_number, state.free_node[b], False)
 
 
@@ -418,6 +447,12 @@ def cluster_sort_by_scores(state: ClusterState, b: int) -> None:
     n = list_lanes(state, b, flat)
     rearrange_lanes(state, b, flat, n)
     state.scalars[b].is_sorted = 1
+
+
+@kernel
+def list_waiting_on_nodes(state: ClusterState, b: int, out: Array) -> None:
+    """Write the waiting jobs of all lanes to `out`, in no order."""
+    list_lanes(state, b, out)
 
 
 @inner

@@ -122,6 +122,10 @@ HEAD = np.dtype(
 )
 #: A time at which a job may become eligible.
 TIMER = np.dtype([("time", "i8"), ("job", "i8")], align=True)
+#: A step of the profile of conservative backfilling: holes may begin there if it is a candidate.
+STEP = np.dtype([("time", "i8"), ("next", "i4"), ("is_candidate", "i4")], align=True)
+#: Demands of a shape, of this length at least, have no hole before a time, as was found in a pass.
+HOLE = np.dtype([("look", "i8"), ("length", "i8"), ("time", "i8")])
 #: One scheduler's further scalars.
 NODE_SCALARS = np.dtype(
     [
@@ -135,6 +139,8 @@ NODE_SCALARS = np.dtype(
         ("free_entry", "i4"),  # the allocations' pool: the first free entry
         ("n_log", "i4"),
         ("n_held", "i4"),
+        ("n_steps", "i4"),  # of the profile of conservative backfilling
+        ("overflow", "i4"),  # it would have had more than there is memory for
         ("inspected", "i4"),
         ("is_phase_two", "i4"),
         ("n_caps", "i4"),
@@ -208,6 +214,9 @@ class ClusterFields(NamedTuple):
     work_free: Annotated[Array, "i8", "C", "R"]
     profile_time: Annotated[Array, "i8", "PT"]  # free nodes by class from a time on, by believed ends
     profile_nodes: Annotated[Array, "i8", "PT", "C"]
+    steps: Annotated[Records, STEP, "ST"]
+    step_free: Annotated[Array, "i8", "ST", "C", "R"]
+    holes: Annotated[Records, HOLE, "S"]
     class_keys: Annotated[Array, "i8", "C", 3]
     class_order: Annotated[Array, "i4", "C1"]
 

@@ -9,6 +9,9 @@
 | noisy | run × (1 + U(0, p)) | the same | the same | yes |
 | predicted | a column | the same | the same | |
 | predicted(…, requested) | a column | the same | request | |
+| progress(FILE) | a file's column | the same | the file's as it runs | if the series are synthetic |
+| blended | √(request × the last two runs) | request | request | |
+| blended(COLUMN) | √(request × a column) | request | request | |
 
 ``soft`` is what the job's user expects, and may be exceeded (column ``soft_walltime``), never more than the
 request; the request where it is not stated. ``cqsim`` is CQSim's mixture. ``noisy`` is the experiment of
@@ -33,7 +36,9 @@ _NOISY = re.compile(r"noisy\(\s*([0-9.eE+-]+)\s*(?:,\s*([0-9]{1,18})\s*)?\)")
 REQUESTED = "requested"
 #: The estimator that believes the column of soft walltimes, and the column.
 SOFT, SOFT_COLUMN = "soft", "soft_walltime"
+_BLENDED = re.compile(r"blended(?:\(\s*([A-Za-z_]\w*)\s*\))?")
 _PREDICTED = re.compile(r"predicted(?:\(\s*([A-Za-z_]\w*)\s*(?:,\s*(requested)\s*)?\))?")
+_PROGRESS = re.compile(r"progress\(\s*(\S(?:.*\S)?)\s*\)")
 #: A believed length is at least one second: zero would let a job pass any reservation.
 _SHORTEST = 1_000_000
 
@@ -81,6 +86,12 @@ def last_two_runs(user: Ints, submit: Ints, run: Ints, request: Ints, wait: Ints
         last, before = by_end[ended[has_two] - 1], by_end[ended[has_two] - 2]
         predicted[group[has_two]] = (run[last] + run[before]) // 2
     return np.minimum(np.maximum(predicted, _SHORTEST), np.maximum(request, _SHORTEST))
+
+
+def progress_file(name: str) -> str | None:
+    """Return the file of beliefs about running jobs that an estimator names; None for any other."""
+    match = _PROGRESS.fullmatch(name.strip())
+    return match[1] if match else None
 
 
 def estimate(
@@ -132,6 +143,10 @@ def estimate(
             column, behind = None, REQUESTED
         believed = _predicted(text, column, columns, predictor)
         return RunTimeEstimates(believed, believed, request if behind else believed, False)
+    if match := _BLENDED.fullmatch(text):
+        believed = _predicted(text, match[1], columns, predictor)
+        mean = np.sqrt(request.astype(np.float64)) * np.sqrt(believed.astype(np.float64))
+        return RunTimeEstimates(_micro(np.maximum(mean, 1.0), text), request, request, False)
     rule = plugins.find("estimator", text)
     if not callable(rule) or jobs is None:
         raise plugins.unknown("estimator", text, dict.fromkeys(ESTIMATORS))

@@ -116,7 +116,7 @@ def _is_left_over(path: str) -> bool:
 
 
 class Connection:
-    """The other side of a connected stream, and what comes from there.
+    """A connected peer, and the messages that it sends.
 
     `kind`: the type of socket that we are: one that answers, or ``REQ``, which asks. `patience`: s that
     sending may take where nobody reads, 0 = for ever. `open`: not at its end, and as far as it is known
@@ -222,6 +222,6 @@ class Connection:
             self.open = False
 
     def close(self) -> None:
-        """Disconnect; what was sent still arrives."""
+        """Disconnect; sent messages still arrive."""
         self.open = False
         self._stream.close()

@@ -159,7 +159,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
     lines = [f"{k},{2 + k % 5},{1 + k % 4},{10 * (1 + k % 6)},{2 + k % 5}" for k in range(20)]
     path.write_text("\n".join(["job_id,real,para,cores,running", *lines]) + "\n")
     file.write_text(SMALL.replace("PATH", str(path)).replace("CHANGES", _TINY))
-    monkeypatch.setattr(studies, "file_of", lambda _: file)
+    monkeypatch.setattr(studies, "files_of", lambda _: (file,))
     studies.studies.cache_clear()
     (study,) = read_studies(file)
     yield study

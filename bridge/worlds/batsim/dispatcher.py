@@ -33,7 +33,7 @@ Decider = Callable[[Session, int], int]
 
 @dataclass(frozen=True)
 class DispatcherConfig(PlacementConfig):
-    """Everything that decides what the dispatcher does.
+    """Configuration of a dispatcher.
 
     Attributes:
         policy, protocol: of the scheduler core.
@@ -57,6 +57,7 @@ class DispatcherConfig(PlacementConfig):
     def check(self) -> None:
         """Refuse (BridgeError) an unknown policy, and one that lacks a decider or facts."""
         compiled = compile_policy(self.policy, self.protocol)
+        compiled.refuse_action("a scheduler on a platform")
         self.facts.check(compiled.order)
         if self.policy.agent and self.decider is None:
             whose = ", ".join(sorted(self.policy.agent))
@@ -66,7 +67,7 @@ class DispatcherConfig(PlacementConfig):
 
 
 class Dispatcher(WireScheduler[DispatchedJob]):
-    """Feeds one session, there once the simulation has begun, from messages and places what it starts."""
+    """Runs one scheduler session: applies messages, and chooses hosts for the jobs that start."""
 
     session: Session
 
@@ -150,7 +151,6 @@ class Dispatcher(WireScheduler[DispatchedJob]):
         self._arrivals.append(event)
 
     def _queue(self, event: ev.JobSubmitted) -> None:
-        """Queue a job, or reject it for what it asks."""
         job = DispatchedJob(event.job_id, event.submit, event.res)
         self._add(job)
         demand = [event.res, *(self._amount(event, name) for name in self._resources)]

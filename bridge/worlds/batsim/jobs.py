@@ -71,7 +71,7 @@ class DispatchedJobs(Mapping[str, J], Generic[J]):
         self._jobs[job_id] = job
 
     def close(self, job: DispatchedJob) -> None:
-        """A job (no more than a `Job`) is over: keep what became of it in little memory."""
+        """Store the outcome of a finished job compactly."""
         if job.state not in self._states:
             self._states.append(job.state)
         # marshal is the fastest way to bytes, and these are our own

@@ -29,7 +29,7 @@ _MOST = 300
 
 
 class DecisionProcess:
-    """One simulation's worth of decisions, of the event-driven scheduler or another one, ready to decide.
+    """Decides for one simulation, by the event-driven scheduler or another one.
 
     `dialect`: of the wire, see `bridge.wire.dialects`; empty: what the first frame is in. `energy`: the
     platform simulates energy, so that power states may be changed. `strict`: stop at the first illegal
@@ -70,7 +70,7 @@ class DecisionProcess:
             raise BridgeError(shortened(error.what, _MOST), where=where, remedy=error.remedy) from error
 
     def reply_to_message(self, message: Message) -> Reply:
-        """Return what the scheduler decides at a message, as far as it is legal (strict: BridgeError)."""
+        """Return the scheduler's reply to a message; illegal decisions are dropped (strict: BridgeError)."""
         self.referee.observe(message)
         decisions = self.dispatcher.decide(message)
         before = len(self.referee.refusals)
@@ -82,7 +82,7 @@ class DecisionProcess:
         return reply
 
     def run(self, endpoint: Endpoint) -> ProcessResult:
-        """Answer until SIMULATION_ENDS; whatever happens, what was decided is in the result.
+        """Answer until SIMULATION_ENDS; the result holds all decisions, even after an error.
 
         Never raises for what the other side does, nor for Ctrl-C: see `Result.outcome`.
         """
@@ -98,7 +98,7 @@ class DecisionProcess:
     def result(
         self, outcome: ExitReason = ExitReason.ENDED, error: BridgeError | None = None
     ) -> ProcessResult:
-        """Return what was decided so far."""
+        """Return the decisions so far."""
         result = ProcessResult(
             outcome, error, self._now, self._messages, self.dispatcher, self.referee.refusals
         )

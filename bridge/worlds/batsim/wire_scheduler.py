@@ -48,7 +48,7 @@ def by_submission(
 
 
 class WireScheduler(ABC, Generic[J]):
-    """Whoever decides over a whole simulation, and what it remembers of it.
+    """Base class of schedulers behind the wire; it tracks jobs and hosts of one simulation.
 
     Attributes:
         jobs: everything ever submitted, by id, in order of submission; attempts at one job are several.
@@ -146,7 +146,7 @@ class WireScheduler(ABC, Generic[J]):
 
     @abstractmethod
     def report_fields(self, job: J) -> dict[str, Any]:
-        """Return what is to be said of a job besides."""
+        """Return further fields of the job for the result file."""
 
     # What it says of hosts and jobs.
 

@@ -17,7 +17,7 @@ from bridge.worlds.fast.cluster_nodes import CORES, GPUS, NodeClasses
 
 @dataclass(frozen=True)
 class Allocations:
-    """What n jobs had: job `j` has ``first[j]:first[j + 1]`` of the classes and units."""
+    """Allocations of n jobs: job `j` has ``first[j]:first[j + 1]`` of the classes and units."""
 
     first: Ints
     classes: Ints
@@ -75,7 +75,7 @@ class AllocationLog:
         self._parts: list[tuple[Ints, Ints, Ints]] = []
 
     def collect(self) -> None:
-        """Take what is in the log."""
+        """Move the log's entries to the collection."""
         state = self._state
         n = int(state.node_scalars.n_log[0])
         if n:
@@ -84,7 +84,6 @@ class AllocationLog:
             state.node_scalars.n_log[0] = 0
 
     def allocations(self, n: int) -> Allocations:
-        """Return what was collected of `n` jobs."""
         jobs, classes, units = (
             (np.concatenate([np.zeros(0, np.int64), *column]) for column in zip(*self._parts, strict=True))
             if self._parts

@@ -27,7 +27,6 @@ class DelayJob:
 
 
 def seconds(time: int) -> str:
-    """Return a time as Batsim writes it."""
     return f"{time // MICRO}.{time % MICRO:06d}"
 
 
@@ -37,7 +36,6 @@ def number(time: int) -> str:
 
 
 def hosts_of(alloc: str) -> set[int]:
-    """Return the ids of an allocation."""
     found: set[int] = set()
     for word in alloc.split():
         low, _, high = word.partition("-")
@@ -325,12 +323,11 @@ class FakeBatsim:
         self._later(self.now + length, "end", (job_id, end))
 
     @property
-    def begun(self) -> dict[str, float]:
+    def start_times(self) -> dict[str, float]:
         """Job name -> when it started, in seconds."""
         return {name: time / MICRO for name, time in self.starts.items()}
 
-    def told(self, kind: str) -> list[dict[str, Any]]:
-        """Return the data of all decisions of a kind."""
+    def decisions_of(self, kind: str) -> list[dict[str, Any]]:
         return [event["data"] for event in self.decisions if event["type"] == kind]
 
     def run(self, answer: Callable[[bytes], bytes]) -> "FakeBatsim":

@@ -1,0 +1,58 @@
+"""Advance reservations: which nodes they take from a job, and when the next one ends."""
+
+from dataclasses import dataclass, field
+
+from bridge.scheduler.slurm.jobs import SlurmJob
+
+
+@dataclass(slots=True)
+class Advance:
+    """Nodes that only some jobs may use in [start, end)."""
+
+    name: str
+    start: int
+    end: int
+    nodes: int
+    users: frozenset[str] = frozenset()
+    accounts: frozenset[str] = frozenset()
+    maint: bool = False
+    flex: bool = False
+    ignore_jobs: bool = False
+    every_node: bool = False
+    licenses: dict[str, int] = field(default_factory=dict)
+    purge: int = -1
+
+    def admits(self, job: SlurmJob) -> bool:
+        """Tell whether a job's user or account may use it."""
+        account = job.assoc.parent.name if job.assoc.parent is not None else ""
+        if not self.users and not self.accounts:
+            return True
+        return job.user in self.users or account in self.accounts
+
+
+def usable_nodes(
+    reservations: dict[str, Advance], job: SlurmJob, nodes: int, start: int, limit: int
+) -> tuple[int, bool]:
+    """Return those of some nodes that reservations leave to a job in [start, start + limit).
+
+    The second tells whether one took nodes away.
+    """
+    own = reservations.get(job.reservation) if job.reservation else None
+    if own is not None and not own.flex:
+        nodes &= own.nodes
+    is_less = False
+    for one in reservations.values():
+        if one is own or one.end <= start or one.start >= start + limit:
+            continue
+        if own is not None and own.maint and one.maint:
+            continue
+        if nodes & one.nodes:
+            nodes &= ~one.nodes
+            is_less = True
+    return nodes, is_less
+
+
+def next_end(reservations: dict[str, Advance], start: int, resolution: int) -> int:
+    """Return the first end of a reservation after an instant, rounded up; 0: there is none."""
+    ends = [one.end for one in reservations.values() if one.end > start]
+    return -(-min(ends) // resolution) * resolution if ends else 0

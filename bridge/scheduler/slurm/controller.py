@@ -1,0 +1,415 @@
+"""The state of a site's Slurm, and what changes it; its two passes stand in files of their own."""
+
+from bridge.scheduler.slurm import advance, eligible, preemption
+from bridge.scheduler.slurm.choice import Chosen, choose, default_memory, is_exclusive
+from bridge.scheduler.slurm.eligible import Entry
+from bridge.scheduler.slurm.jobs import DONE, PENDING, RUNNING, SUSPENDED, SlurmJob
+from bridge.scheduler.slurm.limits import Ledger, job_limit
+from bridge.scheduler.slurm.masks import bits, mask_of
+from bridge.scheduler.slurm.order import sort_queue
+from bridge.scheduler.slurm.priority import Priorities
+from bridge.scheduler.slurm.site import Part, Site
+from bridge.scheduler.slurm.usage import Usage
+
+#: A requeued job is eligible again so long after its nodes are free, s: a credential's life, and one.
+REQUEUE_DELAY = 121
+#: What an attempt to start a job can come to.
+STARTED, BUSY, LIMIT, RESERVED, LICENSES, IMPOSSIBLE = (
+    "started",
+    "busy",
+    "limit",
+    "reserved",
+    "licenses",
+    "impossible",
+)
+
+
+class Controller:
+    """What slurmctld knows. Instants are whole seconds since 1970.
+
+    Attributes:
+        jobs: by key.
+        started: jobs that started since the world last looked, with the scheduler that started them.
+        ended: jobs that were killed, requeued or preempted since then, with how.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.ledger = Ledger(site)
+        self.priorities = Priorities(site, self.ledger)
+        self.usage = Usage.of_site(site)
+        self.empty = Usage.of_site(site)
+        self.jobs: dict[int, SlurmJob] = {}
+        self.by_id: dict[int, list[SlurmJob]] = {}
+        self.pending: dict[int, SlurmJob] = {}
+        self.running: dict[int, SlurmJob] = {}
+        self.reservations: dict[str, advance.Advance] = {}
+        self.down, self.drained = 0, 0
+        for n, node in enumerate(site.nodes):
+            state = next(
+                g.state for g in site.cluster.nodes if node.name in site.index and _is_of(site, g, node.name)
+            )
+            if state == "down":
+                self.down |= 1 << n
+            elif state == "drain":
+                self.drained |= 1 << n
+        self.completing = [0] * len(site.nodes)
+        self.licenses = dict(site.licenses)
+        self.weights = site.weights
+        self.started: list[tuple[SlurmJob, str]] = []
+        self.ended: list[tuple[SlurmJob, str]] = []
+        self.het_estimates: dict[int, dict[int, int]] = {}
+
+    # --- nodes
+
+    @property
+    def up(self) -> int:
+        """Nodes that take jobs, those that are completing among them."""
+        return self.site.all_nodes & ~self.down & ~self.drained
+
+    @property
+    def completing_nodes(self) -> int:
+        return mask_of(n for n, count in enumerate(self.completing) if count)
+
+    # --- submission
+
+    def refuses(self, job: SlurmJob) -> str:
+        """Return why a job is refused when submitted; empty: it is not."""
+        parts = [part for part in job.parts if part.state in ("up", "down")]
+        if not parts:
+            return "Required partition not available (inactive or drain)"
+        if self.site.settings.limits:
+            for part in job.parts[:1]:
+                if reason := self.ledger.refuses(job, part):
+                    return reason
+        for part in job.parts:
+            if job.min_cpus > part.cpus or job.min_nodes > part.mask.bit_count():
+                if job.min_nodes > part.mask.bit_count() and len(job.parts) == 1:
+                    return "Requested node configuration is not available"
+                return ""
+            if self.could_ever(job, part, part.mask):
+                return ""
+        return "Requested node configuration is not available"
+
+    def could_ever(self, job: SlurmJob, part: Part, nodes: int) -> bool:
+        """Tell whether a job fits some nodes when they are empty."""
+        exclusive = is_exclusive(job, part.about.exclusive)
+        nodes &= ~job.excluded
+        return (
+            choose(self.site, job, nodes, self.empty, part.index, self.weights, exclusive=exclusive)
+            is not None
+        )
+
+    def submit(self, job: SlurmJob, now: int) -> None:
+        """Take a job that is not refused."""
+        job.submit = now
+        if not job.dependencies and not job.singleton:
+            job.eligible = max(now, job.begin)
+        self.jobs[job.key] = job
+        self.by_id.setdefault(job.id, []).append(job)
+        self.pending[job.key] = job
+        self.ledger.submit(job)
+        if job.task >= 0 and len(self.by_id[job.id]) > 1:  # one record until a task is split from it
+            first = self.by_id[job.id][0]
+            if self.priorities.is_basic:
+                job.priority = first.priority
+                return
+        self.priorities.submit(job, now)
+
+    # --- the queue
+
+    def is_independent(self, job: SlurmJob, now: int) -> bool:
+        """Tell whether nothing but resources and limits holds a job back; sets when it became eligible."""
+        if job.priority == 0 or job.held or job.never or job.requeued_until > now or job.begin > now:
+            return False
+        if job.dependencies:
+            state = eligible.dependency(job, self.by_id, now)
+            if state == eligible.NEVER:
+                if self.site.cluster.scheduler.kill_invalid_dependency:
+                    self.cancel(job, now)
+                else:
+                    job.never = True
+                return False
+            if state == eligible.WAITS:
+                return False
+        if job.singleton and eligible.singleton_waits(job, self.jobs.values()):
+            return False
+        if not job.eligible:
+            job.eligible = now
+        if eligible.array_is_full(job, self.by_id):
+            return False
+        return eligible.reservation_is_open(job, self.reservations, now)
+
+    def queue(self, now: int) -> list[Entry]:
+        """Return the jobs that a pass looks at, in its order; of an array, its first task that waits."""
+        entries: list[Entry] = []
+        arrays: set[int] = set()
+        for job in sorted(self.pending.values(), key=lambda one: one.order):
+            if job.task >= 0 and job.id in arrays:
+                continue
+            if not self.is_independent(job, now):
+                continue
+            if job.task >= 0:
+                arrays.add(job.id)
+            entries += [
+                (job, part) for part in job.parts if not eligible.partition_reason(self.site, job, part)
+            ]
+        return sort_queue(self.site, entries)
+
+    def next_task(self, job: SlurmJob, now: int) -> SlurmJob | None:
+        """Return the next task of a job's array that waits and may start."""
+        if job.task < 0:
+            return None
+        for one in self.by_id[job.id]:
+            if one.state == PENDING and one.key in self.pending and self.is_independent(one, now):
+                return one
+        return None
+
+    def has_licenses(self, job: SlurmJob) -> bool:
+        """Tell whether the licences of a job are free."""
+        return all(self.licenses.get(name, 0) >= count for name, count in job.licenses.items())
+
+    # --- starting
+
+    def try_start(self, job: SlurmJob, part: Part, nodes: int, now: int, who: str) -> str:
+        """Start a job on some of the nodes, or return why not; may preempt others."""
+        site = self.site
+        exclusive = is_exclusive(job, part.about.exclusive)
+        limit = job_limit(job, part)
+        packed = self.ledger.packed_on(job, part)
+        self.weights = site.weights
+        if packed is not None:
+            self.weights = [w + (not packed >> n & 1) for n, w in enumerate(site.weights)]
+        nodes &= part.mask & ~job.excluded
+        usable, is_reserved = advance.usable_nodes(self.reservations, job, nodes, now, limit)
+        weights = self._inside_first(job)
+        chosen = choose(site, job, usable, self.usage, part.index, weights, exclusive=exclusive)
+        victims: list[SlurmJob] = []
+        if chosen is None and job.preempting_until < now:
+            chosen, victims = self._by_preemption(job, part, usable, exclusive, now)
+        if chosen is not None:
+            tres = self.tres_of(job, part, chosen)
+            reason = self.ledger.after(job, part, tres, mask_of(chosen))
+        else:
+            reason = self.ledger.after(job, part, self.ledger.request(job), None)
+        if reason:
+            return LIMIT
+        if chosen is None:
+            if is_reserved and not self.could_ever(job, part, usable):
+                return RESERVED
+            if not self.could_ever(job, part, part.mask):
+                return IMPOSSIBLE
+            return BUSY
+        if victims:
+            suspends = all(preemption.mode_of(site, one) == "suspend" for one in victims)
+            for one in victims:
+                self._preempt(one, job, now)
+            if not suspends:
+                job.preempting_until = now + site.settings.kill_wait + site.settings.message_timeout
+                return BUSY
+        self._start(job, part, chosen, exclusive, now, who)
+        return STARTED
+
+    def _inside_first(self, job: SlurmJob) -> list[int]:
+        own = self.reservations.get(job.reservation) if job.reservation else None
+        if own is None or not own.flex:
+            return self.weights
+        return [w + (1 << 40) * (not own.nodes >> n & 1) for n, w in enumerate(self.weights)]
+
+    def _by_preemption(
+        self, job: SlurmJob, part: Part, nodes: int, exclusive: bool, now: int
+    ) -> tuple[Chosen | None, list[SlurmJob]]:
+        """Return nodes that a job gets if others give way, and those; None: it does not fit even then."""
+        site = self.site
+        order = preemption.candidates(site, job, part, self.running.values(), now)
+        order = [one for one in order if one.nodes & nodes]
+        if order and all(preemption.mode_of(site, one) == "suspend" for one in order):
+            usage = self.usage.copy()  # gangs share cores: all of lower tiers are as good as free
+            for one in order:
+                usage.remove(one, keep_memory=True)
+            chosen = choose(site, job, nodes, usage, part.index, self.weights, exclusive=exclusive)
+            taken = mask_of(chosen or ())
+            return chosen, [one for one in order if one.nodes & taken]
+        for again in range(site.parameters.preempt_reorder + 1):
+            usage = self.usage.copy()
+            for k, one in enumerate(order):
+                usage.remove(one, keep_memory=preemption.mode_of(site, one) == "suspend")
+                chosen = choose(site, job, nodes, usage, part.index, self.weights, exclusive=exclusive)
+                if chosen is None:
+                    continue
+                if again < site.parameters.preempt_reorder and k:
+                    order.insert(0, order.pop(k))
+                    break
+                taken = mask_of(chosen)
+                return chosen, [other for other in order[: k + 1] if other.nodes & taken]
+            else:
+                return None, []
+        return None, []
+
+    def _preempt(self, victim: SlurmJob, by: SlurmJob, now: int) -> None:
+        mode = preemption.mode_of(self.site, victim)
+        if mode == "suspend":
+            victim.suspended_by.add(by.key)
+            self.suspend(victim, now)
+            return
+        grace = preemption.grace_of(self.site, victim)
+        victim.is_victim = True
+        if grace and mode == "cancel":
+            victim.end = min(victim.end, now + grace)
+            return
+        if mode == "requeue":
+            self.requeue(victim, now, "preempted")
+        else:
+            self.stop(victim, now, "preempted")
+
+    def tres_of(self, job: SlurmJob, part: Part, chosen: Chosen) -> dict[str, int]:
+        """Return what a job would use on the chosen nodes."""
+        tres = self.ledger.request(job)
+        tres["cores"], tres["nodes"] = sum(chosen.values()), len(chosen)
+        tres["memory"] = sum(self._memory(job, part, n, cpus) for n, cpus in chosen.items())
+        for kind, count in job.gres.items():
+            tres["gpus" if kind == "gpu" else kind.replace("gpu:", "gpus_")] = count * len(chosen)
+        return tres
+
+    def _memory(self, job: SlurmJob, part: Part, n: int, cpus: int) -> int:
+        per_node, per_cpu = default_memory(self.site, job, part.index)
+        whole = self.site.nodes[n].memory
+        if per_node:
+            return per_node
+        if per_cpu:
+            return min(per_cpu * cpus, whole)
+        return whole if whole < 1 << 60 else 0
+
+    def _start(self, job: SlurmJob, part: Part, chosen: Chosen, exclusive: bool, now: int, who: str) -> None:
+        job.part, job.state, job.start = part, RUNNING, now
+        job.limit = job_limit(job, part)
+        job.end = now + job.limit
+        job.alloc, job.nodes, job.whole = chosen, mask_of(chosen), exclusive
+        job.memory = {n: self._memory(job, part, n, cpus) for n, cpus in chosen.items()}
+        job.tres = self.tres_of(job, part, chosen)
+        job.planned = job.tres["cores"]
+        job.last_usage, job.suspended, job.is_victim = now, 0, False
+        own = self.reservations.get(job.reservation) if job.reservation else None
+        job.until = own.end if own is not None and not own.flex else 0
+        for name, count in job.licenses.items():
+            self.licenses[name] = self.licenses.get(name, 0) - count
+        self.usage.add(job)
+        self.ledger.start(job)
+        del self.pending[job.key]
+        self.running[job.key] = job
+        self.started.append((job, who))
+
+    # --- ends
+
+    def finish(self, job: SlurmJob, now: int, exit_code: int = 0) -> None:
+        """End a running job; its nodes complete until `nodes_freed`."""
+        if job.state == SUSPENDED:
+            job.suspended += now - job.suspended_at
+        else:
+            self.usage.remove(job)
+        for name, count in job.licenses.items():
+            self.licenses[name] = self.licenses.get(name, 0) + count
+        self.priorities.end(job, now)
+        self.ledger.end(job, now)
+        self.ledger.submit(job, -1)
+        job.state, job.ended, job.exit_code, job.completing = DONE, now, exit_code, True
+        for n in bits(job.nodes):
+            self.completing[n] += 1
+        del self.running[job.key]
+        self._resume_those_suspended_by(job, now)
+
+    def nodes_freed(self, nodes: int) -> None:
+        """Take nodes of an ended job as free."""
+        for n in bits(nodes):
+            self.completing[n] = max(self.completing[n] - 1, 0)
+
+    def stop(self, job: SlurmJob, now: int, how: str) -> None:
+        """Kill a running job."""
+        self.finish(job, now, 1)
+        job.cancelled = how in ("cancelled", "preempted")
+        self.ended.append((job, how))
+
+    def requeue(self, job: SlurmJob, now: int, how: str) -> None:
+        """Kill a running job, which waits again later."""
+        if not job.requeue:
+            self.stop(job, now, how)
+            return
+        self.finish(job, now, 0)
+        self.ended.append((job, how + ", requeued"))
+        job.state, job.requeued_until = PENDING, 1 << 62
+        job.episode += 1
+        self.pending[job.key] = job
+        self.ledger.submit(job)
+
+    def requeued(self, job: SlurmJob, now: int) -> None:
+        """Take a requeued job's nodes as free: it is eligible again a while later."""
+        job.submit = now
+        job.requeued_until = job.eligible = now + REQUEUE_DELAY
+        job.start, job.nodes, job.alloc, job.part = 0, 0, {}, None
+        job.is_victim = False
+        self.priorities.refresh(job, now)
+
+    def cancel(self, job: SlurmJob, now: int) -> None:
+        """Cancel a job, whether it waits or runs."""
+        if job.state in (RUNNING, SUSPENDED):
+            self.stop(job, now, "cancelled")
+        elif job.state == PENDING:
+            self.pending.pop(job.key, None)
+            job.state, job.cancelled, job.ended, job.exit_code = DONE, True, now, 1
+            self.ledger.submit(job, -1)
+            self.ended.append((job, "cancelled, waiting"))
+
+    def suspend(self, job: SlurmJob, now: int) -> None:
+        """Stop a job in its place: its cores are free, its memory is not."""
+        if job.state != RUNNING:
+            return
+        self.priorities.end(job, now)
+        self.usage.remove(job, keep_memory=True)
+        job.state, job.suspended_at = SUSPENDED, now
+        self.ended.append((job, "suspended"))
+
+    def resume(self, job: SlurmJob, now: int) -> None:
+        """Let a suspended job go on; the time in between does not count."""
+        if job.state != SUSPENDED:
+            return
+        lasted = now - job.suspended_at
+        job.suspended += lasted
+        job.end += lasted
+        job.state, job.last_usage = RUNNING, now
+        memory, job.memory = job.memory, {}
+        self.usage.add(job)
+        job.memory = memory
+        self.ended.append((job, "resumed"))
+
+    def _resume_those_suspended_by(self, job: SlurmJob, now: int) -> None:
+        for one in list(self.running.values()):
+            if job.key in one.suspended_by:
+                one.suspended_by.discard(job.key)
+                if not one.suspended_by:
+                    self.resume(one, now)
+
+    # --- checks
+
+    def check_limits(self, now: int) -> None:
+        """Kill what ran past its limit, its grace time or its reservation (every 30 s)."""
+        over = self.site.settings.over_time
+        for job in list(self.running.values()):
+            if job.state != RUNNING:
+                continue
+            if job.is_victim:
+                if job.end <= now:
+                    self.stop(job, now, "preempted")
+            elif job.end + over <= now or self._is_out_of_reservation(job, now):
+                self.stop(job, now, "timeout")
+
+    def _is_out_of_reservation(self, job: SlurmJob, now: int) -> bool:
+        """Tell whether a job's reservation is over, as far as it may be overrun."""
+        if job.until and job.until + self.site.settings.resv_over_run <= now:
+            return True
+        return False
+
+
+def _is_of(site: Site, group: object, name: str) -> bool:
+    from bridge.cluster.node_table import names_of
+
+    return name in names_of(group)  # type: ignore[arg-type]

@@ -1,0 +1,94 @@
+"""A job as Slurm's schedulers see it: what it asks for, and what became of it."""
+
+from dataclasses import dataclass, field
+
+from bridge.scheduler.slurm.site import Assoc, Part
+
+PENDING, RUNNING, SUSPENDED, DONE = range(4)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class SlurmJob:
+    """One job, one task of an array, or one component of a heterogeneous job; times in s.
+
+    Attributes:
+        id: of the job, or of its array.
+        task: index in its array; -1: it is no array's.
+        key: index by which the world knows it.
+        limit: requested time; 0: none is stated.
+        features: alternatives, each of which a node satisfies by having all of one.
+        one_feature: all nodes satisfy the same alternative.
+        planned: CPUs of its last plan by backfill; 0: none yet.
+    """
+
+    id: int
+    key: int
+    user: str
+    assoc: Assoc
+    qos: str
+    parts: tuple[Part, ...]
+    min_nodes: int
+    max_nodes: int
+    tasks: int
+    cpus_per_task: int = 1
+    min_cpus: int = 1
+    memory_node: int = 0
+    memory_cpu: int = 0
+    gres: dict[str, int] = field(default_factory=dict)
+    exclusive: bool = False
+    limit: int = 0
+    min_limit: int = 0
+    features: tuple[frozenset[str], ...] = (frozenset(),)
+    one_feature: bool = False
+    required: int = 0
+    excluded: int = 0
+    contiguous: bool = False
+    licenses: dict[str, int] = field(default_factory=dict)
+    reservation: str = ""
+    dependencies: tuple[tuple[str, tuple[tuple[int, int], ...]], ...] = ()
+    any_dependency: bool = False
+    singleton: bool = False
+    name: str = ""
+    begin: int = 0
+    nice: int = 0
+    requeue: bool = True
+    task: int = -1
+    array_most: int = 0
+    het: int = 0
+    het_offset: int = 0
+    site_factor: int = 0
+    # what changes
+    submit: int = 0
+    eligible: int = 0
+    priority: int = 0
+    priorities: dict[int, int] = field(default_factory=dict)
+    held: bool = False
+    never: bool = False
+    state: int = PENDING
+    start: int = 0
+    end: int = 0
+    part: Part | None = None
+    nodes: int = 0
+    alloc: dict[int, int] = field(default_factory=dict)
+    memory: dict[int, int] = field(default_factory=dict)
+    tres: dict[str, int] = field(default_factory=dict)
+    planned: int = 0
+    exit_code: int = 0
+    ended: int = 0
+    cancelled: bool = False
+    completing: bool = False
+    preempting_until: int = -1
+    is_victim: bool = False
+    suspended_at: int = 0
+    suspended: int = 0
+    suspended_by: set[int] = field(default_factory=set)
+    last_usage: int = 0
+    episode: int = 0
+    requeued_until: int = 0
+    whole: bool = False
+    until: int = 0
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Return by what equal priorities are ordered."""
+        return self.id, self.task

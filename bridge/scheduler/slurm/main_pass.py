@@ -1,0 +1,90 @@
+"""The main pass: the sorted walk, in which a job that does not fit closes its partition for the rest."""
+
+from bridge.scheduler.slurm.advance import Advance
+from bridge.scheduler.slurm.controller import (
+    BUSY,
+    LIMIT,
+    STARTED,
+    Controller,
+)
+from bridge.scheduler.slurm.jobs import PENDING, SlurmJob
+from bridge.scheduler.slurm.order import priority_in
+from bridge.scheduler.slurm.site import Part
+
+
+class _Walk:
+    """One main pass."""
+
+    def __init__(self, slurm: Controller, now: int) -> None:
+        self.slurm, self.now = slurm, now
+        self.available = slurm.up & ~slurm.completing_nodes
+        self.failed: set[int] = set()
+        self.failed_reservations: set[str] = set()
+
+    def look_at(self, job: SlurmJob, part: Part) -> str:
+        """Try to start one job; returns what came of it, or empty if it was skipped."""
+        slurm, now = self.slurm, self.now
+        if job.het:
+            self._fail(part)
+            return ""
+        if reason := slurm.ledger.before(job, part):
+            if slurm.site.parameters.limit_stop:
+                self._fail(part)
+            return reason and ""
+        own = slurm.reservations.get(job.reservation) if job.reservation else None
+        if own is not None and job.min_nodes > own.nodes.bit_count():
+            return ""
+        usable = self.available & part.mask
+        if usable.bit_count() < job.min_nodes and own is None:
+            self._fail(part)
+            return ""
+        if not slurm.has_licenses(job):
+            return "licenses"
+        result = slurm.try_start(job, part, self.available, now, "main")
+        if result == BUSY or (result == LIMIT and slurm.site.parameters.limit_stop):
+            self._block(job, part, own)
+        return result
+
+    def _block(self, job: SlurmJob, part: Part, own: Advance | None) -> None:
+        parameters = self.slurm.site.parameters
+        if own is not None:
+            self.failed_reservations.add(own.name)
+            self.available &= ~own.nodes
+        elif job.required and job.required.bit_count() >= job.min_nodes:
+            self.available &= ~job.required
+        elif parameters.bf_min_prio and priority_in((job, part)) < parameters.bf_min_prio:
+            return
+        elif parameters.bf_min_age and self.now - job.eligible < parameters.bf_min_age:
+            return
+        else:
+            self._fail(part)
+
+    def _fail(self, part: Part) -> None:
+        self.failed.add(part.index)
+        self.available &= ~part.mask
+
+
+def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
+    """Walk the queue once; `full`: to its end."""
+    walk, parameters = _Walk(slurm, now), slurm.site.parameters
+    depth, by_part, rejected = 0, {}, set()  # type: ignore[var-annotated]
+    for head, part in slurm.queue(now):
+        job: SlurmJob | None = head
+        if head.state != PENDING or (head.id, part.index) in rejected:
+            job = slurm.next_task(head, now) if head.task >= 0 and head.state != PENDING else None
+        while job is not None:
+            if not full and depth > parameters.queue_depth:
+                return
+            depth += 1
+            if parameters.partition_depth:
+                by_part[part.index] = by_part.get(part.index, 0) + 1
+                if by_part[part.index] > parameters.partition_depth:
+                    break
+            if job.reservation in walk.failed_reservations or (
+                part.index in walk.failed and not job.reservation
+            ):
+                break
+            result = walk.look_at(job, part)
+            if result == "licenses" and parameters.bf_licenses:
+                return
+            job = slurm.next_task(job, now) if result == STARTED else None

@@ -1,0 +1,158 @@
+"""Slurm's multifactor priority: when its factors are fresh, and how usage decays."""
+
+import math
+from collections.abc import Iterable
+
+from bridge.cluster.description import PriorityConfig
+from bridge.scheduler.slurm import fair_tree as shares
+from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
+from bridge.scheduler.slurm.limits import Ledger, job_limit
+from bridge.scheduler.slurm.site import Part, Site
+
+#: The first job's priority under priority/basic; each further submission has one less.
+FIRST_BASIC = 4_294_901_759
+
+
+def size_factor(
+    weights: PriorityConfig, nodes: int, cpus: int, seconds: float, count: int, every: int
+) -> float:
+    """Return the size of a job as a part of a site's `count` nodes and `every` core; `seconds`: its limit."""
+    if weights.relative_to_time:
+        minutes = max(seconds / 60, 1.0)
+        amount = max(nodes * every / count, cpus) / minutes
+        factor = min(amount / every, 1.0)
+        return 1.0 - factor if weights.favor_small else factor
+    if weights.favor_small:
+        return ((count - nodes) / count + (every - cpus) / every) / 2
+    return (nodes / count + cpus / every) / 2
+
+
+class Priorities:
+    """Computes priorities, and keeps the usage of associations."""
+
+    def __init__(self, site: Site, ledger: Ledger) -> None:
+        self.site, self.ledger = site, ledger
+        self.next_basic = FIRST_BASIC
+        self.last = 0
+        self.accounts = list(site.accounts.values())
+        self._refresh_tree()
+
+    @property
+    def is_basic(self) -> bool:
+        return self.site.settings.basic
+
+    def _refresh_tree(self) -> None:
+        if self.site.cluster.priority.fair_tree:
+            shares.fair_tree(self.site.root)
+        else:
+            shares.normalise_shares(self.site.root)
+            shares.set_effective(self.accounts, self.site.root)
+            shares.forget_effective(self.site.users.values())
+
+    def submit(self, job: SlurmJob, now: int) -> None:
+        """Give a new job its priority."""
+        if self.is_basic:
+            if job.priority == 0 and not job.held:
+                job.priority = max(self.next_basic - job.nice, 1)
+            self.next_basic -= 1
+            return
+        self.refresh(job, now)
+
+    def refresh(self, job: SlurmJob, now: int) -> None:
+        """Compute a job's priorities afresh, one for each partition."""
+        if self.is_basic or job.held or job.never:
+            return
+        job.priorities = {part.index: self.of(job, part, now) for part in job.parts}
+        job.priority = max(job.priorities.values())
+
+    def of(self, job: SlurmJob, part: Part, now: int) -> int:
+        """Return a job's priority in a partition."""
+        weights = self.site.cluster.priority
+        total = 0.0
+        if weights.age and job.eligible and now > job.eligible:
+            total += weights.age * min(
+                1.0, (now - job.eligible) / weights.max_age if weights.max_age else 1.0
+            )
+        if weights.fairshare:
+            factor = job.assoc.fs if weights.fair_tree else shares.classic(job.assoc, self.site.root)
+            total += weights.fairshare * factor
+        if weights.job_size:
+            total += weights.job_size * self._size(job, part)
+        if weights.partition and self.site.most_factor:
+            total += weights.partition * part.about.priority_factor / self.site.most_factor
+        if weights.qos and self.site.most_qos:
+            total += weights.qos * self.site.qos[job.qos].priority / self.site.most_qos
+        if weights.association:
+            most = max((one.about.priority for one in self.site.users.values() if one.about), default=0)
+            own = job.assoc.about.priority if job.assoc.about else 0
+            total += weights.association * own / most if most else 0.0
+        request = self.ledger.request(job, planned=False)
+        for name, weight in weights.tres.items():
+            whole = {"cores": part.cpus, "memory": part.memory, "nodes": part.mask.bit_count()}.get(name, 0)
+            if name.startswith("gpus"):
+                whole = part.gres.get(name.replace("gpus_", "gpu:").replace("gpus", "gpu"), 0)
+            if whole:
+                total += weight * request.get(name, 0) / whole
+        return max(int(total + job.site_factor) - job.nice, 1)
+
+    def _size(self, job: SlurmJob, part: Part) -> float:
+        weights, seconds = self.site.cluster.priority, 0.0
+        if weights.relative_to_time:
+            seconds = job_limit(job, part)
+        cpus = job.planned or job.min_cpus
+        return size_factor(weights, job.min_nodes, cpus, seconds, len(self.site.nodes), self.site.cpus)
+
+    # --- usage
+
+    def run_period(self, jobs: Iterable[SlurmJob], now: int) -> None:
+        """Let usage decay since the last period, add what running jobs used, compute all priorities."""
+        if self.is_basic:
+            return
+        life = self.site.cluster.priority.half_life
+        elapsed = now - self.last if self.last else 0
+        decay = 0.5 ** (elapsed / life) if life else 1.0
+        for assoc in self._all():
+            assoc.usage *= decay
+        self.ledger.decay(decay)
+        ordered = sorted(jobs, key=lambda job: (job.id, job.task, job.key))
+        if self.site.cluster.priority.fair_tree:
+            for job in ordered:
+                self._add_running(job, now, life)
+            shares.fair_tree(self.site.root)
+            for job in ordered:
+                if job.state == PENDING:
+                    self.refresh(job, now)
+        else:
+            self._refresh_tree()
+            for job in ordered:
+                self._add_running(job, now, life)
+                if job.state == PENDING:
+                    self.refresh(job, now)
+        self.last = now
+
+    def _all(self) -> Iterable:  # type: ignore[type-arg]
+        yield from self.site.accounts.values()
+        yield from self.site.users.values()
+
+    def _add_running(self, job: SlurmJob, now: int, life: int) -> None:
+        if job.state == RUNNING:
+            since = max(job.last_usage, job.start)
+            if now > since:
+                self._add(job, now - since, life)
+                job.last_usage = now
+
+    def end(self, job: SlurmJob, now: int) -> None:
+        """Add what a job used since the last period."""
+        if self.is_basic:
+            return
+        since = max(job.last_usage, job.start)
+        if now > since:
+            self._add(job, now - since, self.site.cluster.priority.half_life)
+            job.last_usage = now
+
+    def _add(self, job: SlurmJob, elapsed: int, life: int) -> None:
+        decay = math.pow(0.5, elapsed / life) if life else 1.0
+        qos = self.site.qos[job.qos]
+        amount = elapsed * decay * job.tres.get("cores", 0) * qos.usage_factor
+        for assoc in job.assoc.chain():
+            assoc.usage += amount
