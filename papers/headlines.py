@@ -51,7 +51,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Entry:
+class HeadlineEntry:
     """A line of the table: its values by their kind, and the verdict on the recommended agent.
 
     Attributes:
@@ -66,18 +66,18 @@ class Entry:
     has_code: bool
 
 
-def entries(headline: Headline) -> list[Entry]:
+def entries(headline: Headline) -> list[HeadlineEntry]:
     """Return the lines of a paper's table."""
     return [_entry(headline.paper, line) for line in headline.lines]
 
 
-def _entry(paper: str, line: Line) -> Entry:
+def _entry(paper: str, line: Line) -> HeadlineEntry:
     code = _value(paper, line.code, line.log)
     recommended = _value(paper, line.recommended, line.log)
     best, name, verdict = _best_rule(paper, line)
     values = {"published": _published(paper, line), KINDS[1]: code, KINDS[2]: recommended, KINDS[3]: best}
     words = None if code else _value(paper, line.words, line.log)
-    return Entry(line.label, values, words, name, verdict, line.code is not None)
+    return HeadlineEntry(line.label, values, words, name, verdict, line.code is not None)
 
 
 @cache
@@ -90,9 +90,9 @@ def forget() -> None:
     _findings.cache_clear()
 
 
-def _row_base(results: StudyResults, row: str) -> str:
-    """Return the row that another is compared with first; empty if there is none."""
-    return next((one.base for one in results.study.compared if one.row == row), "")
+def _base_of(results: StudyResults, source: Source) -> str:
+    """Return the row that another is shown against; empty if there is none."""
+    return source.base or next((one.base for one in results.study.compared if one.row == source.row), "")
 
 
 def _value(paper: str, source: Source | None, log: str) -> Value | None:
@@ -103,7 +103,7 @@ def _value(paper: str, source: Source | None, log: str) -> Value | None:
     row = results.row(source.row, log, source.test)
     if not row["seeds"]:
         return None
-    one = results.comparison(source.row, _row_base(results, source.row), log, source.test)
+    one = results.comparison(source.row, _base_of(results, source), log, source.test)
     base = one["base_mean"] if one and "base_mean" in one else None
     few = f"{row['seeds']} of {row['seeds_asked']} seeds" if row["seeds"] < row["seeds_asked"] else ""
     return Value(row["mean"]["mean"], base, few, bool(row["oracle"]))
@@ -115,7 +115,7 @@ def _published(paper: str, line: Line) -> Value | None:
     results = _findings(paper, line.words.table)
     row: StudyRow = results.rows[line.words.row]
     mean = row.published.get(line.log)
-    base = results.rows.get(_row_base(results, row.name))
+    base = results.rows.get(_base_of(results, line.words))
     return None if mean is None else Value(mean, base.published.get(line.log) if base else None)
 
 
@@ -126,7 +126,7 @@ def _best_rule(paper: str, line: Line) -> tuple[Value | None, str, str]:
         return None, "", ""
     results = _findings(paper, source.table)
     if (one := results.best_rule(source.row, line.log, source.test)) is not None:
-        base = results.comparison(source.row, _row_base(results, source.row), line.log, source.test)
+        base = results.comparison(source.row, _base_of(results, source), line.log, source.test)
         reference = base["base_mean"] if base and "base_mean" in base else None
         value = Value(one["base_mean"], reference)
         return value, one["base"], difference(results.study.metric, one)
@@ -138,7 +138,7 @@ def _best_rule(paper: str, line: Line) -> tuple[Value | None, str, str]:
     if not means:
         return None, "", ""
     name = min(means, key=lambda one: means[one])
-    return Value(means[name], means.get(_row_base(results, source.row))), name, ""
+    return Value(means[name], means.get(_base_of(results, source))), name, ""
 
 
 def _rules(results: StudyResults, log: str, test: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -151,10 +151,10 @@ def _rules(results: StudyResults, log: str, test: str) -> Iterator[tuple[str, di
 def table(headline: Headline) -> Table:
     """Return a paper's table."""
     metrics = _metrics(headline)
-    shown = Table([headline.of, *KINDS, VERDICT], words=(1, 5, 6))
+    lines = Table([headline.of, *KINDS, VERDICT], words=(1, 5, 6))
     for entry, metric in zip(entries(headline), metrics, strict=True):
         published, _, recommended, best = (entry.values[kind] for kind in KINDS)
-        shown.add(
+        lines.add(
             entry.label,
             published.text(metric) if published else "no number",
             _code(entry, metric),
@@ -162,10 +162,10 @@ def table(headline: Headline) -> Table:
             f"{entry.best}: {best.text(metric)}" if best else "not run",
             entry.verdict or "not run",
         )
-    return shown
+    return lines
 
 
-def _code(entry: Entry, metric: str) -> str:
+def _code(entry: HeadlineEntry, metric: str) -> str:
     """Return ours as the code; where it has not been run, ours by the paper's text behind the word."""
     if (code := entry.values[KINDS[1]]) is not None:
         return code.text(metric)
@@ -181,13 +181,13 @@ def _metrics(headline: Headline) -> list[str]:
 
 def draw(headline: Headline) -> Path | None:
     """Draw every value of a paper's table over its base's, a row a line; None where nothing has a base."""
-    shown = entries(headline)
+    lines = entries(headline)
     ratios = [
-        (k, kind, v.ratio) for k, e in enumerate(shown) for kind, v in e.values.items() if v and v.ratio
+        (k, kind, v.ratio) for k, e in enumerate(lines) for kind, v in e.values.items() if v and v.ratio
     ]
     if not ratios:
         return None
-    figure, (axes,) = pictures.panels(7.5, 1.1 + 0.27 * len(shown))
+    figure, (axes,) = pictures.panels(7.5, 1.1 + 0.27 * len(lines))
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
     for kind, mark, colour in zip(KINDS, "Dso|", (*pictures.COLOURS[:3], LIMIT), strict=True):
@@ -196,8 +196,8 @@ def draw(headline: Headline) -> Path | None:
             size = {"markersize": 13, "markeredgewidth": 2.0} if mark == "|" else {"markersize": 5.5}
             axes.plot(*zip(*points, strict=True), mark, color=colour, label=kind, **size)
     axes.axvline(1.0, color=LIMIT, linewidth=0.8)
-    axes.set_yticks(range(len(shown)), [entry.label for entry in shown], fontsize=8)
-    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.set_yticks(range(len(lines)), [entry.label for entry in lines], fontsize=8)
+    axes.set_ylim(len(lines) - 0.4, -0.6)
     axes.set_xscale("log")
     low, high = min(ratio for *_, ratio in ratios), max(ratio for *_, ratio in ratios)
     ticks = [
@@ -214,16 +214,16 @@ def draw(headline: Headline) -> Path | None:
 
 def sentence(headline: Headline) -> str:
     """Return how many recommended agents are better than the best rule, and how many rows are not run."""
-    shown = entries(headline)
-    verdicts = [entry.verdict for entry in shown if entry.verdict]
+    lines = entries(headline)
+    verdicts = [entry.verdict for entry in lines if entry.verdict]
     better, worse = (sum(one.startswith(word) for one in verdicts) for word in ("better", "worse"))
     text = (
         f"Of {len(verdicts)} recommended agents, {better} are better than the best rule, {worse} worse; "
         f"{len(verdicts) - better - worse} cannot be told from it."
     )
-    missing = sum(entry.has_code and entry.values[KINDS[1]] is None for entry in shown)
-    text += f" Of {len(shown)} rows as the code, {missing} are not run." if missing else ""
-    values = (value for entry in shown for value in (*entry.values.values(), entry.words))
+    missing = sum(entry.has_code and entry.values[KINDS[1]] is None for entry in lines)
+    text += f" Of {len(lines)} rows as the code, {missing} are not run." if missing else ""
+    values = (value for entry in lines for value in (*entry.values.values(), entry.words))
     return text + " *: reads true run times." * any(value and value.oracle for value in values)
 
 

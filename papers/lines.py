@@ -11,11 +11,12 @@ POOL_HELD_OUT, POOL_PAPER = "200 held-out sequences", "the paper's test set"
 
 @dataclass(frozen=True)
 class Source:
-    """A row of a table by one of its tests."""
+    """A row of a table by one of its tests; `base`: the row it is shown against, if not its own first one."""
 
     table: str
     row: str
     test: str
+    base: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,7 @@ def _mrsch(log: str) -> Line:
     return Line(
         log,
         log,
-        Source(table, "MRSch", HELD_OUT),
-        Source(table, code, HELD_OUT),
-        Source(table, "ours (PPO)", HELD_OUT),
+        *(Source(table, row, HELD_OUT, "FCFS + EASY") for row in ("MRSch", code, "ours (PPO)")),
     )
 
 

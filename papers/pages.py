@@ -37,7 +37,6 @@ def _templates() -> Environment:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a template's text."""
     return _templates().get_template(template).render(values)
 
 
@@ -58,6 +57,20 @@ _EXPLAINED = {
 }
 
 
+#: Tables with box plots of all sequences: by which test, of which rows (SchedInspector, Figure 8).
+_BOXES = {
+    "schedinspector-4": (
+        "paper",
+        (
+            *("SJF, the paper's rules", "inspector, as the paper"),
+            *("F1, the paper's rules", "inspector on F1, as the paper"),
+        ),
+    )
+}
+#: Tables whose inspectors' shares of rejected picks are told (SchedInspector, Figure 7).
+REJECTIONS = ("schedinspector-code",)
+
+
 def _more(paper: str, study: Study) -> list[str]:
     """Return what a page folds behind its tables: how agents learnt, charts of the paper's own kind."""
     picture_files = [pictures.curves(study.name)]
@@ -73,6 +86,10 @@ def _more(paper: str, study: Study) -> list[str]:
             "The goal of each decision, all jobs in one go:",
             *(f"- {one}" for one in goals.sentences(study)),
         ]
+    if study.name in _BOXES:
+        picture_files.append(pictures.boxes(study, studies.findings(paper, study.name), *_BOXES[study.name]))
+    if study.name in REJECTIONS:
+        sections += curves.rejections(study.name)
     if study.name == "rlschert-9":
         shares = sweeps.shares(studies.findings(paper, study.name))
         sections += ["Where fewer jobs are predicted:", "", *(f"- {one}" for one in shares)]
@@ -97,7 +114,7 @@ def page(paper: str, study: Study, document: report.Document) -> str:
     command = f"python -m papers study run papers/{paper}/{file.name} --table {study.name}"
     more = [part for part in _more(paper, study) if part]
     text = report.markdown(document, study.name if picture_file else "", command, more, table)
-    if study.name == insample.TABLE and (section := insample.section()):
+    if study.name in insample.TABLES and (section := insample.section(study.name)):
         text += "\n" + "\n\n".join(report.collapsible(insample.TITLE, section)) + "\n"
     left = bounds.format_bound(row["log"] for row in document["rows"])
     return text.replace(f"`{command}`", f"{left}\n\n`{command}`", 1) if left else text

@@ -26,7 +26,6 @@ def file_of(paper: str) -> Path:
 
 
 def files_of(paper: str) -> tuple[Path, ...]:
-    """Return a paper's study files."""
     first = file_of(paper)
     return (first, *(first.with_name(f"{name}.toml") for name in FURTHER.get(paper, ())))
 
@@ -52,13 +51,11 @@ def studies(paper: str) -> tuple[tuple[Study, tuple[Cell, ...]], ...]:
 
 
 def table(paper: str, name: str) -> tuple[Study, tuple[Cell, ...]]:
-    """Return a table of a paper with its cells."""
     (match,) = (one for one in studies(paper) if one[0].name == name)
     return match
 
 
 def findings(paper: str, name: str) -> StudyResults:
-    """Return what is there of a table."""
     return StudyResults(*table(paper, name), Store(CELLS))
 
 

@@ -174,6 +174,23 @@ def test_predict_is_that_of_the_command_line(tmp_path: Path) -> None:
         result.write(tmp_path / "a.swf")
 
 
+@pytest.mark.parametrize(
+    ("function", "wrong", "own", "foreign"),
+    [
+        (bridge.replay, {"ordr": "sjf"}, "Did you mean order", "platform"),
+        (bridge.train, {"epoch": 3}, "Did you mean epochs", "platform"),
+        (bridge.make_env, {"lenght": 3}, "Did you mean length", "platform"),
+    ],
+)
+def test_an_unknown_option_is_answered_with_the_options_of_that_function(
+    function: Any, wrong: dict[str, Any], own: str, foreign: str
+) -> None:
+    with pytest.raises(BridgeError, match=own) as caught:
+        function(**wrong) if function is not bridge.replay else function("bundled-128", **wrong)
+    assert foreign not in str(caught.value)
+    assert "setup" not in str(caught.value) or function is bridge.make_env
+
+
 def test_options_of_predictors_are_checked() -> None:
     with pytest.raises(BridgeError, match="outcome means nothing to the model"):
         bridge.predict("bundled-128", "history", outcome=("status",))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,7 @@ from bridge.config.options import Command, options
 from bridge.worlds.slurm.settings import AgentConfig
 
 if TYPE_CHECKING:
+    from bridge.report.table import Table
     from bridge.slurm_demo.demo import Demo
     from bridge.slurm_demo.monitor import DemoMonitor
 
@@ -203,6 +204,60 @@ def down(folder: Path) -> None:
     from bridge.slurm_demo.cluster import stop
 
     stop(folder)
+
+
+@slurm.command(cls=Command)
+@click.argument("folders", nargs=-1, required=True, type=shared.FOLDER, metavar="DIR…")
+@click.option(
+    "--clock",
+    type=click.Choice(("recorded", "own")),
+    default="recorded",
+    show_default=True,
+    help="Whose instants the passes have: those of the case, or Slurm's rules with a phase of their own.",
+)
+@shared.number("--seed", "Of the phases of the loops, with the own clock.", 0, default=0)
+@shared.file_option("--out", "Write the starts here, as CSV: case,job,episode,start,nodes.")
+@shared.force_option
+@shared.json_option
+def case(
+    folders: tuple[Path, ...],
+    clock: str,
+    seed: int,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Play recorded cases of a real Slurm by the protocol `slurm`, and compare starts and nodes.
+
+    A case is a folder with cluster.conf, assoc.txt, jobs.csv, events.csv, cycles.csv, result.csv and
+    case.json. What the real Slurm decided is read to compare with alone.
+
+    \b
+      bridge slurm case cases/* --out starts.csv
+      bridge slurm case cases/fairtree --clock own --seed 3
+    """
+    from bridge.base import files
+    from bridge.worlds.fast.slurm.agreement import agreement_document, play_case, starts_csv
+
+    if out is not None:
+        shared.check_output(out, force)
+    played = [play_case(folder, clock, seed) for folder in folders]
+    if out is not None:
+        with files.open_write(out) as file:
+            file.write(starts_csv(played).encode())
+    document = agreement_document(played)
+    show(document, [_agreement_table(document)], as_json)
+
+
+def _agreement_table(document: list[dict[str, Any]]) -> Table:
+    """Return a row for each case, and the sums."""
+    from bridge.report.table import Table
+
+    counts = ("starts", "within_tolerance", "same_nodes", "never_started_there")
+    rows = [(str(one["case"]), *(str(one[name]) for name in counts)) for one in document]
+    if len(rows) > 1:
+        rows.append(("all", *(str(sum(one[name] for one in document)) for name in counts)))
+    return Table(("case", "starts", "within 3 s", "same nodes", "never started there"), rows, words=(0,))
 
 
 #: Seconds between lines of the demo where no terminal is there to be drawn on.

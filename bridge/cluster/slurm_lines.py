@@ -34,7 +34,6 @@ def cores_of(line: Mapping[str, str]) -> int:
 
 
 def features_of(line: Mapping[str, str]) -> list[str]:
-    """Return the features of a node."""
     text = line.get("features") or line.get("feature") or line.get("activefeatures") or ""
     return [feature for feature in re.split("[,&]", text) if feature]
 

@@ -66,7 +66,6 @@ class Contestant:
 
     @property
     def estimator(self) -> str:
-        """Name of its estimator."""
         return self.setup.estimator or self.setup.rules()[0].estimator
 
     def prepare(self, jobs: Jobs) -> Scenario:

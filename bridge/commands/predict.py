@@ -140,7 +140,7 @@ def predict_series(workload: "Workload", config: PredictConfig, watch: ProgressR
         remedy = "Leave it out." if config.unsupported else "Name them: --series FILE, or --series synthetic."
         raise BridgeError(what, where=config.model, remedy=remedy)
     chosen = SeriesPredictor(**config.settings)
-    jobs, ids = of_workload(workload), workload.jobs["id"].tolist()
+    jobs, ids = of_workload(workload), workload.jobs["job_id"].tolist()
     watch.dropped(workload.tally)
     synthetic = config.series == "synthetic"
     run = jobs.run / MICRO

@@ -71,7 +71,6 @@ class Constraint:
         return self.plugin is not None and plugins.find(self.plugin, word) is not None
 
     def is_in_bounds(self, number: float) -> bool:
-        """Tell whether a number is within the bounds."""
         return not (
             (self.ge is not None and number < self.ge)
             or (self.le is not None and number > self.le)

@@ -23,7 +23,6 @@ class TomlLines:
 
     @classmethod
     def of_text(cls, text: str, where: str) -> "TomlLines":
-        """Return the lines of a valid TOML text."""
         lines = cls(where)
         table, counts = "", dict[str, int]()
         rest = text.replace("\r\n", "\n").split("\n")

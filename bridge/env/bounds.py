@@ -1,4 +1,4 @@
-"""Bounds of what a network sees: between which values a feature lies, by interval arithmetic on its program."""
+"""Bounds of what a network sees: the range of each feature, by interval arithmetic."""
 
 import math
 from collections.abc import Callable
@@ -33,8 +33,9 @@ class VariableBounds:
         """Return the bounds of a variable; `resource`: of which, if there is one of each resource."""
         jobs, estimate, n = self.scenario.jobs, self.scenario.estimate, self.length
         shortest, longest = _span(estimate.order / SECOND)
-        if self.scenario.permits is not None:  # orders may see what remains of a job
-            shortest = min(shortest, 1.0)
+        largest = longest
+        if self.scenario.permits is not None:  # what is left of a job that was stopped
+            shortest, longest = 0.0, math.inf
         nodes = float(jobs.capacity[0])
         rejects = float(self.scenario.compiled.rules["max_rejects"][0])
         bounds: dict[int, Callable[[], Interval]] = {
@@ -46,7 +47,7 @@ class VariableBounds:
             Op.L: lambda: (shortest, longest),
             Op.FAIRSHARE: lambda: _SHARE,
             Op.PARTITION: lambda: _span(self.scenario.partition),
-            Op.T_MAX: lambda: (longest, longest),
+            Op.T_MAX: lambda: (largest, largest),
             Op.N_MAX: lambda: (nodes, nodes),
             Op.FREE: lambda: (0.0, nodes),
             Op.EXTRA: lambda: (0.0, nodes),
@@ -84,7 +85,7 @@ def compute_bounds(program: Records, variable: Callable[[int, int], Interval]) -
 
 
 def observation_bounds(compiled: CompiledEncoder, variables: VariableBounds) -> tuple[Floats32, Floats32]:
-    """Return the least and the largest values of an observation's rows: [2, F], and of its context: [2, C]."""
+    """Return the least and the largest values of an observation's rows, [2, F], and its context, [2, C]."""
     encoder, programs = compiled.encoder, compiled.programs
 
     def columns(program: FeatureProgram, names: int, absent: tuple[float, ...] = ()) -> Floats32:

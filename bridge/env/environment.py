@@ -20,9 +20,10 @@ class SchedulingEnv(SchedulingEnvBase):
     An action that is not legal (see `action_masks`) never fails: it counts as DECLINE where there is such an
     action (BACKFILL with a stop action), else as the first legal one, and ``info["invalid"]`` is True.
 
-    `info` has ``time`` (s), ``first_job``, ``invalid`` and ``action_mask`` (int8 [actions]); with the episode's last step also ``metric`` (the
-    schedule's value) and ``base`` (the base policy's on the same jobs). `reset` knows the option ``start``:
-    the first job, in place of a drawn one. `outcome` is a `bridge.env.reward.EpisodeOutcome`.
+    `info` has ``time`` (s), ``first_job``, ``invalid`` and ``action_mask`` (int8 [actions]); with the
+    episode's last step also ``metric`` (the schedule's value) and ``base`` (the base policy's on the same
+    jobs). `reset` knows the option ``start``: the first job, in place of a drawn one. `outcome` is a
+    `bridge.env.reward.EpisodeOutcome`.
 
     Args:
         decision: ``pick``, ``backfill``, ``pick+backfill``, ``inspect``, ``preempt`` or ``trial``.

@@ -18,7 +18,7 @@ from bridge.env.log_snapshot import take_snapshot
 from bridge.env.observation import ObservationBuffer, build_spaces
 from bridge.env.options import refuse_options
 from bridge.env.reward import EpisodeOutcome, base_costs, compute_final_reward, episode_of, scale, weights
-from bridge.env.snapshot import Snapshot
+from bridge.env.snapshot import EpisodeSnapshot
 from bridge.scheduler.state import SECOND
 from bridge.worlds.fast.world import DONE
 
@@ -76,11 +76,11 @@ class LogEpisodes(ObservationBuffer):
         return {"time": self.batch.now / SECOND, "first_job": self.first.copy()}
 
     def spaces(self) -> tuple[Space[Any], Discrete]:
-        """Return the observation space, with the bounds that this workload's features have, and the actions."""
+        """Return the observation space, with the bounds of this workload's features, and the actions."""
         variables = VariableBounds(self.batch.prepared, self.task.length)
         return build_spaces(self.task.encoder, observation_bounds(self.batch.encoder, variables))
 
-    def snapshot(self, b: int) -> Snapshot:
+    def snapshot(self, b: int) -> EpisodeSnapshot:
         """Return what a place's episode looks like now."""
         return take_snapshot(self.batch, b)
 

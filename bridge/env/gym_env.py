@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 
 from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
-from bridge.env.snapshot import Snapshot, render_pixels, render_text
+from bridge.env.snapshot import EpisodeSnapshot, render_pixels, render_text
 
 #: How an environment can be shown: as text, or as a picture, uint8 [height, width, 3].
 RENDER_MODES = ("ansi", "rgb_array")
@@ -86,7 +86,7 @@ class VectorEpisodes(Protocol[S]):
     def step(self, actions: npt.NDArray[np.integer]) -> S:
         """Answer every waiting decision."""
 
-    def snapshot(self, b: int) -> Snapshot:
+    def snapshot(self, b: int) -> EpisodeSnapshot:
         """Return what a place's episode looks like now, for people."""
 
     def final_info(self, done: S) -> dict[str, Floats]:
@@ -104,7 +104,7 @@ def check_render_mode(mode: str | None) -> str | None:
     return mode
 
 
-def render(view: Snapshot, mode: str | None) -> Any:
+def render(view: EpisodeSnapshot, mode: str | None) -> Any:
     """Return a moment as its render mode has it, None without one."""
     if mode is None:
         return None

@@ -17,8 +17,8 @@ Observation = Floats32 | dict[str, Floats32]
 def build_spaces(encoder: Encoder, bounds: tuple[Floats32, Floats32]) -> tuple[Space[Any], Discrete]:
     """Return the observation space and the action space of a place.
 
-    An observation is float32 [rows, features]; with a context a dictionary of these ``rows`` and the ``context``,
-    float32 [C]. `bounds`: of a row, [2, F], and of the context, [2, C], see `bridge.env.bounds`.
+    An observation is float32 [rows, features]; with a context a dictionary of these ``rows`` and the
+    ``context``, float32 [C]. `bounds`: of a row, [2, F], and of the context, [2, C], see `bridge.env.bounds`.
     """
     shape = (encoder.rows, encoder.width)
     low, high = (np.broadcast_to(bound, shape) for bound in bounds[0])

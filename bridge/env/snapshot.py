@@ -39,7 +39,7 @@ class WaitingJob:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class StartedJobs:
     """Jobs that have started, [n]; the end of one that still runs is the scheduler's estimate. Seconds."""
 
     id: Ints
@@ -49,7 +49,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class EpisodeSnapshot:
     """What an episode looks like at one instant; times in seconds since its first submission.
 
     Attributes:
@@ -66,7 +66,7 @@ class Snapshot:
     now: float
     capacity: int
     unit: str
-    schedule: Schedule
+    schedule: StartedJobs
     actions: dict[int, int]
     queue: tuple[WaitingJob, ...]
     notes: tuple[str, ...] = ()
@@ -78,12 +78,12 @@ class Snapshot:
         return int(jobs.nodes[(jobs.start <= self.now) & (jobs.end > self.now)].sum())
 
 
-def render_text(view: Snapshot) -> str:
+def render_text(view: EpisodeSnapshot) -> str:
     """Return a moment as text: the machine, the running jobs, the queue."""
     return "\n".join(_lines(view)) + "\n"
 
 
-def _lines(view: Snapshot) -> Iterator[str]:
+def _lines(view: EpisodeSnapshot) -> Iterator[str]:
     used, jobs = view.in_use, view.schedule
     filled = round(BAR * min(used / max(view.capacity, 1), 1.0))
     ends = np.flatnonzero(jobs.end > view.now)
@@ -135,12 +135,12 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]], title: str) 
         yield "  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)).rstrip()
 
 
-def render_pixels(view: Snapshot) -> Pixels:
+def render_pixels(view: EpisodeSnapshot) -> Pixels:
     """Return a moment as a picture, uint8 [HEIGHT, WIDTH, 3].
 
     Above: nodes over time; what is to the right of the black line is the scheduler's estimate, in lighter
-    colours. Below: the queue, a column for each job, as high as the share of the machine that it requests; grey
-    jobs cannot be selected now.
+    colours. Below: the queue, a column for each job, as high as its share of the machine; grey jobs cannot be
+    selected now.
     """
     picture = np.full((HEIGHT, WIDTH, 3), _WHITE, np.uint8)
     _draw_machine(view, picture[_MACHINE, _SIDES])
@@ -148,7 +148,7 @@ def render_pixels(view: Snapshot) -> Pixels:
     return picture
 
 
-def _draw_machine(view: Snapshot, area: Pixels) -> None:
+def _draw_machine(view: EpisodeSnapshot, area: Pixels) -> None:
     from bridge.judge.hosts import first_fit
     from bridge.judge.metrics import step_function
 
@@ -180,7 +180,7 @@ def _draw_machine(view: Snapshot, area: Pixels) -> None:
     area[:, now] = _LINE
 
 
-def _draw_queue(view: Snapshot, area: Pixels) -> None:
+def _draw_queue(view: EpisodeSnapshot, area: Pixels) -> None:
     height, width = area.shape[:2]
     column = width // COLUMNS
     for k, job in enumerate(view.queue[:COLUMNS]):

@@ -22,7 +22,6 @@ _ANSWERS = {
 
 
 def facts(recipe: AnyRecipe) -> dict[str, Any]:
-    """Return facts that follow from a recipe."""
     return kind_of(recipe.scheduler).facts(recipe)
 
 

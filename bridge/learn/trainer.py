@@ -231,7 +231,6 @@ class TensorBoardWriter:
             self._writer = SummaryWriter(str(self._path), purge_step=done + 1)
 
     def write(self, entry: EpochRecord) -> None:
-        """Write an epoch's measured values."""
         with written(self._path):
             for curve, name in CURVES.items():
                 value = float(getattr(entry, name))

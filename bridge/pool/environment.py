@@ -17,7 +17,7 @@ from bridge.base.plugins import did_you_mean
 from bridge.config import Count, Natural, Unsigned, verify
 from bridge.env.gym_env import Draws, SchedulingEnvBase, SchedulingVectorEnvBase, StepResult, drawn_by
 from bridge.env.options import refuse_kinds, refuse_options
-from bridge.env.snapshot import Snapshot
+from bridge.env.snapshot import EpisodeSnapshot
 from bridge.pool.batch import PoolBatch
 from bridge.pool.evaluate import jobs_of
 from bridge.pool.jobset import STEP_SECONDS, JobSet, with_estimates
@@ -157,10 +157,9 @@ class PoolEpisodes:
         return StepResult(self.pools.rewards.copy(), ended & ~left, ended & left, invalid)
 
     def job_outcomes(self, b: int) -> PoolSchedule:
-        """Return the outcomes so far of the jobs of an episode."""
         return self.pools.schedule(b)
 
-    def snapshot(self, b: int) -> Snapshot:
+    def snapshot(self, b: int) -> EpisodeSnapshot:
         """Return what a place's pool looks like now, bookings included."""
         return take_snapshot(self.pools.state, b, self.task.settings.slots)
 
@@ -184,9 +183,9 @@ class PickOrKillEnv(SchedulingEnvBase):
     all jobs in the system gain by it (`bridge.pool.machine`); other answers earn 0. An episode terminates
     when all jobs have ended, and is truncated after the pool's last step.
 
-    `info` has ``time`` (s), ``invalid`` and ``action_mask`` (int8 [actions]); with the episode's last step also ``slowdown`` and
-    ``completion_time`` (s), means over its jobs; one that has not ended by then counts as if it had.
-    `outcome` is a `bridge.pool.schedule.Schedule`.
+    `info` has ``time`` (s), ``invalid`` and ``action_mask`` (int8 [actions]); with the episode's last step
+    also ``slowdown`` and ``completion_time`` (s), means over its jobs; one that has not ended by then
+    counts as if it had. `outcome` is a `bridge.pool.schedule.Schedule`.
     """
 
     def __init__(self, *, render_mode: str | None = None, **options: Any) -> None:

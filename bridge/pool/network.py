@@ -146,7 +146,6 @@ class ActorCritic(nn.Module):
 
 
 def network_of(recipe: PoolRecipe) -> ActorCritic:
-    """Return a fresh network."""
     critic = recipe.training.critic == "outlook"
 
     def build_network() -> ActorCritic:

@@ -170,7 +170,6 @@ class PoolTask:
 
     @property
     def hosts(self) -> int:
-        """Compute hosts of the platform."""
         return len(self.platform.compute)
 
     @property
@@ -180,7 +179,6 @@ class PoolTask:
 
     @property
     def n_jobs(self) -> int:
-        """Jobs of the sequence."""
         return len(self.sequences.arrivals_of(self.sequence)[0])
 
     def place(self, out: Path) -> Path:
@@ -188,7 +186,6 @@ class PoolTask:
         return run_folder(out, self.policy.text) / str(self.sequence + 1)
 
     def process(self) -> DecisionProcess:
-        """Return the decision process."""
         return DecisionProcess(
             dispatcher(self.policy, self.settings, self.detailed_options.placement, self.platform)
         )

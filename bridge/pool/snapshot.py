@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from bridge.env.snapshot import Schedule, Snapshot, WaitingJob
+from bridge.env.snapshot import EpisodeSnapshot, StartedJobs, WaitingJob
 from bridge.pool.jobset import STEP_SECONDS
 from bridge.pool.state import PoolState
 
 
-def take_snapshot(state: PoolState, b: int, slots: int) -> Snapshot:
+def take_snapshot(state: PoolState, b: int, slots: int) -> EpisodeSnapshot:
     """Return what pool `b` looks like; times count from its first step."""
     env = state.env[b]
     now, step = int(env.now), float(STEP_SECONDS)
@@ -18,12 +18,12 @@ def take_snapshot(state: PoolState, b: int, slots: int) -> Snapshot:
     running = state.running[b].tolist()
     waiting = [int(j) for j in state.waiting[b, : env.n_waiting]]
     backlog = [int(j) for j in state.backlog[b, env.head : env.tail]]
-    return Snapshot(
+    return EpisodeSnapshot(
         title="which job is booked or killed?" if env.n_submitted else "no job has arrived",
         now=now * step,
         capacity=int(state.pool[0].units),
         unit="units",
-        schedule=Schedule(
+        schedule=StartedJobs(
             id=np.flatnonzero(booked) + 1,
             nodes=np.array(rows["units"], np.int64),
             start=rows["start"].astype(np.float64) * step,

@@ -41,13 +41,13 @@ class ProgressSeries:
     Attributes:
         job: [m] ids as texts, those of one job in a row.
         time: [m] seconds since the job's start, ascending for each job.
-        values: [m, S].
+        numbers: [m, S] values.
         synthetic: made from true run times.
     """
 
     job: Sequence[str]
     time: Floats
-    values: Floats
+    numbers: Floats
     synthetic: bool = False
 
     def places(self, ids: Sequence[object]) -> list[slice]:
@@ -64,9 +64,9 @@ class ProgressSeries:
         The last number is 1 where a value has come yet; else all are 0. NaN behind the `steps` [n] that a job
         has run.
         """
-        grid = np.full((len(ids), width, self.values.shape[1] + 1), np.nan)
+        grid = np.full((len(ids), width, self.numbers.shape[1] + 1), np.nan)
         for row, part, ran in zip(grid, self.places(ids), np.minimum(steps, width).tolist(), strict=True):
-            times, values = self.time[part], self.values[part]
+            times, values = self.time[part], self.numbers[part]
             last = np.searchsorted(times, step * np.arange(1, ran + 1), side="right") - 1
             row[:ran] = 0.0
             row[:ran][last >= 0, :-1] = values[last[last >= 0]]

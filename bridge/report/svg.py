@@ -8,7 +8,7 @@ import numpy as np
 
 from bridge.base.arrays import Flags, Floats
 
-#: How far a line may be from what was drawn, in points (1/72 inch): the first that makes a picture small enough.
+#: How far a line may move, in points (1/72 inch): the first that makes a picture small enough.
 TOLERANCES = (0.3, 0.5, 0.8, 1.0)
 #: Bytes of a picture in a repository, at most.
 LARGEST = 60_000
@@ -87,8 +87,8 @@ def _round(value: float, digits: int) -> str:
 def straighten(line: Floats, tolerance: float) -> Flags:
     """Return which points of a line, [n, 2], to keep: without the others it moves by `tolerance` at most.
 
-    The method of Ramer, Douglas and Peucker: keep the point that is farthest from the straight line between the
-    ends, and go on at both sides, until none is farther than the tolerance.
+    The method of Ramer, Douglas and Peucker: keep the point that is farthest from the straight line between
+    the ends, and go on at both sides, until none is farther than the tolerance.
     """
     keep = np.zeros(len(line), np.bool_)
     keep[[0, -1]] = True

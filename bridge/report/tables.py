@@ -42,7 +42,6 @@ def _short(value: float) -> str:
 
 
 def format_metric(key: str, value: float | None) -> str:
-    """Return a metric's value as the tables show it, by its key."""
     if value is None:
         return "–"
     match key.split(".")[0]:

@@ -10,7 +10,7 @@ from bridge.scheduler.lanes import remove_from_lane
 from bridge.scheduler.placement import release_allocation
 from bridge.scheduler.queue import precedes
 from bridge.scheduler.running_jobs import add_running, first_place, job_at, next_place, remove_running
-from bridge.scheduler.state import NEVER, SECOND
+from bridge.scheduler.state import NEVER, SECOND, State
 from bridge.scheduler.timed_jobs import lane_is_down
 from bridge.scheduler.timed_nodes import hold_entry, set_node
 from bridge.scheduler.timed_state import (
@@ -317,7 +317,7 @@ def _end_graces(state: TimedState, b: int) -> int:
 
 
 @inline
-def _nothing_due(_state: ClusterState, _b: int) -> int:
+def _nothing_due(_state: State, _b: int) -> int:
     return 0
 
 

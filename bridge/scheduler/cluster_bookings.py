@@ -14,7 +14,7 @@ from bridge.scheduler.lanes import list_lanes, remove_from_lane
 from bridge.scheduler.placement import allocate_chosen, change_base, potential, select
 from bridge.scheduler.queue import BY_ORDER, sort_jobs
 from bridge.scheduler.running_jobs import first_place, next_place
-from bridge.scheduler.starting import record_start
+from bridge.scheduler.starts import record_start
 from bridge.scheduler.state import HOW_BACKFILLED, NEVER, SECOND, STARTED_AS_HEAD
 from bridge.scheduler.timed_nodes import next_moment, returns, set_bars
 from bridge.scheduler.timed_state import TimedState
@@ -89,7 +89,7 @@ def _build_steps(state: ClusterState, b: int) -> None:
             _release_at(state, b, k, which[place])
             place = next_place(which, place)
     moment = next_moment(state, b, now)
-    while moment < NEVER:
+    while moment < NEVER and state.node_scalars[b].n_steps < state.steps.shape[0]:
         state.steps[_step_at(state, b, 0, moment)].is_candidate = 1
         moment = next_moment(state, b, moment)
 
@@ -194,6 +194,9 @@ def book_in_order(state: ClusterState, b: int) -> None:
         n -= 1
     blocked = -1
     if n > 0:
+        if env.n_running + 2 > state.steps.shape[0]:
+            more.overflow = 1
+            return
         _build_steps(state, b)
     for i in range(n):
         j = which[i]

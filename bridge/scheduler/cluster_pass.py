@@ -4,7 +4,7 @@ The counterpart of the passes in `bridge.scheduler.core` for `ClusterState`, cal
 """
 
 from bridge.base.arrays import Array
-from bridge.base.jit import inline, inner
+from bridge.base.jit import inline, inner, kernel
 from bridge.scheduler.calendar import (
     begin_timed,
     forget_firsts,
@@ -447,6 +447,12 @@ def cluster_sort_by_scores(state: ClusterState, b: int) -> None:
     n = list_lanes(state, b, flat)
     rearrange_lanes(state, b, flat, n)
     state.scalars[b].is_sorted = 1
+
+
+@kernel
+def list_waiting_on_nodes(state: ClusterState, b: int, out: Array) -> None:
+    """Write the waiting jobs of all lanes to `out`, in no order."""
+    list_lanes(state, b, out)
 
 
 @inner

@@ -1,5 +1,6 @@
 """Translates a policy under a protocol to what the kernels read: switches and programs."""
 
+import abc
 from dataclasses import dataclass, fields
 from typing import cast
 
@@ -30,6 +31,14 @@ KEEP_ABOVE = 48
 ACTING = {"preempt": ("las", "hybrid"), "trial": ("speculative", "guest")}
 
 
+class Ranker(abc.ABC):
+    """What brings the waiting jobs of a cluster into the order of their priorities."""
+
+    @abc.abstractmethod
+    def rank(self, state: State, b: int) -> None:
+        """Write scores to the waiting jobs and sort them."""
+
+
 @dataclass(frozen=True)
 class CompiledPolicy:
     """A policy under a protocol, as the kernels read it; `chooser` is a backfilling rule in Python."""
@@ -41,6 +50,7 @@ class CompiledPolicy:
     rules: Array  # RULES [1]
     chooser: Chooser | None = None
     action: Action | None = None
+    priorities: Ranker | None = None
 
     @property
     def python_rule(self) -> str:
@@ -69,6 +79,9 @@ class CompiledPolicy:
         if kind == BOOK:
             book_in_order(cast(ClusterState, state), b)
             return True
+        if kind == core.SCORE and self.priorities is not None:
+            self.priorities.rank(state, b)
+            return True
         if kind == core.SCORE and self.order.lookahead is not None:
             self.order.lookahead.reorder_queue(state, b, self.order.others)
             return True
@@ -93,6 +106,12 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
             "candidates can only be sorted by an order that does not change while jobs wait",
             where=f"candidate order {alt_name!r}",
             remedy="Use fcfs, lcfs, sjf, saf, srf or an expression of s, t and n.",
+        )
+    if main.by_priority and not on_nodes:
+        raise BridgeError(
+            "has the weights of a cluster, and there is none",
+            where=f"order {main.name!r}",
+            remedy="Name one with --cluster; Slurm's formula as SchedInspector has it is the order slurm.",
         )
     if on_nodes:
         _refuse_on_nodes(policy, rules_of, main)
@@ -162,7 +181,7 @@ def _switches(
         one[switch] = int(getattr(rules_of, switch))
     one.own_candidate_order = int(has_candidate_order)
     one.backfill = EASY if chooser is not None else BACKFILLS[policy.backfill]
-    one.scored_outside = int(main.scorer is not None or main.lookahead is not None)
+    one.scored_outside = int(main.scorer is not None or main.lookahead is not None or main.by_priority)
     one.dynamic_order = int(main.dynamic)
     one.uses_fairshare = int("fairshare" in main.uses)
     one.agent_pick = int("pick" in policy.agent)

@@ -31,6 +31,9 @@ ORDERS: Mapping[str, str] = {
     "slurm": "1000*min(w/604800, 1) + 1000*fairshare + 1000*t/t_max + 1000*partition",
 }
 
+#: The order by the weights of a cluster's [priority], as Slurm's multifactor plug-in has them.
+MULTIFACTOR = "multifactor"
+
 #: In place of an order: the log's own starts, which no rule decides.
 RECORDED = "recorded"
 

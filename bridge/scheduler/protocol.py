@@ -116,7 +116,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
 
 
 def protocol(name: str) -> Protocol:
-    """Return a protocol by name."""
     try:
         return PROTOCOLS[name]
     except KeyError:

@@ -2,6 +2,7 @@
 
 from bridge.base.jit import by_type, inline
 from bridge.scheduler.cluster_state import ClusterState
+from bridge.scheduler.state import State
 from bridge.scheduler.timed_state import (
     FUTURE,
     OVER,
@@ -98,7 +99,7 @@ def _stood(state: TimedState, b: int, j: int) -> int:
 
 
 @inline
-def _never_stood(_state: ClusterState, _b: int, _j: int) -> int:
+def _never_stood(_state: State, _b: int, _j: int) -> int:
     return 0
 
 

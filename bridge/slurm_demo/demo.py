@@ -69,7 +69,6 @@ class AgentProcess:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def send(self, number: int) -> None:
-        """Send it a signal."""
         if self.pid:
             os.kill(self.pid, number)
 
@@ -113,7 +112,6 @@ class Demo:
     folder: Path
 
     def demo_jobs(self) -> list[DemoJob]:
-        """Return the jobs."""
         return window(read_log("bundled-128"), _FIRST, self.jobs, self.nodes, self.factor)
 
     def live(self, show: Callable[[DemoMonitor, str], None]) -> DemoRun:

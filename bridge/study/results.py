@@ -54,7 +54,6 @@ class StudyResults:
         return RowValues(of, np.array(records[0]["starts"], np.int64), int(records[0]["length"]))
 
     def row(self, row: str, log: str, test: str) -> Document:
-        """Return the results of one row on one log by one test."""
         expected, learns = self.expected_seeds[row, log], bool(self.rows[row].policy)
         document: Document = {"log": log, "test": test, "row": row}
         document |= {

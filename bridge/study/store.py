@@ -51,7 +51,6 @@ class Claim:
 
     @classmethod
     def own(cls, runner: str) -> "Claim":
-        """Return the claim of this process."""
         return cls(runner, socket.gethostname(), os.getpid(), since=time.time())
 
 
@@ -79,7 +78,6 @@ class Store:
     # Cells.
 
     def done(self) -> set[str]:
-        """Return the cells that are done."""
         return {path.stem for path in (self.folder / "cells").glob("*.json")}
 
     def cell(self, key: str) -> dict[str, Any] | None:

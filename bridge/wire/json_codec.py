@@ -87,7 +87,6 @@ _integer = typed(int, "whole number")
 
 
 def objects(data: Object, key: str, *default: list[Object]) -> list[Object]:
-    """Read an array of objects."""
     items = array(data, key, *default)
     if not all(type(one) is dict for one in items):
         raise MalformedError(f"'{key}' holds no object")
@@ -237,7 +236,6 @@ def resources(
 
 
 def write_host(one: ev.HostInfo, properties: Any) -> Object:
-    """Return a host as an object."""
     own = {"id": one.id, "name": one.name, "state": one.state, "properties": properties}
     return own | dict(one.extra_fields or {})
 
@@ -294,7 +292,6 @@ class JsonCodec:
         return ev.Message(now, cast("tuple[ev.Event, ...]", items))
 
     def encode(self, reply: ev.Reply) -> bytes:
-        """Return a reply as a frame."""
         return self._write(reply.now, reply.decisions, self.decisions)
 
     def decode_reply(self, frame: bytes, number: int) -> ev.Reply:

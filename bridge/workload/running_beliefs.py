@@ -46,10 +46,9 @@ class RunningBeliefs:
     def before_start(self, request: Ints) -> Ints:
         """Return what is believed before each job runs: [n]; its request where nothing is."""
         believed = request.copy()
-        known = self.first[:-1] < self.first[1:]
-        at = self.first[:-1][known]
-        known[known] = self.after[at] == 0
-        believed[known] = self.total[at[self.after[at] == 0]]
+        jobs = np.flatnonzero(self.first[:-1] < self.first[1:])
+        jobs = jobs[self.after[self.first[jobs]] == 0]
+        believed[jobs] = self.total[self.first[jobs]]
         return believed
 
 

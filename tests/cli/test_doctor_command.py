@@ -1,6 +1,7 @@
 """`bridge doctor`: what is there, what is not, and the exit status."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from cli_commands import run_bridge, run_ok
 
+from bridge.base.environment_variables import VARIABLES
 from bridge.base.errors import BridgeError
 from bridge.cli import doctor
 
@@ -24,7 +26,8 @@ def test_this_machine_is_fine() -> None:
     found = findings()
     packages = ["numpy", "numba", "pandas", "pyarrow", "gymnasium", "safetensors", "torch", "scikit-learn"]
     others = ["cache folder", "compiled kernels", "SimGrid interpreter", "batsim", "docker"]
-    assert list(found) == ["Python", *packages, *others]
+    variables = [variable.name for variable in VARIABLES]
+    assert list(found) == ["Python", *packages, *others, *variables]
     for one in found.values():
         assert set(one) == {"what", "status", "detail", "remedy"}
         assert (one["status"] == "ok") == (one["remedy"] == "")
@@ -126,3 +129,24 @@ def test_remedies_are_shown_whole_on_a_narrow_screen(monkeypatch: pytest.MonkeyP
 def test_a_folder_named_like_markup(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRIDGE_CACHE", str(folder / "[red]x[/red]"))
     assert "[red]x[/red]" in "".join(line.strip() for line in run_ok("doctor").splitlines())
+
+
+def test_variables_are_listed_with_their_values(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRIDGE_TRACES", str(folder))
+    monkeypatch.delenv("BRIDGE_DATA", raising=False)
+    found = findings()
+    assert found["BRIDGE_TRACES"]["detail"] == f"{folder}; folder of logs that are found by their names"
+    assert found["BRIDGE_DATA"]["detail"].startswith("not set: the current folder; ")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, run_ok("doctor").splitlines())) <= 80
+
+
+def test_every_variable_that_the_sources_read_is_listed_and_has_its_place_on_the_page() -> None:
+    root = Path(__file__).parents[2]
+    sources = [path.read_text() for path in (root / "bridge").rglob("*.py")]
+    read = {name for text in sources for name in re.findall(r"\b(BRIDGE_[A-Z_]*[A-Z])\b", text)}
+    names = [variable.name for variable in VARIABLES]
+    assert read - {"BRIDGE_COMPLETE"} <= {*names}
+    page = (root / "docs" / "reference" / "environment-variables.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", page, re.M)
+    assert rows == [(v.name, v.purpose, v.default) for v in VARIABLES]

@@ -99,3 +99,39 @@ def test_the_history_refuses_columns_that_it_would_ignore(log: str) -> None:
     assert status == 2
     assert "--with has no meaning for history" in err
     assert not Path("out.csv").exists()
+
+
+def test_beliefs_of_running_jobs_are_a_file_of_their_own(log: str) -> None:
+    """Too few jobs have ended for the network: everybody's history is believed, and nothing changes."""
+    status, out, err = run_predict(
+        log, "--model", "series", "--series", "synthetic", "--out", "b.parquet", "--json"
+    )
+    assert (status, json.loads(out)) == (0, {"jobs": 5, "changing": 0, "errors": []})
+    assert "--estimator 'progress(b.parquet)'" in err
+    found = []
+    for estimator in ("progress(b.parquet)", "predicted"):
+        words = ("--nodes", "1", "--order", "sjf", "--estimator", estimator, "--json")
+        found.append(json.loads(fine("replay", log, *words)))
+    assert found[0]["oracle"]
+    assert not found[1]["oracle"]
+    assert found[0]["metrics"] == found[1]["metrics"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--model", "series", "--out", "b.parquet"), "no series"),
+        (("--model", "series", "--series", "synthetic", "--out", "b.csv"), "are a Parquet file"),
+        (
+            ("--model", "series", "--series", "none.parquet", "--out", "b.parquet"),
+            "cannot be read as Parquet",
+        ),
+        (("--model", "series", "--quantile", "0.9", "--out", "b.parquet"), "no meaning for series"),
+        (("--model", "trees", "--step", "60", "--out", "b.parquet"), "no meaning for trees"),
+    ],
+)
+def test_series_that_cannot_be_predicted_are_refused(log: str, words: tuple[str, ...], says: str) -> None:
+    status, _, err = run_predict(log, *words)
+    assert status != 0
+    assert says in err
+    assert not Path("b.parquet").exists()

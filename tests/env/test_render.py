@@ -13,7 +13,15 @@ import small_jobs  # noqa: E402
 import bridge  # noqa: E402
 from bridge.base.errors import BridgeError  # noqa: E402
 from bridge.env.environment import SchedulingEnv, SchedulingVectorEnv  # noqa: E402
-from bridge.env.snapshot import HEIGHT, WIDTH, Schedule, Snapshot, WaitingJob, render_pixels, render_text  # noqa: E402
+from bridge.env.snapshot import (  # noqa: E402
+    HEIGHT,
+    WIDTH,
+    EpisodeSnapshot,
+    StartedJobs,
+    WaitingJob,
+    render_pixels,
+    render_text,
+)
 from bridge.pool.environment import PickOrKillEnv  # noqa: E402
 from bridge.pool.settings import PoolConfig  # noqa: E402
 
@@ -67,12 +75,14 @@ def test_other_decisions_say_what_is_decided(decision: str, note: str) -> None:
 
 
 def test_a_picture_has_jobs_where_they_run() -> None:
-    view = Snapshot(
+    view = EpisodeSnapshot(
         title="now",
         now=50.0,
         capacity=4,
         unit="nodes",
-        schedule=Schedule(np.array([1, 2]), np.array([2, 1]), np.array([0.0, 0.0]), np.array([100.0, 25.0])),
+        schedule=StartedJobs(
+            np.array([1, 2]), np.array([2, 1]), np.array([0.0, 0.0]), np.array([100.0, 25.0])
+        ),
         actions={},
         queue=(WaitingJob(3, 4, 10.0, 5.0, action=0), WaitingJob(4, 2, 10.0, 5.0)),
     )
@@ -92,8 +102,8 @@ def test_a_picture_has_jobs_where_they_run() -> None:
 
 
 def test_a_booking_far_ahead_is_at_the_right_side() -> None:
-    schedule = Schedule(np.array([1]), np.array([4]), np.array([1e9]), np.array([2e9]))
-    picture = render_pixels(Snapshot("now", 5.0, 4, "units", schedule, {}, ()))
+    schedule = StartedJobs(np.array([1]), np.array([4]), np.array([1e9]), np.array([2e9]))
+    picture = render_pixels(EpisodeSnapshot("now", 5.0, 4, "units", schedule, {}, ()))
     assert picture[100, 600].tolist() == [236, 236, 236]
     assert picture[100, 629].tolist() != [236, 236, 236]
 
@@ -101,9 +111,9 @@ def test_a_booking_far_ahead_is_at_the_right_side() -> None:
 def test_long_lists_are_cut_and_say_so() -> None:
     n = 15
     zeros = np.zeros(n)
-    schedule = Schedule(np.arange(n), np.ones(n, np.int64), zeros, zeros + 9)
+    schedule = StartedJobs(np.arange(n), np.ones(n, np.int64), zeros, zeros + 9)
     queue = tuple(WaitingJob(k, 1, 1.0, 1.0) for k in range(30))
-    text = render_text(Snapshot("now", 1.0, 20, "nodes", schedule, {}, queue))
+    text = render_text(EpisodeSnapshot("now", 1.0, 20, "nodes", schedule, {}, queue))
     assert "  … and 5 more\n" in text
     assert "  … and 10 more\n" in text
     assert "15 of 20 nodes in use" in text

@@ -24,7 +24,7 @@ from bridge.pool.machine import (
     legal,
     list_starting,
 )
-from bridge.pool.settings import PoolConfig
+from bridge.pool.settings import Objective, PoolConfig
 from bridge.pool.state import COLOURS, PoolState
 from bridge.pool.world import Sequences, advance
 
@@ -245,12 +245,12 @@ def test_an_episode_ends_when_all_is_done_or_too_late() -> None:
     arrivals=st.lists(st.integers(-1, 5), min_size=2, max_size=40),
     actions=st.lists(st.integers(-1, 4), min_size=1, max_size=30),
     clamp=st.booleans(),
-    completion=st.booleans(),
+    objective=st.sampled_from(["slowdown", "completion", "weighted"]),
 )
 def test_every_answer_has_the_outcome_of_the_reference(
-    jobs: Rows, arrivals: list[int], actions: list[int], clamp: bool, completion: bool
+    jobs: Rows, arrivals: list[int], actions: list[int], clamp: bool, objective: Objective
 ) -> None:
-    settings = replace(SMALL, oracle_clamp=clamp, objective="completion" if completion else "slowdown")
+    settings = replace(SMALL, oracle_clamp=clamp, objective=objective, completion_weight=0.3)
     arrivals = [a if a < len(jobs) else -1 for a in arrivals]
     drawn = sequences_of(jobs, arrivals)
     state, world = machine(drawn, settings)

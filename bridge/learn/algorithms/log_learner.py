@@ -99,7 +99,6 @@ class EpisodeSource:
         return np.unique(np.linspace(first, high - self.valid_length, most).astype(np.int64))
 
     def draw(self, epoch: int, rng: np.random.Generator) -> EpisodeBatch:
-        """Return an epoch's episodes."""
         training, (low, high) = self.recipe.training, self.part
         n, length = self.share, training.length
         kind = self._kinds[min(epoch, len(self._kinds) - 1)] if self._kinds else "real"

@@ -215,7 +215,6 @@ def bound_summary(bounds: Bounds) -> tuple[str, str]:
 
 
 def bound_table(bounds: Bounds) -> list[Table]:
-    """Return the table of a bound."""
     caption = f"Mean bounded slowdown of {bounds.sequences:,} sequences of {bounds.length:,} jobs, each on an"
     caption += f" idle machine; believed run times: {bounds.estimator}."
     blocks = next((row.b for row in bounds.rows if row.b is not None), None)

@@ -203,9 +203,7 @@ class _Pass:
 
 def backfill_pass(slurm: Controller, now: int) -> None:
     """Plan the queue once, and start what can start now."""
-    slurm.backfills += 1
-    if slurm.backfills % 2:
-        slurm.het_estimates.clear()
+    slurm.het_estimates.clear()
     walk = _Pass(slurm, now)
     for head, part in slurm.queue(now):
         _look_at_all(walk, head, part)

@@ -59,7 +59,6 @@ class Controller:
         self.started: list[tuple[SlurmJob, str]] = []
         self.ended: list[tuple[SlurmJob, str]] = []
         self.het_estimates: dict[int, dict[int, int]] = {}
-        self.backfills = 0
 
     # --- nodes
 
@@ -224,6 +223,13 @@ class Controller:
         site = self.site
         order = preemption.candidates(site, job, part, self.running.values(), now)
         order = [one for one in order if one.nodes & nodes]
+        if order and all(preemption.mode_of(site, one) == "suspend" for one in order):
+            usage = self.usage.copy()  # gangs share cores: all of lower tiers are as good as free
+            for one in order:
+                usage.remove(one, keep_memory=True)
+            chosen = choose(site, job, nodes, usage, part.index, self.weights, exclusive=exclusive)
+            taken = mask_of(chosen or ())
+            return chosen, [one for one in order if one.nodes & taken]
         for again in range(site.parameters.preempt_reorder + 1):
             usage = self.usage.copy()
             for k, one in enumerate(order):
@@ -283,6 +289,8 @@ class Controller:
         job.tres = self.tres_of(job, part, chosen)
         job.planned = job.tres["cores"]
         job.last_usage, job.suspended, job.is_victim = now, 0, False
+        own = self.reservations.get(job.reservation) if job.reservation else None
+        job.until = own.end if own is not None and not own.flex else 0
         for name, count in job.licenses.items():
             self.licenses[name] = self.licenses.get(name, 0) - count
         self.usage.add(job)
@@ -310,11 +318,10 @@ class Controller:
         del self.running[job.key]
         self._resume_those_suspended_by(job, now)
 
-    def nodes_freed(self, job: SlurmJob, nodes: int) -> None:
-        """Take nodes of an ended job as free; the job is complete."""
+    def nodes_freed(self, nodes: int) -> None:
+        """Take nodes of an ended job as free."""
         for n in bits(nodes):
             self.completing[n] = max(self.completing[n] - 1, 0)
-        job.completing = False
 
     def stop(self, job: SlurmJob, now: int, how: str) -> None:
         """Kill a running job."""
@@ -392,8 +399,14 @@ class Controller:
             if job.is_victim:
                 if job.end <= now:
                     self.stop(job, now, "preempted")
-            elif job.end + over <= now:
+            elif job.end + over <= now or self._is_out_of_reservation(job, now):
                 self.stop(job, now, "timeout")
+
+    def _is_out_of_reservation(self, job: SlurmJob, now: int) -> bool:
+        """Tell whether a job's reservation is over, as far as it may be overrun."""
+        if job.until and job.until + self.site.settings.resv_over_run <= now:
+            return True
+        return False
 
 
 def _is_of(site: Site, group: object, name: str) -> bool:

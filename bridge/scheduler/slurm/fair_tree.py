@@ -110,10 +110,17 @@ def classic(user: Assoc, root: Assoc) -> float:
         return 1.0
     if user.shares == _PARENT:
         return _factor(parent.effective, parent.shares_norm)
-    own = user.usage / root.usage if root.usage else 0.0
-    total = sum(max(child.shares, 0) for child in parent.children)
-    effective = own + (parent.effective - own) * (user.shares / total if total else 0.0)
-    return _factor(effective, user.shares_norm)
+    if user.effective < 0:
+        own = user.usage / root.usage if root.usage else 0.0
+        total = sum(max(child.shares, 0) for child in parent.children)
+        user.effective = own + (parent.effective - own) * (user.shares / total if total else 0.0)
+    return _factor(user.effective, user.shares_norm)
+
+
+def forget_effective(users: Iterable[Assoc]) -> None:
+    """Let the effective usage of users be computed afresh, each when it is first asked for."""
+    for user in users:
+        user.effective = -1.0
 
 
 def _factor(effective: float, shares: float) -> float:

@@ -86,6 +86,7 @@ class SlurmJob:
     episode: int = 0
     requeued_until: int = 0
     whole: bool = False
+    until: int = 0
 
     @property
     def order(self) -> tuple[int, int]:

@@ -89,7 +89,6 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
         self._events = []
 
     def onSimulationBegins(self) -> None:  # noqa: N802
-        """The machine."""
         bs = self.bs
         if bs.scheduler is not self:
             what = "pybatsim's validating machine does not pass on the end of a message"
@@ -108,15 +107,12 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
         )
 
     def onSimulationEnds(self) -> None:  # noqa: N802
-        """The end."""
         self._note(events.SimulationEnds)
 
     def onJobSubmission(self, job: Any) -> None:  # noqa: N802
-        """A job."""
         self._note(batsim4.job_submitted, job.id, job.json_dict, job.profile_dict or None)
 
     def onJobCompletion(self, job: Any) -> None:  # noqa: N802
-        """A job is over."""
         time = times.micro(job.finish_time)
         at = hosts.parse(str(job.allocation)) if job.allocation is not None else ()
         self._events.append(events.JobCompleted(time, job.id, job.job_state.name, job.return_code, at))

@@ -86,7 +86,6 @@ class TranscriptFollower(WireScheduler[TranscriptJob]):
 
     @property
     def has_begun(self) -> bool:
-        """Whether the simulation has begun."""
         return self._begin_event is not None
 
     @property

@@ -84,7 +84,6 @@ class AllocationLog:
             state.node_scalars.n_log[0] = 0
 
     def allocations(self, n: int) -> Allocations:
-        """Return the allocations of `n` jobs."""
         jobs, classes, units = (
             (np.concatenate([np.zeros(0, np.int64), *column]) for column in zip(*self._parts, strict=True))
             if self._parts

@@ -67,7 +67,7 @@ _OF_SCHEDULE = ("start", "end", "how", "past", "reserved", "serial", "submit", "
 def _with_times(schedule: "Schedule", which: Ints, n: int, cut: Any, runs: Lives) -> "Schedule":
     """Return a schedule with runs that were cut short behind its jobs."""
     names = (*_OF_SCHEDULE, "never_at", "head_at", "ran", "since")
-    columns: dict[str, Ints] = {name: getattr(schedule, name)[which] for name in names}
+    columns: dict[str, Any] = {name: getattr(schedule, name)[which] for name in names}
     columns["start"][n:], columns["end"][n:], columns["serial"][n:] = cut.start, cut.end, cut.serial
     columns["since"][n:] = cut.eligible
     columns["ran"][n:] = cut.end - cut.start - cut.stood

@@ -254,7 +254,7 @@ def reset_cluster(state: Any, b: int) -> None:
 def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     """Return the scheduler's arrays of a cluster and jobs.
 
-    Raises BridgeError: what the scheduler does not honour yet, a job that the cluster can never hold, or
+    Raises BridgeError: a reservation that there is not, a job that the cluster can never hold, or
     a text of a job that cannot be read.
     """
     requests = jobs.requests

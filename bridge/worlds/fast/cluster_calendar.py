@@ -216,13 +216,13 @@ class _Events:
         rows: list[tuple[int, ...]] = []
         for n, row in enumerate(self._cluster.calendar):
             rows += self._limit(n, row) if row.event == "limit" else [self._event(n, row)]
-        for row in self._cluster.reservations:
-            for time in sorted({row.announced, row.start, row.end}):
+        for one in self._cluster.reservations:
+            for time in sorted({one.announced, one.start, one.end}):
                 if time * SECOND > self._jobs.origin:
                     rows.append((self._time(time), 0, timed.MOMENT, 0, 0, 0))
         rows += self._failures()
-        order = np.argsort([row[0] for row in rows], kind="stable") if rows else []
-        return np.array([rows[k] for k in order], timed.EVENT).view(np.recarray), self._nodes
+        rows.sort(key=lambda row: row[0])  # events of one time stay in the file's order
+        return np.array(rows, timed.EVENT).view(np.recarray), self._nodes
 
     def _time(self, seconds: int) -> int:
         return max(seconds * SECOND - self._jobs.origin, 0)

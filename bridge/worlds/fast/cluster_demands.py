@@ -16,8 +16,6 @@ from bridge.worlds.fast.cluster_shapes import Shape, Taken, take_of_empty
 
 #: More tasks than any node holds.
 _MANY = 1 << 40
-#: What of a job says which nodes it may use, beside its partition.
-_PLACES = ("constraints", "nodelist", "exclude", "reservation")
 
 
 @dataclass(frozen=True)
@@ -116,9 +114,6 @@ def build_demands(
     shapes: dict[Shape, int] = {}
     admissible: dict[tuple[object, ...], Flags] = {}
 
-    def texts_of(job: int) -> tuple[str, ...]:
-        return tuple(getattr(requests, name).of(job) for name in _PLACES)
-
     def shape_in(job: int, p: int) -> int:
         """Return the shape of a job in a partition."""
         partition = classes.partitions[p]
@@ -127,7 +122,7 @@ def build_demands(
         where = f"job {names[job]}"
         vector = _vector(requests, job, partition, classes, whole, where)
         most = _most_tasks(partition, vector, tasks)
-        texts = texts_of(job)
+        texts = _places(requests, job)
         mask = admissible.get((p, *texts))
         if mask is None:
             mask = admissible[(p, *texts)] = classes.admissible(p, *texts, where)
@@ -187,6 +182,16 @@ def build_demands(
     )
 
 
+def _places(requests: JobRequests, job: int) -> tuple[str, str, str, str]:
+    """Return what a job says of the nodes that it may use, beside its partition."""
+    return (
+        requests.constraints.of(job),
+        requests.nodelist.of(job),
+        requests.exclude.of(job),
+        requests.reservation.of(job),
+    )
+
+
 def _nodes(taken: Taken | None) -> int:
     return taken.nodes if taken else 0
 
@@ -197,7 +202,7 @@ def _never(classes: NodeClasses, requests: JobRequests, job: int, p: int, name: 
     whole = partition.exclusive or bool(requests.exclusive[job] == 1)
     where = f"job {name}"
     vector = _vector(requests, job, partition, classes, whole, where)
-    texts = tuple(getattr(requests, name).of(job) for name in _PLACES)
+    texts = _places(requests, job)
     mask = classes.admissible(p, *texts, where)
     there = f"partition {partition.name!r}" + (" (features, node lists, reservation)" if any(texts) else "")
     if not mask.any():

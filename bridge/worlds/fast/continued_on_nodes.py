@@ -49,7 +49,7 @@ def _played(
     ran = now - start[which[:n_running]]
     submit[:n_running] = now - 1
     run[:n_running] -= ran - 1
-    request[:n_running] = np.maximum(request[:n_running] - ran, SECOND)
+    request[:n_running] = np.maximum(request[:n_running] - ran + 1, SECOND)
     own = replace(part, submit=submit, run=run, request=request, follows=None, think=None)
     starts: Ints = replay(scenario_of(own)).start
     return starts

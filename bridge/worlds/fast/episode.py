@@ -22,6 +22,7 @@ from bridge.workload.running_beliefs import RunningBeliefs, read_beliefs
 from bridge.workload.select import END, Jobs
 from bridge.worlds.fast import reestimates
 from bridge.worlds.fast.cluster_arrays import ClusterArrays, build_cluster_arrays, reset_cluster
+from bridge.worlds.fast.multifactor import MultifactorPriorities
 from bridge.worlds.fast.world import WorldState
 
 
@@ -129,6 +130,8 @@ def prepare(
     if jobs.cluster is not None:
         cluster = build_cluster_arrays(jobs.cluster, jobs)
         jobs = replace(jobs, demand=cluster.requested_nodes[:, None])
+        if compiled.order.by_priority:
+            compiled = replace(compiled, priorities=MultifactorPriorities(cluster, jobs))
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
     beliefs = _beliefs_of_running(estimator, jobs, compiled)
     believed = (

@@ -15,6 +15,7 @@ from bridge.scheduler.timed_state import (
     PREEMPTED,
     PREEMPTED_REQUEUED,
 )
+from bridge.workload.requests import MILLI
 from bridge.worlds.fast.allocations import Allocations
 from bridge.worlds.fast.cluster_demands import Demands
 from bridge.worlds.fast.cluster_nodes import NodeClasses
@@ -43,9 +44,10 @@ class Lives:
     def allocations(self, n: int, classes: NodeClasses) -> "NodeLists":
         """Return what each of `n` jobs had in its last life."""
         last = self.last_of(n)
+        nothing = np.zeros(0, np.int64)
         rows = [
-            np.arange(row.first, row.last) if k >= 0 else np.zeros(0, np.int64)
-            for k, row in ((k, self.records[k] if k >= 0 else None) for k in last.tolist())
+            np.arange(self.records.first[k], self.records.last[k]) if k >= 0 else nothing
+            for k in last.tolist()
         ]
         first = np.cumsum([0, *map(len, rows)])
         flat = np.concatenate([np.zeros(0, np.int64), *rows])
@@ -60,7 +62,7 @@ class Lives:
 
     def counts(self) -> dict[str, int]:
         """Return how many runs ended how, those that were cut short."""
-        names = ((PREEMPTED, "cancelled"), (NODE_FAILED, "failed"))
+        names: tuple[tuple[int, str], ...] = ((PREEMPTED, "cancelled"), (NODE_FAILED, "failed"))
         names += ((PREEMPTED_REQUEUED, "requeued"), (FAILED_REQUEUED, "restarted"))
         counts = np.bincount(self.records.outcome, minlength=FAILED_REQUEUED + 1)
         return {name: int(counts[outcome]) for outcome, name in names}
@@ -93,7 +95,7 @@ class Lives:
         )
         totals = own.totals(classes, of)
         assert all(len(values) == n for values in totals.values())
-        return {"nodes": totals["nodes"], "cores": totals["cores"], "gpus": totals["gpus"] / 1000}
+        return {name: totals[name] / (MILLI if name == "gpus" else 1) for name in ("nodes", "cores", "gpus")}
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def allocate(prepared: Scenario, length: int) -> tuple[State, world.WorldState]:
         acting = allocate_actions(1, length, resources, window=window, users=users)
         return episode.configure(acting, prepared), world.allocate(1, length)
     if prepared.cluster is not None:
-        books = bool(prepared.compiled.rules.backfill[0] == CONSERVATIVE)
+        books = bool(prepared.compiled.rules["backfill"][0] == CONSERVATIVE)
         nodes = prepared.cluster.allocate(1, length, window=window, users=users, whole=True, books=books)
         return episode.configure(nodes, prepared), world.allocate(1, length)
     state = scheduler_state.allocate(1, length, resources, window=window, users=users)

@@ -26,7 +26,8 @@ class SchedulerConfig:
     """Everything but the log that decides a replay's schedule.
 
     Attributes:
-        order: queue order: a name, or an expression such as '(w/t)**3*n', largest first.
+        order: queue order: a name, or an expression such as '(w/t)**3*n', largest first. With --cluster also
+            multifactor, by its [priority]; slurm is SchedInspector's formula.
         backfill: backfilling rule.
         candidate_order: order among EASY's candidates, if not the queue's: a name, or an expression of s, t
             and n.

@@ -80,7 +80,6 @@ class SimulatedHosts:
         self.count = dict.fromkeys(STATES, 0) | {IDLE: len(compute)}
 
     def at(self, machine: int) -> SimulatedHost:
-        """Return a machine by id."""
         if not 0 <= machine < len(self.all):
             raise BridgeError(f"there is no machine {machine}", remedy=f"Use 0 to {len(self.all) - 1}.")
         return self.all[machine]

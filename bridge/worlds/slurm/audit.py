@@ -88,7 +88,6 @@ class AuditLog:
             self.write({"time": now, "told": event_records, "decided": list(decided), **more})
 
     def close(self) -> None:
-        """Close the log."""
         if self._file is not None:
             with suppress(OSError):  # what could not be written was told
                 self._file.close()

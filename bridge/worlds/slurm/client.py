@@ -249,7 +249,6 @@ class Control:
         return bytes(text)
 
     def close(self) -> None:
-        """End it."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()

@@ -89,7 +89,6 @@ class EventFileReader:
         return there.st_ino != ours.st_ino or there.st_size < self._file.tell()
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
 

@@ -66,7 +66,6 @@ def gate_of(directory: Path, partition: str = "") -> Path:
 
 
 def is_gate(path: Path) -> bool:
-    """Tell whether this is the folder of a gate."""
     return path.is_dir() and {inner.name for inner in path.iterdir()} <= _FILES
 
 

@@ -43,5 +43,4 @@ class Journal:
 
 
 def write_report(report: Mapping[str, Any], path: Path) -> None:
-    """Write a report as JSON."""
     path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -26,16 +26,16 @@ ZOO = HERE.parent / "zoo"
 
 @pytest.mark.parametrize("name", ["sem-theta", "rlbackfilling-lublin-1-sjf"])
 def test_an_agent_decides_as_without_pybatsim(tmp_path: Path, name: str) -> None:
-    jobs = workload(60)
-    options = {"agent": str(ZOO / name), "strict": True, "out": "decisions.json"}
-    said = run(tmp_path, jobs, str(AGENT), "-o", json.dumps(options))
-    assert "Job submitted: 60 , scheduled: 60 , rejected: 0" in said
-
-    own = tmp_path / "own"
+    jobs, own = workload(60), tmp_path / "own"
     own.mkdir()
     agent = load(ZOO / name)
     setup = with_agent(DispatcherConfig(agent.recipe.policy()), agent)
+    # first, so that the other process finds compiled kernels
     result = run_on_model(own, jobs, HOSTS, DecisionProcess(setup, strict=True))
+
+    options = {"agent": str(ZOO / name), "strict": True, "out": "decisions.json"}
+    said = run(tmp_path, jobs, str(AGENT), "-o", json.dumps(options))
+    assert "Job submitted: 60 , scheduled: 60 , rejected: 0" in said
     decided = json.loads((tmp_path / "decisions.json").read_text())
     assert decided == json.loads(json.dumps(result.as_dict()))
     assert decided["outcome"] == "ended"

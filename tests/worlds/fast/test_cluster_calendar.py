@@ -19,6 +19,8 @@ from bridge.worlds.fast.episode import Scenario, prepare
 from bridge.worlds.fast.jobs_table import JobsTableBuilder
 from bridge.worlds.fast.replay import replay, replay_sequences
 
+#: Compiled; as plain Python in test_cluster_in_time.py. The kernels of such clusters compile for a minute.
+pytestmark = pytest.mark.slow
 #: Two nodes of four cores; a job on both, one on one.
 CASE: dict[str, Any] = {
     "nodes": [{"cores": 4}, {"cores": 4}],

@@ -14,7 +14,9 @@ from bridge.base.errors import BridgeError
 #: Kinds of passes in cycles.csv.
 KINDS = ("default", "full", "backfill", "prio", "limits")
 #: Seconds from a start to the payload's, and from an end to free nodes, where nothing is recorded (medians).
-PAYLOAD_DELAY, FREE_DELAY = 4.0, 0.5
+PAYLOAD_DELAY, FREE_DELAY, KILLED_DELAY = 4.0, 0.5, 6.0
+#: A command of the operator returns so much later than it was carried out, s.
+COMMAND_RETURN = 0.25
 #: A node is stamped free after it is: by so much, or by as much more as brings it before the default pass that
 #: the message of its end asked for, s.
 FREE_STAMP, FREE_BEFORE_PASS = 0.06, 0.35
@@ -159,7 +161,9 @@ def _events(path: Path) -> list[tuple[float, str]]:
     for place, row in _rows(path, ("time", "command")):
         planned = _number(row["time"], "time", place) or 0.0
         real = _number(row.get("real_time", ""), "real_time", place)
-        events.append((planned if real is None else real, row["command"]))
+        events.append(
+            (planned if real is None else max(real - COMMAND_RETURN, min(planned, real)), row["command"])
+        )
     return sorted(events, key=lambda one: one[0])
 
 

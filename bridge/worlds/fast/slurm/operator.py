@@ -83,12 +83,12 @@ class Operator:
 
     def _top(self, job: SlurmJob) -> None:
         """Put a job before the others of its user, which keep their order."""
-        others = [
-            one for one in self.slurm.pending.values() if one.user == job.user and one.priority > job.priority
-        ]
-        if job.state != PENDING or not others:
+        others = [one for one in self.slurm.pending.values() if one.user == job.user and one.priority]
+        others = [one for one in others if one is not job]
+        highest = max((one.priority for one in others), default=0)
+        if job.state != PENDING or highest <= job.priority:
             return
-        job.priority = max(one.priority for one in others)
+        job.priority = highest
         job.priorities = {}
         for one in others:
             one.priority -= 1

@@ -12,13 +12,19 @@ from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SUSPENDED, SlurmJob
 from bridge.scheduler.slurm.main_pass import main_pass
 from bridge.scheduler.slurm.masks import bits
 from bridge.scheduler.slurm.site import Site
-from bridge.worlds.fast.slurm.case import FREE_DELAY, PAYLOAD_DELAY, Case, runtime_of
+from bridge.worlds.fast.slurm.case import FREE_DELAY, KILLED_DELAY, PAYLOAD_DELAY, Case, runtime_of
 from bridge.worlds.fast.slurm.conf import CASE_DEFAULTS, site_of
 from bridge.worlds.fast.slurm.operator import Operator
+from bridge.worlds.fast.slurm.own_clock import OwnClock
 from bridge.worlds.fast.slurm.requests import Names, jobs_of
 
 #: A healthy node that is set DOWN registers again so much later, s (ReturnToService=2).
 REGISTRATION_DELAY = 1.2
+#: The other nodes of a killed job are free after so much of the time that its first one takes.
+EARLIER = 0.6
+_FAR = float("inf")
+#: With the own clock jobs that wait are given up when nothing has happened for so long, s.
+PATIENCE = 2 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,8 @@ class Player:
     case: Case
     starts: list[Start] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
+    clock: str = "recorded"
+    seed: int = 0
 
     def __post_init__(self) -> None:
         case = self.case
@@ -71,12 +79,15 @@ class Player:
         heapq.heappush(self.heap, (time, rank, next(self.counter), kind, what))
 
     def play(self) -> list[Start]:
-        """Play the case with the recorded clock; BridgeError names the place of what it cannot be."""
+        """Play the case with one of the clocks; BridgeError names the place of what it cannot be."""
         for time, command in self.case.events:
             self.push(time, "command", command)
         for number, row in enumerate(self.case.jobs, start=2):
             if (time := self.case.submission(row["job"])) is not None:
                 self.push(time, "submit", (row, number))
+        if self.clock == "own":
+            self._play_freely()
+            return self.starts
         for time, kind in self.case.passes:
             self.push(time, kind, None, 1)
         self._fill_periods()
@@ -84,6 +95,27 @@ class Player:
             time, _, _, kind, what = heapq.heappop(self.heap)
             self._happen(time, kind, what)
         return self.starts
+
+    def _play_freely(self) -> None:
+        """Let passes come by Slurm's own rules, until nothing can happen any more."""
+        settings, parameters = self.site.settings, self.site.parameters
+        first = min((event[0] for event in self.heap), default=0.0)
+        period = 0 if settings.basic else self.site.cluster.priority.calculation_period
+        clock = OwnClock(parameters, first, self.seed, has_backfill=not settings.builtin, period=period)
+        while self.heap or self._may_go_on(clock):
+            event = self.heap[0][0] if self.heap else _FAR
+            time, kind = clock.next(event)
+            if time < event:
+                before = len(self.starts)
+                self._happen(time, kind, None)
+                clock.passed(time, kind, changed=len(self.starts) > before)
+                continue
+            time, _, _, kind, what = heapq.heappop(self.heap)
+            self._happen(time, kind, what)
+            clock.tell(time, at_once=kind == "free" and (settings.epilog or bool(what[2] and what[4])))  # type: ignore[index]
+
+    def _may_go_on(self, clock: "OwnClock") -> bool:
+        return bool(self.slurm.running) or (bool(self.slurm.pending) and clock.idle < PATIENCE)
 
     def _fill_periods(self) -> None:
         """Let priorities be computed where that is not recorded, because no job waited."""
@@ -159,6 +191,8 @@ class Player:
             self._run(job, time, self.work_of(job))
         for job, how in slurm.ended:
             run = self.runs.get(job.key)
+            if how in ("suspended", "resumed") and self.labels[job.key] in self.case.suspended:
+                continue  # what is recorded of it has the time in between
             if how == "suspended" and run is not None:
                 run.left -= time - run.since
                 run.token += 1
@@ -168,7 +202,7 @@ class Player:
                 self.runs.pop(job.key, None)
                 requeues = how.endswith("requeued")
                 episode = job.episode - requeues
-                self.push(self._freed(job, episode, time), "free", (job, job.nodes, requeues))
+                self._complete(job, episode, time, requeues=requeues, killed=True)
         slurm.started.clear()
         slurm.ended.clear()
 
@@ -193,10 +227,10 @@ class Player:
         was_ended = job.episode + 1 < len(rows) or elapsed < planned - 1
         return max(natural, elapsed + PAYLOAD_DELAY) if was_ended else elapsed
 
-    def _freed(self, job: SlurmJob, episode: int, ended: float) -> float:
+    def _freed(self, job: SlurmJob, episode: int, ended: float, *, killed: bool) -> float:
         rows = self.case.recorded.get(self.labels[job.key], [])
         delay = rows[episode].free_delay if episode < len(rows) else None
-        return self.case.freed(ended, FREE_DELAY if delay is None else delay)
+        return self.case.freed(ended, (KILLED_DELAY if killed else FREE_DELAY) if delay is None else delay)
 
     def _end(self, job: SlurmJob, token: int, time: float) -> None:
         run = self.runs.get(job.key)
@@ -205,10 +239,23 @@ class Player:
         del self.runs[job.key]
         _, code = runtime_of(self.rows[job.key])
         self.slurm.finish(job, self.now(time), code)
-        self.push(self._freed(job, job.episode, time), "free", (job, job.nodes, False))
+        self._complete(job, job.episode, time)
 
-    def _free(self, job: SlurmJob, nodes: int, requeues: bool, now: int) -> None:
-        self.slurm.nodes_freed(job, nodes)
+    def _complete(
+        self, job: SlurmJob, episode: int, ended: float, *, requeues: bool = False, killed: bool = False
+    ) -> None:
+        """Let the nodes of an ended job be free; of a killed one, the first, which ran the script, last."""
+        freed = self._freed(job, episode, ended, killed=killed)
+        first = job.nodes & -job.nodes if killed else job.nodes
+        if others := job.nodes & ~first:
+            self.push(ended + EARLIER * (freed - ended), "free", (job, others, False, False, killed))
+        self.push(freed, "free", (job, first, True, requeues, killed))
+
+    def _free(self, job: SlurmJob, nodes: int, is_last: bool, requeues: bool, _: bool, now: int) -> None:
+        self.slurm.nodes_freed(nodes)
+        if not is_last:
+            return
+        job.completing = False
         if requeues and job.state == PENDING:
             self.slurm.requeued(job, now)
 
@@ -225,9 +272,6 @@ class Player:
         one = self.slurm.reservations.get(name)
         if one is None or one.end > now:
             return
-        for job in list(self.slurm.running.values()):
-            if job.reservation == name and not one.flex:
-                self.slurm.stop(job, now, "timeout")
         for job in self.slurm.pending.values():
             if job.reservation == name:
                 job.held, job.priority = True, 0

@@ -1,0 +1,94 @@
+"""When Slurm's passes come, if nobody recorded it: three loops, each with a phase of its own."""
+
+import math
+import random
+
+from bridge.scheduler.slurm.parameters import Parameters
+
+#: Time limits are checked so often, s.
+LIMITS_PERIOD = 30.0
+
+
+class OwnClock:
+    """Says which pass comes next; instants in s.
+
+    Attributes:
+        idle: s since something other than a pass happened or a pass started a job.
+    """
+
+    def __init__(
+        self, parameters: Parameters, first: float, seed: int, *, has_backfill: bool, period: float
+    ) -> None:
+        random_phase = random.Random(seed)
+        self.parameters = parameters
+        self.phase = random_phase.random()
+        self.poll_phase = random_phase.random()
+        self.full_due = first - random_phase.random() * parameters.sched_interval + parameters.sched_interval
+        self.backfill_due = (
+            first + random_phase.random() * parameters.bf_interval if has_backfill else math.inf
+        )
+        self.limits_due = first + random_phase.random() * LIMITS_PERIOD
+        self.period = period
+        self.period_due = first + random_phase.random() * period if period else math.inf
+        self.last_main = first - parameters.batch_delay
+        self.asked = math.inf
+        self.changed = math.inf
+        self.at_once = math.inf
+        self.last_change = self.time = first
+
+    @property
+    def idle(self) -> float:
+        return self.time - self.last_change
+
+    def _tick(self, time: float, phase: float) -> float:
+        """Return the first whole second plus a phase that is not before a time."""
+        return math.ceil(time - phase) + phase
+
+    def next(self, before: float) -> tuple[float, str]:
+        """Return the next pass; one that is not before an instant may be said for a later one."""
+        full = self._tick(self.full_due, self.phase)
+        default = (
+            self._tick(max(self.asked, self.last_main + self.parameters.batch_delay), self.phase)
+            if self.asked < math.inf
+            else math.inf
+        )
+        backfill = (
+            self._tick(max(self.backfill_due, self.changed), self.poll_phase)
+            if max(self.backfill_due, self.changed) < math.inf
+            else math.inf
+        )
+        candidates = [
+            (full, "full"),
+            (default, "default"),
+            (self.at_once, "default"),
+            (backfill, "backfill"),
+            (self.limits_due, "limits"),
+            (self.period_due, "prio"),
+        ]
+        return min(candidates)
+
+    def passed(self, time: float, kind: str, *, changed: bool) -> None:
+        """Take note of a pass, and whether it started a job."""
+        self.time = time
+        if kind in ("default", "full"):
+            self.last_main = time
+            self.asked = self.at_once = math.inf
+            if kind == "full":
+                self.full_due = time + self.parameters.sched_interval
+        elif kind == "backfill":
+            self.backfill_due = time + self.parameters.bf_interval
+            self.changed = math.inf
+        elif kind == "limits":
+            self.limits_due = time + LIMITS_PERIOD
+        else:
+            self.period_due = time + self.period
+        if changed:
+            self.changed, self.last_change = min(self.changed, time), time
+
+    def tell(self, time: float, *, at_once: bool) -> None:
+        """Take note that something happened; `at_once`: its message runs a pass itself."""
+        self.time = self.last_change = time
+        self.asked = min(self.asked, time)
+        self.changed = min(self.changed, time)
+        if at_once:
+            self.at_once = min(self.at_once, time)
