@@ -5,5 +5,5 @@ from jit_modes import passes_without_the_compiler
 
 def test_actions_run_without_the_compiler() -> None:
     passes_without_the_compiler(
-        "worlds/fast/test_actions.py", "env/test_action_decisions.py", "cli/test_action_commands.py"
+        "worlds/fast/test_replay_actions.py", "env/test_action_decisions.py", "cli/test_action_commands.py"
     )
