@@ -35,6 +35,14 @@ def test_every_room_has_its_tests() -> None:
     assert without == {"commands"}
 
 
+def test_no_two_test_modules_have_one_name() -> None:
+    """Pytest imports each by its name alone, so that a whole suite with two of a name is not collected."""
+    names = [
+        path.name for path in (ROOT / "tests").rglob("*.py") if path.stem not in ("conftest", "__init__")
+    ]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
 def test_imports_run_one_way() -> None:
     pytest.importorskip("importlinter", reason="import-linter is not installed")
     code = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
