@@ -157,10 +157,11 @@ def page() -> str:
         third.add(_name(action, belief), *(f"{ratio[0]:+.0f}" for ratio in ratios))
     references = ", ".join(f"{name} {reference(document)}" for name, document in every.items())
     return (
-        "# What an action wins\n\nRules that do more than order ([Actions](../scheduling.md#actions)), beside "
+        "# What an action wins\n\nRules that do more than order "
+        "([Actions](../scheduling.md#actions)), beside "
         f"SAF and EASY, against SAF and EASY alone: {SEQUENCES} sequences of {LENGTH:,} jobs from the last "
-        f"{1 - BEHIND:.0%} of each log (seed {SEED}), the machine idle at first. Ratios of means, pooled "
-        "by geometric mean over the logs, with 95 % intervals (paired moving-block bootstrap). The reference "
+        f"{1 - BEHIND:.0%} of each log (seed {SEED}), the machine idle at first. Ratios of means, pooled by "
+        "geometric mean over the logs, with 95 % intervals (paired moving-block bootstrap). The reference "
         "believes requests or the mean of the user's last two runs, whichever is better on the same "
         f"sequences in hindsight: {references}. The rules believe requests; blended: the order sees "
         "√(request × that mean). * true run times are read (oracle).\n\n"
