@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from bridge.scheduler.slurm import fair_tree as shares
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
 from bridge.scheduler.slurm.limits import Ledger, job_limit
-from bridge.scheduler.slurm.site import Part, Site
+from bridge.scheduler.slurm.site import Site, SlurmPart
 
 #: The first job's priority under priority/basic; each further submission has one less.
 FIRST_BASIC = 4_294_901_759
@@ -50,7 +50,7 @@ class Priorities:
         job.priorities = {part.index: self.of(job, part, now) for part in job.parts}
         job.priority = max(job.priorities.values())
 
-    def of(self, job: SlurmJob, part: Part, now: int) -> int:
+    def of(self, job: SlurmJob, part: SlurmPart, now: int) -> int:
         """Return a job's priority in a partition."""
         weights = self.site.cluster.priority
         total = 0.0
@@ -80,7 +80,7 @@ class Priorities:
                 total += weight * request.get(name, 0) / whole
         return max(int(total + job.site_factor) - job.nice, 1)
 
-    def _size(self, job: SlurmJob, part: Part) -> float:
+    def _size(self, job: SlurmJob, part: SlurmPart) -> float:
         weights = self.site.cluster.priority
         nodes, cpus = job.min_nodes, job.planned or job.min_cpus
         count, every = len(self.site.nodes), self.site.cpus

@@ -7,7 +7,7 @@ from bridge.scheduler.slurm.site import Site
 
 
 @dataclass(slots=True)
-class Usage:
+class SlurmUsage:
     """By node: free CPUs (of whole cores), free memory in MiB, jobs, and free generic resources.
 
     Attributes:
@@ -35,7 +35,7 @@ class Usage:
 
     def copy(self) -> "Usage":
         """Return a copy; tables of generic resources are replaced, never changed."""
-        return Usage(self.cpus[:], self.memory[:], self.jobs[:], self.gres[:], self.idle, self.full)
+        return SlurmUsage(self.cpus[:], self.memory[:], self.jobs[:], self.gres[:], self.idle, self.full)
 
     def add(self, job: SlurmJob) -> None:
         """Give a job what it was allocated."""
