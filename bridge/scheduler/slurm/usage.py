@@ -23,7 +23,7 @@ class SlurmUsage:
     full: int = 0
 
     @classmethod
-    def of_site(cls, site: Site) -> "Usage":
+    def of_site(cls, site: Site) -> "SlurmUsage":
         """Return the usage of a site without jobs."""
         return cls(
             [node.cpus for node in site.nodes],
@@ -33,7 +33,7 @@ class SlurmUsage:
             site.all_nodes,
         )
 
-    def copy(self) -> "Usage":
+    def copy(self) -> "SlurmUsage":
         """Return a copy; tables of generic resources are replaced, never changed."""
         return SlurmUsage(self.cpus[:], self.memory[:], self.jobs[:], self.gres[:], self.idle, self.full)
 
