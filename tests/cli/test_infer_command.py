@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cli_commands import run_ok, run_bridge
+from cli_commands import run_bridge, run_ok
 
 from bridge.cluster.check import check_cluster
 from bridge.cluster.clusterfile import read_cluster_toml
