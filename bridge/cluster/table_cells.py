@@ -115,7 +115,7 @@ class MappedTable:
         for other, divides in ((one.times, False), (one.per, True)):
             if other:
                 factor = self._read(MappedColumn(column=other), "number")
-                self._refuse(divides & (factor == 0), lambda _, name=other: f"{name} is 0, and divides")
+                self._refuse(divides & (factor == 0), f"{other} is 0, and divides")
                 result = result / factor if divides else result * factor
         result = result * one.scale
         if one.round == "up":
@@ -181,10 +181,14 @@ class MappedTable:
             raise BridgeError(what, where=self.place(row), remedy=remedy)
         return one.otherwise
 
-    def _refuse(self, wrong: Flags, what: Callable[[int], str]) -> None:
+    def _refuse(self, wrong: Flags, what: str | Callable[[int], str]) -> None:
         if np.any(wrong):
             row = int(np.argmax(wrong))
-            raise BridgeError(what(row), where=self.place(row), remedy="Mend the cell, or the map.")
+            raise BridgeError(
+                what if isinstance(what, str) else what(row),
+                where=self.place(row),
+                remedy="Mend the cell, or the map.",
+            )
 
 
 def _cell_text(cell: Any) -> str:
