@@ -66,9 +66,10 @@ class HeadlineEntry:
     has_code: bool
 
 
-def entries(headline: Headline) -> list[HeadlineEntry]:
+@cache
+def entries(headline: Headline) -> tuple[HeadlineEntry, ...]:
     """Return the lines of a paper's table."""
-    return [_entry(headline.paper, line) for line in headline.lines]
+    return tuple(_entry(headline.paper, line) for line in headline.lines)
 
 
 def _entry(paper: str, line: Line) -> HeadlineEntry:
@@ -88,6 +89,7 @@ def _findings(paper: str, table: str) -> StudyResults:
 def forget() -> None:
     """Read the records again when they are asked for next."""
     _findings.cache_clear()
+    entries.cache_clear()
 
 
 def _base_of(results: StudyResults, source: Source) -> str:

@@ -19,13 +19,17 @@ from bridge.cluster import (
     SchedulerParameters,
     User,
 )
+from bridge.env.batch import Batch
+from bridge.env.encoder import DecisionKind, Encoder
+from bridge.learn.rollout import ActionFunction, play
+from bridge.scheduler.order import OF_CLUSTER, VIEW
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import SECOND
 from bridge.workload.rules import DEFAULT_RULE, LOAD_RULES
 from bridge.workload.select import select
 from bridge.workload.table import SWF_COLUMNS, Workload
 from bridge.worlds.fast.episode import Scenario, prepare
-from bridge.worlds.fast.replay import replay
+from bridge.worlds.fast.replay import Schedule, replay
 
 Case = Mapping[str, Any]
 #: (eligible, start, end, nodes) in seconds; None: never.
@@ -208,10 +212,13 @@ def build_workload(case: Case) -> Workload:
     return Workload("case", table, {"nodes": len(case["nodes"])})
 
 
-def build_scenario(case: Case) -> Scenario:
+def build_scenario(case: Case, **decides: Any) -> Scenario:
+    """Return the case, ready to be replayed; `decides`: more of the policy."""
     rule = LOAD_RULES[DEFAULT_RULE["standard"]]
     jobs = select(build_workload(case), rule, rebase=False, cluster=build_cluster(case))
-    policy = Policy(case.get("order", "fcfs"), case.get("backfill", "easy"), case.get("candidate_order", ""))
+    policy = Policy(
+        case.get("order", "fcfs"), case.get("backfill", "easy"), case.get("candidate_order", ""), **decides
+    )
     scenario = prepare(jobs, protocol("standard"), policy, "requested", rule)
     stated = [case["jobs"][int(number) - 1].get("estimate") for number in jobs.id]
     estimates = jobs.request.copy()
@@ -229,7 +236,47 @@ def build_scenario(case: Case) -> Scenario:
 def replay_case(case: Case) -> list[Outcome]:
     """Return what bridge's fast world makes of each job, in the case's order."""
     scenario = build_scenario(case)
-    schedule = replay(scenario)
+    return outcomes_of(case, scenario, replay(scenario))
+
+
+#: What an agent sees in these tests: all that there is on a cluster, and what is of the pass.
+FEATURES = {
+    **{name: name for name in (*VIEW, *OF_CLUSTER)},
+    **{f"{name} {k}": f"{name}[{k}]" for name in ("per_node", "free_node") for k in range(3)},
+    "in partition": "in_partition[0]",
+    "share": "share[0]",
+    "used": "used[0]",
+    "goal": "goal[0]",
+}
+CONTEXT: dict[str, Any] = {
+    "running": {"left": "left", "nodes": "n"},
+    "running_rows": (3,),
+    "queued": {"wait": "w", "safe": "safe"},
+    "queued_rows": 2,
+    "machine": {"gap": "gap", "limited": "waiting_limit", "load": "load"},
+}
+
+
+def replay_case_by_agent(
+    case: Case,
+    decision: DecisionKind,
+    answer: ActionFunction | None = None,
+    *,
+    policy: Mapping[str, Any] | None = None,
+    features: Mapping[str, str] = FEATURES,
+    window: int = 128,
+) -> list[Outcome]:
+    """Return what becomes of each job where an agent decides; by default it takes the first row."""
+    scenario = build_scenario(case, agent=frozenset(decision.split("+")), **(policy or {}))
+    stop = decision == "backfill"
+    encoder = Encoder(decision, features, window=window, stop=stop, **CONTEXT).compile({})
+    batch = Batch(scenario, encoder, 1, len(scenario.jobs), whole=True)
+    play(batch, answer or (lambda view: np.zeros(len(view.offsets) - 1, np.int64)), np.zeros(1, np.int64))
+    return outcomes_of(case, scenario, batch.schedule(0, 0))
+
+
+def outcomes_of(case: Case, scenario: Scenario, schedule: Schedule) -> list[Outcome]:
+    """Return what a schedule says of each job, in the case's order."""
     assert schedule.eligible is not None
     assert schedule.allocation is not None
     assert scenario.cluster is not None
@@ -240,15 +287,15 @@ def replay_case(case: Case) -> list[Outcome]:
     for j, number in enumerate(scenario.jobs.id):
         started = schedule.start[j] >= 0
         outcomes[int(number) - 1] = (
-            _seconds(schedule.eligible[j]),
-            _seconds(schedule.start[j]),
-            _seconds(schedule.end[j]) if started else None,
+            seconds(schedule.eligible[j]),
+            seconds(schedule.start[j]),
+            seconds(schedule.end[j]) if started else None,
             nodes[j].tolist(),
         )
     return outcomes
 
 
-def _seconds(time: int) -> int | float | None:
+def seconds(time: int) -> int | float | None:
     if time < 0:
         return None
     return int(time) // SECOND if time % SECOND == 0 else int(time) / SECOND

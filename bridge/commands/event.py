@@ -15,6 +15,7 @@ from bridge.base.progress import ProgressReporter
 from bridge.commands.request import CommandOutput, CommandRequest, StoppedError
 from bridge.commands.validate import validate
 from bridge.experiment.prepare import beliefs, placement, with_agent
+from bridge.experiment.site_jobs import on_nodes
 from bridge.experiment.spec import Sampling, policy_fields
 from bridge.judge.action_metrics import compute_action_metrics, mean_of
 from bridge.judge.compare import trained_on_them
@@ -174,8 +175,6 @@ class EventBackend:
         else:
             policy_fields(name)  # refuses those of the pool
             policy = name.policy(typed.get("backfill", Policy.backfill), typed.get("candidate_order", ""))
-        if typed.get("cluster"):
-            SchedulerConfig(cluster=str(typed["cluster"])).refuse_cluster("decisions over a socket")
         estimator = typed.get("estimator") or (agent.recipe.setup.estimator if agent else "") or "requested"
         return with_agent(
             _deciding(policy, estimator, typed), agent
@@ -356,6 +355,9 @@ def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Decid
         first=typed.get("first"),
         cluster=typed.get("cluster"),
     )
-    recorded, facts = beliefs(replay.build_scenario(replay.select(read_log(workload))))
+    prepared = replay.build_scenario(
+        replay.select(read_log(workload)), None if "cluster" not in typed else policy
+    )
+    recorded, facts = beliefs(prepared)
     believed = estimate_requested if estimator.strip() == "requested" else recorded
-    return replace(setup, facts=facts, estimator=believed)
+    return on_nodes(replace(setup, facts=facts, estimator=believed), prepared)

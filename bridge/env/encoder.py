@@ -16,7 +16,7 @@ from bridge.base.arrays import Array, Records
 from bridge.base.errors import BridgeError
 from bridge.config.fields import Constraint
 from bridge.scheduler.order import compile_feature
-from bridge.scheduler.score import FIRST_VIEW, LAST_VARIABLE
+from bridge.scheduler.score import FIRST_OF_CLUSTER, FIRST_VIEW, LAST_VARIABLE, Op
 
 DecisionKind = Literal["pick", "backfill", "inspect", "pick+backfill", "preempt", "trial"]
 DECISIONS: tuple[DecisionKind, ...] = ("pick", "backfill", "inspect", "pick+backfill", "preempt", "trial")
@@ -268,3 +268,25 @@ class CompiledEncoder:
 
     encoder: Encoder
     programs: EncoderPrograms
+
+    def refuse_places(self, partitions: int | None, qos: int) -> None:
+        """Raise BridgeError where it sees what a machine has not.
+
+        `partitions`, `qos`: how many a cluster has; None: there is none.
+        """
+        of = (self.programs.rows, self.programs.running, self.programs.queued, self.programs.machine)
+        steps = np.concatenate([program.code[["op", "arg"]] for program in of])
+        names = {Op(op).name.lower() for op in steps["op"] if FIRST_OF_CLUSTER <= op <= LAST_VARIABLE}
+        if not names:
+            return
+        if partitions is None:
+            what, remedy = (
+                f"sees {', '.join(sorted(names))}, which only a cluster has",
+                "Give --cluster FILE.",
+            )
+            raise BridgeError(what, where="features", remedy=remedy)
+        for op, there, name in ((Op.IN_PARTITION, partitions, "partitions"), (Op.IN_QOS, qos, "QOS")):
+            most = int(steps["arg"][steps["op"] == op].max(initial=-1))
+            if most >= there:
+                what = f"the agent sees {op.name.lower()}[{most}], and the cluster has {there} {name}"
+                raise BridgeError(what, where="features", remedy="Use the cluster that it was made for.")

@@ -178,6 +178,11 @@ class PoolTask:
         return self.settings.units
 
     @property
+    def shares_nodes(self) -> bool:
+        """Jobs have hosts of their own."""
+        return False
+
+    @property
     def n_jobs(self) -> int:
         return len(self.sequences.arrivals_of(self.sequence)[0])
 

@@ -228,8 +228,6 @@ def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
         (rules_of.name != "standard", f"the protocol {rules_of.name}"),
         (policy.backfill == "conservative" and bool(policy.agent), "conservative backfilling with an agent"),
         (main.lookahead is not None, f"the order {policy.order!r}"),
-        (policy.blocked in ("held", "first"), f"a blocked pick that is {policy.blocked!r}"),
-        (bool(policy.agent), "an agent"),
         (bool(policy.action), f"the action {policy.action!r}"),
     ):
         if broken:

@@ -39,6 +39,7 @@ from bridge.scheduler.cluster_pass import (
     cluster_is_due,
     cluster_must_pause,
     cluster_next_wake,
+    cluster_reject,
     cluster_sort_by_scores,
     cluster_submit,
     cluster_withdraw,
@@ -84,6 +85,7 @@ __all__ = [  # who drives the machine finds the kinds of decision here, too
     "apply_choice",
     "apply_events",
     "begin_pass",
+    "due_now",
     "finish",
     "is_due",
     "mark_running",
@@ -92,6 +94,7 @@ __all__ = [  # who drives the machine finds the kinds of decision here, too
     "set_out_of_service",
     "sort_by_scores",
     "submit",
+    "wake_time",
     "withdraw",
 ]
 
@@ -226,6 +229,18 @@ def _is_due_pooled(_state: State, _b: int) -> bool:
 
 #: Whether an instant at which no job ended or came is one of a pass.
 is_due = by_type(_is_due_pooled, cluster_is_due, ClusterState)
+
+
+@kernel
+def due_now(state: State, b: int) -> bool:
+    """Tell whether a pass is due although no job ended or came; for callers in Python."""
+    return is_due(state, b)
+
+
+@kernel
+def wake_time(state: State, b: int) -> int:
+    """Return `next_wake`, for callers in Python."""
+    return next_wake(state, b)
 
 
 @inline
@@ -481,6 +496,15 @@ def _backfill_choice_pooled(state: State, b: int, choice: int) -> None:
 _backfill_choice = by_type(_backfill_choice_pooled, cluster_backfill_choice, ClusterState)
 
 
+@inline
+def _reject_pooled(state: State, b: int) -> None:
+    state.scalars[b].head = -1
+    _end_pass(state, b)
+
+
+_reject = by_type(_reject_pooled, cluster_reject, ClusterState)
+
+
 @hot
 def apply_choice(state: State, b: int, choice: int) -> None:
     """Answer the decision that `advance` returned.
@@ -502,9 +526,8 @@ def apply_choice(state: State, b: int, choice: int) -> None:
         if choice == DECLINE:
             env.rejections += 1
             state.jobs[b, env.head].rejects += 1
-            env.head = -1
             env.wake_at = env.now + state.switches[0].retry_after
-            _end_pass(state, b)
+            _reject(state, b)
         else:
             env.accepted = 1
     elif env.phase == PHASE_BACKFILL:

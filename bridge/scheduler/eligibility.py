@@ -227,6 +227,14 @@ def is_eligible(state: ClusterState, b: int, j: int) -> bool:
     return limit_reached(state, b, j, COUNT_RUNNING) < 0
 
 
+@inline
+def _hold(state: ClusterState, b: int, j: int, kind: int) -> None:
+    """Let submitted job `j` wait for something else from now on: one of HELD_*, or NOT_HELD."""
+    state.held_jobs[b, state.node_jobs[b, j].held] -= 1
+    state.held_jobs[b, kind] += 1
+    state.node_jobs[b, j].held = kind
+
+
 @inner
 def _enter_lane(state: ClusterState, b: int, j: int) -> None:
     """Job `j` is eligible from now on: hold, begin time and dependencies allow it."""
@@ -236,9 +244,9 @@ def _enter_lane(state: ClusterState, b: int, j: int) -> None:
     more.n_released += 1
     note_eligible(state, b, j)
     if of.for_ever > 0:
-        of.held = HELD_FOR_EVER
+        _hold(state, b, j, HELD_FOR_EVER)
         return
-    of.held = NOT_HELD
+    _hold(state, b, j, NOT_HELD)
     more.n_held -= 1
     which = state.scratch[0]
     which[0] = j
@@ -260,9 +268,9 @@ def consider(state: ClusterState, b: int, j: int) -> None:
     if is_user_held(state, b, j):
         return
     if job.begin > state.scalars[b].now:
-        job.held = HELD_UNTIL
+        _hold(state, b, j, HELD_UNTIL)
         return
-    job.held = HELD_BY_JOBS
+    _hold(state, b, j, HELD_BY_JOBS)
     if job.first_condition < job.last_condition:
         result = _of_conditions(state, b, j)
         if result == _IMPOSSIBLE and job.never_at < 0:
@@ -290,10 +298,10 @@ def enter(state: ClusterState, b: int, j: int) -> None:
         tell_children(state, b, j)
         return
     _count(state, b, j, COUNT_SUBMITTED, 1)
-    job.held = HELD_BY_JOBS
+    _hold(state, b, j, HELD_BY_JOBS)
     more.n_held += 1
     if job.begin > state.scalars[b].now:
-        job.held = HELD_UNTIL
+        _hold(state, b, j, HELD_UNTIL)
         if job.begin < NEVER:
             push_timer(state, b, job.begin, j)
     for k in range(job.first_condition, job.last_condition):
@@ -312,6 +320,7 @@ def leave(state: ClusterState, b: int, j: int, gone: int) -> None:
     if job.held != NOT_HELD:
         state.node_scalars[b].n_held -= 1
     job.gone = gone
+    _hold(state, b, j, NOT_HELD)
     job.held = HELD_FOR_EVER
     note_gone(state, b, j)
     if job.never_at < 0:

@@ -328,3 +328,12 @@ def fits_beside_heads(state: ClusterState, b: int, j: int, strikes: bool) -> int
     n = select(state, b, shape, state.free_node[b], strikes)
     more.n_caps = 0
     return n
+
+
+@inline
+def partition_of_head(state: ClusterState, b: int, j: int) -> int:
+    """Return the partition whose head features of job `j` speak of: its own, else the first; -1: no head."""
+    if state.node_scalars[b].n_heads == 0:
+        return -1
+    p = state.lanes[state.node_jobs[b, j].lane].partition
+    return int(p if state.heads[b, p].job >= 0 and state.heads[b, p].n >= 0 else state.head_order[b, 0])

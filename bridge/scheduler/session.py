@@ -310,3 +310,7 @@ class Session:
     def wake_at(self) -> int:
         """When the scheduler wants to be woken, microseconds; ``state.NEVER`` if it does not."""
         return NEVER if self._opening else self._wake_at[0]
+
+    def is_due(self) -> bool:
+        """Tell whether the scheduler wanted to be woken by now; all that has happened was told."""
+        return self.now >= self.wake_at

@@ -128,6 +128,8 @@ def restrict_to(workload: Workload, jobs: Jobs) -> Workload:
         _refuse(times != jobs.submit + jobs.origin, "two records have the same id", workload, jobs)
     for name, micro in (("submit", jobs.submit), ("run", jobs.run), ("req_time", jobs.request)):
         table[name] = micro / MICRO if (micro % MICRO).any() else micro // MICRO  # whole if all are
+    for name in {"begin", "hold_until"} & {*table.columns}:  # on the log's clock
+        table[name] = table[name].where(table[name] < 0, table[name] - jobs.origin / MICRO)
     table["procs"] = table["req_procs"] = jobs.demand[:, 0]
     for place, name in enumerate(jobs.resources[1:], start=1):
         table[name] = jobs.demand[:, place]
@@ -158,7 +160,8 @@ def sample_similar(jobs: Jobs, kind: str, sets: int, length: int, rng: np.random
     """Return sets of jobs one after the other, each of which begins at its own time 0.
 
     `kind`: ``sampled`` or ``synthetic``, see this module's first lines. `sets`, `length`: how many, and jobs
-    in each. `rng`: the only source of randomness.
+    in each. `rng`: the only source of randomness. On a cluster, jobs keep what they ask for, but no begin
+    times, holds and dependencies.
     """
     which = rng.integers(0, len(jobs), sets * length)
     sampled = jobs.take(which)
@@ -172,7 +175,8 @@ def sample_similar(jobs: Jobs, kind: str, sets: int, length: int, rng: np.random
     else:
         times = np.cumsum(rng.exponential(gap, (sets, length)), 1)
     submit = (times - times[:, :1]).round().astype(np.int64).reshape(-1)
-    return replace(sampled, id=np.arange(sets * length), submit=submit, origin=0)
+    requests = None if sampled.requests is None else sampled.requests.timeless()
+    return replace(sampled, id=np.arange(sets * length), submit=submit, origin=0, requests=requests)
 
 
 def _alike(jobs: Jobs, which: Ints, rng: np.random.Generator) -> Ints:

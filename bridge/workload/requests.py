@@ -153,6 +153,11 @@ class JobRequests:
 
         return replace(self, begin=moved(self.begin), hold_until=moved(self.hold_until))
 
+    def timeless(self) -> "JobRequests":
+        """Return them without times and other jobs, for jobs that are drawn anew."""
+        none = np.full(len(self), UNKNOWN, np.int64)
+        return replace(self, begin=none, hold_until=none.copy(), dependency=Texts(none.copy()))
+
 
 def heeded_columns(workload: Workload) -> set[str]:
     """Return the columns of a log that a scheduler with a cluster looks at."""

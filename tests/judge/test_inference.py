@@ -64,7 +64,7 @@ def test_twenty_planted_sites() -> None:
         sizes += check_pools(planted, use, pools)
         given += limit.value is not None
         right += limit.value is not None and limit.value == planted.site.limit
-        if planted.site.limit is not None and planted.held > 0:
+        if planted.site.limit is not None and planted.held > 2000:  # more than every second job, once
             binding += 1
             met += limit.value == planted.site.limit
         assert cycle.value is not None

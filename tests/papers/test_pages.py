@@ -35,12 +35,16 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("paper", ["rlbackfilling", "sem"])
-def test_a_clone_writes_the_pages_that_are_there(clone: Path, paper: str) -> None:
+def test_a_clone_writes_the_pages_that_are_there(
+    clone: Path, paper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "HEADLINES", (headlines.of(paper),))  # the whole index is another test's
     there = {path.name: path.read_text(encoding="utf-8") for path in clone.glob("*.md")}
     drawn = {path.name for path in clone.glob("*.svg")}
     *written, index = pages.write((paper,))
     assert len(written) == len(studies.studies(paper)) + 1 > 2
-    for path in (*written, index):
+    assert f"]({paper}-headline.svg)" in index.read_text(encoding="utf-8")
+    for path in written:
         assert path.read_text(encoding="utf-8") == there[path.name], "run `python -m papers report`"
     assert {path.name for path in clone.glob("*.svg")} == drawn
 
@@ -52,6 +56,7 @@ def test_every_study_is_one(paper: str) -> None:
     assert all((store.RESULTS / f"{name}.md").exists() for name in names)
 
 
+@pytest.mark.slow
 def test_the_index_has_a_table_and_a_picture_of_each_paper() -> None:
     index = (store.RESULTS / "README.md").read_text(encoding="utf-8")
     assert "cells done" not in index

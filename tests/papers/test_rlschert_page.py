@@ -160,6 +160,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
     path.write_text("\n".join(["job_id,real,para,cores,running", *lines]) + "\n")
     file.write_text(SMALL.replace("PATH", str(path)).replace("CHANGES", _TINY))
     monkeypatch.setattr(studies, "files_of", lambda _: (file,))
+    monkeypatch.setattr(page, "headline", lambda _: "")
     studies.studies.cache_clear()
     (study,) = read_studies(file)
     yield study
@@ -380,7 +381,11 @@ def test_everybody_on_the_page_is_a_row_of_the_table() -> None:
     assert isinstance(TABLES["rlschert-7"].rows[-1].recipe(None, 0), PoolRecipe)
 
 
-def test_the_page_is_what_its_data_say() -> None:
+def test_the_page_is_what_its_data_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for how it opens, see `tests/papers/test_pages.py`."""
     written = (store.RESULTS / "rlschert.md").read_text(encoding="utf-8")
+    opening = written.partition("2021.\n\n")[2].partition("\nIts tables of agents")[0]
+    assert "rlschert-headline.svg" in opening
+    monkeypatch.setattr(page, "headline", lambda _: opening)
     again = page.page(page.read())
     assert written == again, "run `python -m papers rlschert`"

@@ -16,6 +16,8 @@ from bridge.worlds.batsim.dispatcher import Dispatcher, DispatcherConfig
 from bridge.worlds.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
 from bridge.worlds.batsim.referee import Referee
 from bridge.worlds.batsim.result import ExitReason, ProcessResult
+from bridge.worlds.batsim.site import SiteRules
+from bridge.worlds.batsim.site_dispatcher import SiteDispatcher
 from bridge.worlds.batsim.wire_scheduler import WireScheduler
 
 #: What an endpoint says of its peer.
@@ -44,14 +46,18 @@ class DecisionProcess:
         energy: bool = False,
         strict: bool = False,
     ) -> None:
-        self.dispatcher: WireScheduler[Any] = (
-            Dispatcher(setup) if isinstance(setup, DispatcherConfig) else setup
-        )
-        self.referee = Referee(energy=energy, strict=strict)
+        if isinstance(setup, DispatcherConfig):
+            setup = Dispatcher(setup) if setup.site is None else SiteDispatcher(setup)
+        self.dispatcher: WireScheduler[Any] = setup
+        self.referee = Referee(energy=energy, strict=strict, site=self._site_rules)
         registers = self.dispatcher.registers
         self._codec: JsonCodec | None = codec(dialect, registers=registers) if dialect else None
         self._messages = 0
         self._now = 0
+
+    def _site_rules(self) -> SiteRules | None:
+        """Return what is known of nodes that jobs share; a decider that is not ours knows nothing."""
+        return getattr(self.dispatcher, "rules", None)
 
     def reply_to_frame(self, frame: bytes) -> bytes:
         """Return the reply to one frame, without any socket; BridgeError names the message that is wrong."""

@@ -107,6 +107,13 @@ class ClusterArrays:
         gpus = int(total[GPUS]) // MILLI
         return {"cores": int(total[CORES])} | ({"gpus": gpus} if gpus else {})
 
+    def refuse_calendar(self, subject: str) -> None:
+        """Raise BridgeError if the cluster changes in time, or preempts, which a `subject` does not know yet."""
+        if self.calendar is not None:
+            what = f"{subject} do not know a calendar, advance reservations and preemption yet"
+            remedy = "Leave out [[calendar]] and [[reservations]], and set scheduler.preempt to none."
+            raise BridgeError(what, where=f"cluster {self.cluster.name!r}", remedy=remedy)
+
     def shares_nodes(self, which: Array) -> Ints:
         """Return 1 for jobs that share nodes with others, 0 for those that have whole nodes [n]."""
         whole = np.array([shape.whole for shape in self.demands.shapes], np.bool_)
@@ -118,10 +125,11 @@ class ClusterArrays:
         names = [partition.name for partition in self.classes.partitions]
         return [names[p] for p in self.demands.partition[which].tolist()]
 
-    def sizes(self, length: int, whole: bool, books: bool = False) -> dict[str, int]:
+    def sizes(self, length: int, whole: bool, pauses: bool, books: bool) -> dict[str, int]:
         """Return the sizes of a state for up to `length` jobs.
 
-        `whole`: the world wants their allocations; `books`: for conservative backfilling.
+        `whole`: the world wants their allocations, `pauses`: which it collects now and then; `books`: for
+        conservative backfilling.
         """
         units = sum(
             len(members) if self.classes.counted[c] else int(self.classes.amounts[c, CORES])
@@ -132,10 +140,12 @@ class ClusterArrays:
         conditions = self._most_conditions(length)
         groups = int(self.conditions.group.max(initial=-1)) + 1
         members = min(length, int((self.conditions.group >= 0).sum()))
-        log = 2 * entries + _LOG if whole else 0
+        log = (2 * entries + _LOG if pauses else self._most_entries() + entries + 1) if whole else 0
         by_axis = {"CP": "class_partitions", "PC": "partition_classes", "S": "shapes", "SC": "set_classes"}
         by_axis |= {"A": "admits", "G": "lanes", "GK": "counted"}
+        by_axis |= {"QO": "qos_priority"}
         sizes = {axis: len(self.static[name]) for axis, name in by_axis.items()} | {
+            "AC": int(self.jobs.account.max(initial=-1)) + 1,
             "C": n_classes,
             "C1": n_classes + 1,
             "R": len(self.classes.resources),
@@ -164,6 +174,11 @@ class ClusterArrays:
         most = 3 * length + len(self.cluster.reservations) + 8
         return min(most, max(_STEP_AMOUNTS // (len(self.classes) * len(self.classes.resources)), 64))
 
+    def _most_entries(self) -> int:
+        """Return how many entries the allocations of all jobs have at most."""
+        most = [min(shape.nodes or shape.tasks, len(shape.classes)) for shape in self.demands.shapes]
+        return int(np.array(most, np.int64)[self.demands.shape].sum())
+
     def _most_conditions(self, length: int) -> int:
         """Return how many conditions any `length` jobs in a row have."""
         first = self.conditions.first
@@ -173,10 +188,18 @@ class ClusterArrays:
         return int((first[length:] - first[: n + 1 - length]).max(initial=0))
 
     def allocate(
-        self, batch: int, length: int, *, window: int, users: int, whole: bool = False, books: bool = False
+        self,
+        batch: int,
+        length: int,
+        *,
+        window: int,
+        users: int,
+        whole: bool = False,
+        pauses: bool = False,
+        books: bool = False,
     ) -> ClusterState:
-        """Return the empty state of schedulers of up to `length` jobs each."""
-        sizes = self.sizes(length, whole, books)
+        """Return the empty state of schedulers of up to `length` jobs each; see `sizes`."""
+        sizes = self.sizes(length, whole, pauses, books)
         if self.calendar is not None:
             timed: Any = allocate_timed(batch, length, sizes, window=window, users=users)
             return cast(ClusterState, timed._replace(**self.static, **self.calendar.static))
@@ -232,6 +255,9 @@ def reset_cluster(state: Any, b: int) -> None:
     lanes.head = lanes.tail = lanes.cursor = -1
     lanes.n = 0
     state.heads.job[b] = -1
+    state.heads.n[b] = 0
+    state.locked[b] = -1
+    state.held_jobs[b] = 0
     state.struck[b] = -1
     state.no_fit[b] = -1
     state.counter_used[b] = 0
@@ -266,6 +292,7 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     demands = build_demands(cluster, classes, requests, walltime, jobs.id.tolist())
     static = node_arrays(classes) | shape_arrays(classes, demands.shapes)
     static["node_switches"] = node_switches(classes, cluster.scheduler.select)
+    static |= _feature_arrays(cluster, classes, static)
     static["node_switches"].kills_invalid = cluster.scheduler.kill_invalid_dependency
     lanes = _Lanes(cluster, classes, demands, requests, walltime, jobs.id)
     conditions = build_conditions(requests, jobs.id.tolist())
@@ -322,6 +349,22 @@ def _refuse_unknown_reservations(cluster: Cluster, requests: JobRequests, jobs: 
         )
 
 
+def _feature_arrays(cluster: Cluster, classes: NodeClasses, static: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what only features read of a cluster."""
+    up = np.array([classes.is_up[members].sum() for members in classes.members], np.int64)
+    shapes, of_set = static["shapes"], static["set_classes"]
+    shares = [
+        up[of_set[first:last]].sum() for first, last in zip(shapes["first"], shapes["last"], strict=True)
+    ]
+    highest = max((qos.priority for qos in cluster.qos), default=0)
+    return {
+        "admissible_share": np.array(shares, np.float64) / max(up.sum(), 1),
+        "largest_node": classes.amounts.max(axis=0),
+        "partition_cores": classes.in_partition @ (up * classes.amounts[:, CORES]),
+        "qos_priority": np.array([qos.priority / max(highest, 1) for qos in cluster.qos], np.float64),
+    }
+
+
 class _Lanes:
     """The lanes of jobs, and the counters that hold them back."""
 
@@ -341,6 +384,8 @@ class _Lanes:
         self.counters: dict[tuple[object, ...], int] = {}
         self._quantities: dict[str, int] = {"jobs": 0}
         self._lanes: dict[tuple[object, ...], int] = {}
+        self._qos = {row.name: k for k, row in enumerate(cluster.qos)}
+        self._accounts = {row.name: k for k, row in enumerate(cluster.accounts)}
         n = len(requests)
         self.records: Records = np.zeros(n, NODE_JOB).view(np.recarray)
         # what tells lanes apart, and what decides static rules
@@ -352,16 +397,26 @@ class _Lanes:
         keys, first, of = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
         of = of.reshape(-1)
         rules_of: list[list[Rule]] = []
-        lane_of = np.zeros(len(keys), np.int64)
+        lane_of = np.zeros((len(keys), 3), np.int64)
         for row, job in enumerate(first.tolist()):
             rules = self._rules(job)
             rules_of.append(rules)
-            lane_of[row] = self._lane(int(demands.partition[job]), rules)
-        self.records["lane"] = lane_of[of]
+            lane_of[row] = (self._lane(int(demands.partition[job]), rules), *self._qos_and_account(job))
+        for k, name in enumerate(("lane", "qos", "account")):
+            self.records[name] = lane_of[of, k]
         self._refuse_and_hold(rules_of, of)
 
     def reason(self, name: str) -> int:
         return self.reasons.setdefault(name, len(self.reasons))
+
+    def _qos_and_account(self, job: int) -> tuple[int, int]:
+        """Return the places of a job's QOS and account, -1: none."""
+        requests, cluster = self._requests, self._cluster
+        partition = self._classes.partitions[self._demands.partition[job]]
+        user = user_of(cluster, partition.name, requests, job)
+        account = account_of(requests, job, user)
+        place = self._accounts.setdefault(account, len(self._accounts)) if account else -1
+        return self._qos.get(qos_of(cluster, requests, job, user), -1), place
 
     def _rules(self, job: int) -> list[Rule]:
         """Return the rules that hold for a job, in the order in which they are tested."""

@@ -55,7 +55,7 @@ def take_of_empty(shapes: Sequence[Shape], classes: NodeClasses, key: str) -> li
     n, partitions, resources = len(classes), len(classes.partitions), len(classes.resources)
     sizes |= {"A": len(static["admits"]), "C": n, "C1": n + 1, "R": resources}
     sizes |= {"P": partitions, "P1": partitions + 1}
-    others = ("G", "GK", "Q", "K", "CO", "CH", "GR", "GR1", "GM", "T", "E", "PT", "LG", "ST")
+    others = ("G", "GK", "Q", "K", "CO", "CH", "GR", "GR1", "GM", "T", "E", "PT", "LG", "ST", "QO", "AC")
     state: Any = allocate_cluster(1, 1, dict.fromkeys(others, 1) | sizes)
     state = state._replace(**static)
     placed: ClusterState = state

@@ -9,14 +9,16 @@ import numpy as np
 
 from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
-from bridge.scheduler.action_state import ActionState, reset_actions
+from bridge.scheduler.action_state import ActionState, allocate_actions, reset_actions
 from bridge.scheduler.actions import Action, draw_permits, format_action
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.compiled import CompiledPolicy, compile_policy
 from bridge.scheduler.estimators import RunTimeEstimates, estimate, last_two_runs, progress_file
+from bridge.scheduler.names import CONSERVATIVE
 from bridge.scheduler.protocol import Policy, Protocol
 from bridge.scheduler.python_rules import JobsView
 from bridge.scheduler.state import NEVER, SECOND, State, reset
+from bridge.scheduler.state import allocate as allocate_state
 from bridge.workload.rules import LOAD_RULES, LoadRule
 from bridge.workload.running_beliefs import RunningBeliefs, read_beliefs
 from bridge.workload.select import END, Jobs
@@ -129,6 +131,8 @@ def prepare(
         )
     if jobs.cluster is not None:
         cluster = build_cluster_arrays(jobs.cluster, jobs)
+        if policy.agent:
+            cluster.refuse_calendar("agents")
         jobs = replace(jobs, demand=cluster.requested_nodes[:, None])
         if compiled.order.by_priority:
             compiled = replace(compiled, priorities=MultifactorPriorities(cluster, jobs))
@@ -182,6 +186,26 @@ def prepare(
     )
 
 
+def allocate(
+    prepared: Scenario, batch: int, length: int, *, window: int, whole: bool = False, pauses: bool = False
+) -> State:
+    """Return the memory of schedulers of up to `length` jobs each, with policy and machine in place.
+
+    On a cluster: `whole`: what jobs are allocated is kept for the world, all of it unless the kernel `pauses`
+    for the world to collect it.
+    """
+    users, cluster, resources = len(prepared.share), prepared.cluster, len(prepared.jobs.resources)
+    if prepared.permits is not None:
+        acting = allocate_actions(batch, length, resources, window=window, users=users)
+        return configure(acting, prepared)
+    if cluster is None:
+        return configure(allocate_state(batch, length, resources, window=window, users=users), prepared)
+    books = bool(prepared.compiled.rules["backfill"][0] == CONSERVATIVE)
+    logs = {"whole": whole, "pauses": pauses}
+    nodes = cluster.allocate(batch, length, window=window, users=users, books=books, **logs)
+    return configure(nodes, prepared)
+
+
 def _permits(action: Action | None, jobs: Jobs) -> tuple[Ints | None, tuple[str, ...]]:
     """Return what may be done to each job [n], and what is taken for granted about it."""
     if action is None:
@@ -228,14 +252,19 @@ def configure(state: State, prepared: Scenario) -> State:
 
 def load_episode(state: State, world: WorldState, b: int, prepared: Scenario, first: int, last: int) -> None:
     """Make episode `b` the jobs ``first:last``, submitted to an idle machine."""
+    fill(state, b, prepared, first, last)
+    behind = int(prepared.jobs.submit[last]) if last < len(prepared.jobs) else -1
+    world.clock[b] = (0, last - first, 0, 0, NEVER, behind)
+
+
+def fill(state: State, b: int, prepared: Scenario, first: int, last: int) -> None:
+    """Let scheduler `b` of an idle machine know the jobs ``first:last``, none of them submitted."""
     reset(state, b)
     write(state, b, 0, prepared, first, last)
     if prepared.permits is not None:
         reset_actions(cast(ActionState, state), b)
     if prepared.cluster is not None:
         reset_cluster(cast(ClusterState, state), b)
-    behind = int(prepared.jobs.submit[last]) if last < len(prepared.jobs) else -1
-    world.clock[b] = (0, last - first, 0, 0, NEVER, behind)
 
 
 def write(state: State, b: int, place: int, prepared: Scenario, first: int, last: int) -> None:

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.base.arrays import Flags, Floats, Ints, text_column
+from bridge.cluster.amounts_text import PER_NODE, amounts_text
+from bridge.scheduler.cluster_state import UNCOUNTED
 from bridge.scheduler.starts import HOW_GUEST, HOW_SPECULATIVE
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
 from bridge.workload.requests import MILLI, Texts
@@ -32,7 +34,7 @@ _MEASURED = (
 
 
 #: Further columns on a cluster.
-_OF_CLUSTER = ("eligible_time", "episode", "partition", "reason", "reasons", "qos", "account", "shares_nodes")
+OF_CLUSTER = ("eligible_time", "episode", "partition", "reason", "reasons", "qos", "account", "shares_nodes")
 
 
 def _texts(column: Texts, which: npt.NDArray[np.int32]) -> Any:
@@ -61,8 +63,9 @@ class JobsTableBuilder:
     waiting time begins there, and is all the time until its end but its last run), ``episode`` (which run
     of its job a row is, from 0; those that were cut short, so that the job ran again, are killed attempts
     with ids ``J#1``, …), ``partition``, ``reason`` (what held it longest, in Slurm's words), ``reasons``
-    (its history: seconds and reasons), ``qos`` and ``account``. Jobs that never started stand last, without
-    times.
+    (its history: seconds and reasons), ``qos`` and ``account``, ``shares_nodes``, what it had in all
+    (``cores``, ``gpus``) and, where it shares them, of each node (``per_node``). Jobs that never started
+    stand last, without times.
     """
 
     def __init__(self, prepared: Scenario, schedule: Schedule, *, killed_at_request: bool = True) -> None:
@@ -86,7 +89,7 @@ class JobsTableBuilder:
         columns = self._columns(self._order)
         resources = self._prepared.jobs.resources[1:]
         cluster = self._prepared.cluster
-        own = () if cluster is None else (*_OF_CLUSTER, *cluster.capacity())
+        own = () if cluster is None else (*OF_CLUSTER, *cluster.capacity())
         own = own if self._schedule.node_lives is None else ("job_id", *own)  # by which attempts are told
         names = (name for name in (*_MEASURED, *own, *resources) if name in columns)
         table = {name: columns[name]() for name in names}
@@ -110,6 +113,19 @@ class JobsTableBuilder:
         if allocation is None or cluster is None:
             return None
         return allocation.totals(cluster.classes, cluster.demands)
+
+    def _per_node(self, which: npt.NDArray[np.int32]) -> list[str]:
+        """Return what jobs have of each node that they share, see `bridge.cluster.amounts_text`."""
+        allocation, cluster = self._schedule.allocation, self._prepared.cluster
+        assert allocation is not None
+        assert cluster is not None
+        shares = cluster.shares_nodes(which)
+        return [
+            amounts_text(allocation.of_nodes(j, cluster.classes, cluster.demands), UNCOUNTED)
+            if shared
+            else ""
+            for j, shared in zip(which.tolist(), shares.tolist(), strict=True)
+        ]
 
     @cached_property
     def history(self) -> ReasonHistory:
@@ -249,6 +265,7 @@ class JobsTableBuilder:
                 columns["requested_number_of_resources"] = lambda: nodes
                 columns["cores"] = lambda: had["cores"][which]
                 columns["gpus"] = lambda: had["gpus"][which] / MILLI
+                columns[PER_NODE] = lambda: text_column(pa.array(self._per_node(which), pa.string()))
         if (lives := schedule.lives) is not None:
             columns |= {
                 "first_start_time": lambda: seconds(lives.first_start),

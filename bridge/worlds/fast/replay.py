@@ -10,10 +10,8 @@ import numpy as np
 from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
-from bridge.scheduler import state as scheduler_state
-from bridge.scheduler.action_state import ActionState, allocate_actions
+from bridge.scheduler.action_state import ActionState
 from bridge.scheduler.cluster_state import NOT_GONE, ClusterState
-from bridge.scheduler.names import CONSERVATIVE
 from bridge.scheduler.running_jobs import renumber_running
 from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
 from bridge.scheduler.timed_state import OVER, TimedState
@@ -35,16 +33,8 @@ OUTCOME = ("start", "end", "how", "reserved", "serial")
 def allocate(prepared: Scenario, length: int) -> tuple[State, world.WorldState]:
     """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates."""
     window = 1 if prepared.compiled.chooser is None else length
-    users, resources = len(prepared.share), len(prepared.jobs.resources)
-    if prepared.permits is not None:
-        acting = allocate_actions(1, length, resources, window=window, users=users)
-        return episode.configure(acting, prepared), world.allocate(1, length)
-    if prepared.cluster is not None:
-        books = bool(prepared.compiled.rules["backfill"][0] == CONSERVATIVE)
-        nodes = prepared.cluster.allocate(1, length, window=window, users=users, whole=True, books=books)
-        return episode.configure(nodes, prepared), world.allocate(1, length)
-    state = scheduler_state.allocate(1, length, resources, window=window, users=users)
-    return episode.configure(state, prepared), world.allocate(1, length)
+    state = episode.allocate(prepared, 1, length, window=window, whole=True, pauses=True)
+    return state, world.allocate(1, length)
 
 
 class LogWindow:
@@ -295,7 +285,7 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
 
     play(state, memory, prepared, glance)
     collected.collect()
-    schedule = _read_on_nodes(state, prepared, 0, 0, n)
+    schedule = read_on_nodes(state, prepared, 0, 0, n)
     if not in_time:
         return replace(schedule, allocation=collected.allocations(n))
     assert prepared.cluster is not None
@@ -322,7 +312,19 @@ def _replay_lives(prepared: Scenario, progress: Callable[[int], None] | None = N
     return replace(schedule, lives=replace(schedule.lives, log=log.entries()))
 
 
-def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
+def read_schedule_of(state: Any, b: int, prepared: Scenario, first: int, last: int) -> Schedule:
+    """Return what became of the jobs ``first:last``; on a cluster, with their allocations if kept."""
+    if prepared.cluster is None:
+        return read_schedule(state, b, last - first)
+    schedule = read_on_nodes(state, prepared, b, first, last)
+    if state.log_class.shape[1] == 0:
+        return schedule
+    log = AllocationLog(state)
+    log.collect()
+    return replace(schedule, allocation=log.allocations(last - first))
+
+
+def read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
     """Return what became of an episode's jobs ``first:last``; their records hold when they were eligible."""
     schedule, submit = read_schedule(state, b, last - first), prepared.jobs.submit[first:last]
     eligible = np.where(was_eligible(state, b, last - first), schedule.submit, -1)
@@ -432,7 +434,7 @@ def replay_sequences(
             episode.load_episode(state, memory, 0, prepared, int(first), int(first) + length)
             play(state, memory, prepared)
             if prepared.cluster is not None:
-                schedules.append(_read_on_nodes(state, prepared, 0, int(first), int(first) + length))
+                schedules.append(read_on_nodes(state, prepared, 0, int(first), int(first) + length))
             else:
                 schedules.append(read_schedule(state, 0, length))
         if progress:
