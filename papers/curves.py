@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 from bridge.config import from_tables
 from bridge.learn.checkpoint_files import PROGRESS
 from bridge.study.cells import Cell
@@ -110,7 +110,7 @@ def _without_shorter(curves: list[Curve], cells: Iterable[Cell], cell_store: Sto
 def write(path: Path, curves: list[Curve]) -> None:
     """Write curves, a line of JSON each."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as out:
+    with atomic_write(path) as out:
         out.write("".join(json.dumps(asdict(c), ensure_ascii=False) + "\n" for c in curves).encode())
 
 

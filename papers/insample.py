@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from bridge.base.arrays import Ints
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 from bridge.learn.algorithms.log_learner import EpisodeBatch, EpisodeSource, ValidationSet
 from bridge.learn.algorithms.ppo import Ppo
 from bridge.learn.checkpoint_files import first_best
@@ -159,7 +159,7 @@ def _keep(cell: Cell, mean: float, epoch: int) -> None:
             for row, logs in rows.items()
             if row in results
         }
-        with replacing(_PATH) as out:
+        with atomic_write(_PATH) as out:
             out.write((json.dumps(ordered, indent=1) + "\n").encode())
         read_results.cache_clear()
 

@@ -3,4 +3,4 @@
 from collections.abc import Callable
 
 #: Told what is being done.
-Say = Callable[[str], None]
+LineWriter = Callable[[str], None]

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from bridge.base.errors import BridgeError
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 from bridge.study.cells import digest as digest
 from bridge.study.cells import non_default_fields as non_default_fields
 
@@ -33,7 +33,7 @@ def written(name: str, text: str) -> Path:
     """Write a page, whole or not at all; returns its file."""
     path = RESULTS / f"{name}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as out:
+    with atomic_write(path) as out:
         out.write(text.encode())
     return path
 
@@ -51,7 +51,7 @@ def kept(name: str, measure: Callable[[], pd.DataFrame], *, again: bool = False)
         return pd.read_parquet(path)
     table = measure()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as out:
+    with atomic_write(path) as out:
         table.to_parquet(out)
     return table
 
@@ -84,7 +84,7 @@ def add(table: str, result: Mapping[str, Any]) -> None:
             before = before[~stale]
         fresh = pd.DataFrame([dict(result)])
         table_of = pd.concat([before, fresh], ignore_index=True) if len(before) else fresh
-        with replacing(path) as out:
+        with atomic_write(path) as out:
             table_of.sort_values(KEY, ignore_index=True).to_parquet(out)
 
 

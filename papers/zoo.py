@@ -12,7 +12,7 @@ import pandas as pd
 
 from bridge.base.cache import AGENT
 from bridge.base.errors import BridgeError
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 from bridge.env.encoder import Encoder
 from bridge.learn import checkpoint
 from bridge.learn.checkpoint_files import PROGRESS, WEIGHTS, is_of_pool
@@ -104,9 +104,9 @@ def write(names: Collection[str] = ()) -> list[Path]:
             written.append(target)
         held = Held.of(target)
         rows.append(_cells(held, f"{table}, {row}"))
-        with replacing(target / "README.md") as out:
+        with atomic_write(target / "README.md") as out:
             out.write(card(held, _row_says(held, table, row, log)).encode())
-    with replacing(ZOO / "README.md") as out:
+    with atomic_write(ZOO / "README.md") as out:
         out.write(render("zoo.md", rows=rows).encode())
     return written
 
@@ -119,7 +119,7 @@ def _copy(folder: Path, target: Path) -> None:
     _forget_folder(target / AGENT)
     more = shipped.words() if is_of_pool(target) else ()
     output = store.bridge("evaluate", str(target.relative_to(store.ROOT)), *more, "--json")
-    with replacing(target / "evaluation.json") as out:
+    with atomic_write(target / "evaluation.json") as out:
         out.write(output.encode())
 
 
@@ -127,7 +127,7 @@ def _forget_folder(agent: Path) -> None:
     """Let an agent know its log by the file's name: nobody else has our folders."""
     content = json.loads(agent.read_text(encoding="utf-8"))
     content["workload"] = Path(content["workload"]).name
-    with replacing(agent) as out:
+    with atomic_write(agent) as out:
         out.write(json.dumps(content, indent=2).encode())
 
 

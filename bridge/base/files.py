@@ -261,7 +261,7 @@ def open_write(path: Path) -> Iterator[IO[bytes]]:
         ".xz": partial(lzma.LZMAFile, mode="wb"),
         "": nullcontext,
     }
-    with replacing(path) as raw, packers[compression(path)](raw) as packed:
+    with atomic_write(path) as raw, packers[compression(path)](raw) as packed:
         yield packed
 
 
@@ -276,7 +276,7 @@ def is_there(path: str | Path, kind: Callable[[Path], bool] = Path.exists) -> bo
 
 
 @contextmanager
-def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+def atomic_write(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Open a temporary file beside ``path``, which replaces it only if all went well (else BridgeError).
 
     `mode`: its rights, within the user's umask.

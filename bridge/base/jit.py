@@ -1,4 +1,15 @@
-"""How kernels are compiled: one Numba decorator, and a cache that can never be stale, nor anybody else's."""
+"""How kernels are compiled: one Numba decorator, and a cache that can never be stale, nor anybody else's.
+
+Numba's public interface, ``njit(cache=True)`` with a folder named after the digest, is not enough. Processor
+time of `bridge replay bundled-128 --policy sjf+easy`, and jobs a second of its replay, on two busy cores:
+
+=====================  ===========  ============  ================
+way                    first start  second start  jobs a second
+=====================  ===========  ============  ================
+here                   37 s         2.0 s         709,000, 806,000
+``njit(cache=True)``   over 156 s   3.2 s         612,000, 652,000
+=====================  ===========  ============  ================
+"""
 
 import functools
 import gc

@@ -9,7 +9,7 @@ import os
 import stat
 from pathlib import Path
 
-from bridge.base.files import cannot_write, replacing
+from bridge.base.files import atomic_write, cannot_write
 
 #: Of whom files are trusted, beside ourselves: who installs software for all.
 _ROOT = 0
@@ -43,5 +43,5 @@ def write(path: Path, contents: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from error
-    with replacing(path, 0o644) as out:
+    with atomic_write(path, 0o644) as out:
         out.write(_digest(path, contents) + contents)

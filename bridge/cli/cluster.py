@@ -227,10 +227,10 @@ def new(out: Path, force: bool) -> None:
     Example:
       bridge cluster new cluster.toml
     """
-    from bridge.base.files import replacing
+    from bridge.base.files import atomic_write
 
     shared.check_output(out, force)
-    with replacing(out) as file:
+    with atomic_write(out) as file:
         file.write(cluster_file("teaching-site").read_bytes())
     click.echo(f"written: {out}; change it, then: bridge cluster check {out}")
 

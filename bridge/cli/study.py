@@ -285,11 +285,11 @@ def new(file: Path, log: str, force: bool) -> None:
     Example:
       bridge study new study.toml --log bundled-128
     """
-    from bridge.base.files import replacing
+    from bridge.base.files import atomic_write
     from bridge.study.template import template_for
 
     shared.check_output(file, force)
     text = template_for(log)
-    with replacing(file) as out:
+    with atomic_write(file) as out:
         out.write(text.encode())
     click.echo(f"written: {file}; look at it, then: bridge study run {file}")

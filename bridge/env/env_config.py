@@ -86,7 +86,7 @@ WORKLOAD = "bundled-128"
 
 
 class DecisionConfig:
-    """What an agent decides for: the scheduler's rules, with the agent in their place."""
+    """Scheduler configuration in which an agent takes some of the decisions."""
 
     setup: SchedulerConfig
     encoder: Encoder

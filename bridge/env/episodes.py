@@ -44,7 +44,7 @@ class StepResultWithCost(StepResult):
 
 
 class LogEpisodes(ObservationBuffer):
-    """B places, each with an episode that waits for a decision or is over.
+    """B parallel episodes; each waits for an action or has ended.
 
     Observations: see `ObservationBuffer`. An encoder for any number of resources is fitted to the workload.
     `first`: int64 [B] the first job of each episode. `base`: float64 [B] what its jobs cost under the base

@@ -52,7 +52,7 @@ def drawn_by(rng: Draws, places: Ints) -> Iterator[tuple[Ints, np.random.Generat
 
 
 class VectorEpisodes(Protocol[S]):
-    """B places, each with an episode that waits for a decision or is over.
+    """B parallel episodes; each waits for an action or has ended.
 
     Attributes:
         masks: bool [B, actions] which actions are legal; none where the episode is over.

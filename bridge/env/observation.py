@@ -1,4 +1,4 @@
-"""What fixed shapes show of decisions, as environments have it, and what an action there means."""
+"""Fixed-size observations of the environments, and the mapping of actions to scheduler choices."""
 
 from types import EllipsisType
 from typing import Any

@@ -113,7 +113,7 @@ class PreparedExperiment:
 
         assert self.platform is not None
         assert self.records is not None
-        with files.replacing(folder / PLATFORM) as out:
+        with files.atomic_write(folder / PLATFORM) as out:
             out.write(Path(self.platform.path).read_bytes())
         kept, detailed = restrict_to(self.records, self.prepared.jobs), self.detailed
         profiles = builder(detailed.kind, self.platform)

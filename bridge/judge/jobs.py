@@ -127,7 +127,7 @@ def write_jobs_csv(pieces: Iterable[pd.DataFrame], path: Path | str) -> None:
     cannot be written.
     """
     workers = min(2, os.cpu_count() or 1)
-    with files.replacing(Path(path)) as out, ThreadPoolExecutor(workers) as pool:
+    with files.atomic_write(Path(path)) as out, ThreadPoolExecutor(workers) as pool:
         columns: dict[str, type] = {}
         for jobs in pieces:
             require_columns(jobs, JOBS_COLUMNS, str(path))
@@ -197,7 +197,7 @@ def write_rst(jobs: pd.DataFrame, path: Path | str) -> None:
     procs = done["requested_number_of_resources"].astype("int64").tolist()
     columns = (done["job_id"].astype(str).tolist(), procs, procs, *(done[t].astype("float64") for t in times))
     lines = (";".join(map(str, row)) + "\n" for row in zip(*columns, strict=True))
-    with files.replacing(Path(path)) as out:
+    with files.atomic_write(Path(path)) as out:
         out.write("".join(lines).encode())
 
 

@@ -178,7 +178,7 @@ def as_dict(agreements: Sequence[Agreement], inputs: Mapping[str, Any]) -> dict[
 
 def write_document(document: Mapping[str, Any], path: Path) -> None:
     """Write a validation, whole or not at all (BridgeError)."""
-    with files.replacing(path) as out:
+    with files.atomic_write(path) as out:
         out.write((json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from bridge.base import renamed
 from bridge.base.cache import AGENT
 from bridge.base.errors import BridgeError
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 from bridge.config import from_tables, to_tables
 from bridge.config.fields import keys_of
 from bridge.env.encoder import CompiledEncoder
@@ -73,7 +73,7 @@ def write_agent(folder: Path, recipe: AnyRecipe, origin: Provenance) -> None:
         head["protocol"] = recipe.setup.protocol
     own = {k: v for k, v in to_tables(origin).items() if v or k not in _ABSENT}
     document = {**head, **own, "recipe": recipe.as_dict()}
-    with replacing(folder / AGENT) as out:
+    with atomic_write(folder / AGENT) as out:
         out.write(json.dumps(document, indent=2).encode())
 
 
@@ -118,7 +118,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, 
     from safetensors.torch import save
 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with replacing(path) as out:
+    with atomic_write(path) as out:
         out.write(_ordered(save(plain, dict(meta))))
 
 

@@ -14,7 +14,7 @@ from scipy.stats import ks_2samp
 
 from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 from bridge.base.progress import ProgressCallback, ignore_progress
 from bridge.learn.agent import action_function_of, schedules_by
 from bridge.learn.checkpoint import LogAgent
@@ -137,5 +137,5 @@ def write(path: Path, explanation: Explanation) -> None:
         for kind, sample in (("chosen", feature.chosen), ("all", feature.all)):
             at, share = empirical_cdf(sample)
             parts.append(pd.DataFrame({"feature": feature.name, "kind": kind, "value": at, "cdf": share}))
-    with replacing(path) as out:
+    with atomic_write(path) as out:
         pd.concat(parts).to_parquet(out, index=False)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import torch
 
 from bridge.base.errors import BridgeError
-from bridge.base.files import cannot_write, replacing
+from bridge.base.files import atomic_write, cannot_write
 from bridge.config.fields import record_of
 from bridge.learn import algorithms, checkpoint
 from bridge.learn.checkpoint_files import PROGRESS, RESUME, first_best
@@ -155,7 +155,7 @@ class Trainer:
         epoch = self._best_epoch if self._best_weights else self.epoch
         weights = self._best_weights or self._weights()
         checkpoint.write_weights(self.folder, weights, epoch, self._best_mode)
-        with replacing(self.folder / PROGRESS) as out:
+        with atomic_write(self.folder / PROGRESS) as out:
             pq.write_table(pa.Table.from_pylist([entry.row() for entry in self.history]), out)
 
     def resume(self) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.base.errors import BridgeError
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 from bridge.platform import units
 from bridge.platform.check import require_valid
 from bridge.platform.findings import LintFinding
@@ -272,6 +272,6 @@ def write_platform(
         source = " and ".join(Path(name).name for name in (cluster, spec_path) if name is not None)
         data = platform_xml(spec_with_nodes(spec_path, cluster, len(hosts)), source=source, hosts=hosts)
     findings = require_valid(out, data, energy=True)
-    with replacing(out) as file:
+    with atomic_write(out) as file:
         file.write(data)
     return findings

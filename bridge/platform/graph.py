@@ -11,7 +11,7 @@ from typing import Any
 import networkx as nx
 
 from bridge.base.errors import BridgeError
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 from bridge.platform.model import Link, Platform, Zone
 
 #: More edges than this are refused: nobody can look at them, and they fill the memory.
@@ -149,6 +149,6 @@ def platform_graph(platform: Platform, *, management: bool = True) -> Any:
 def write_graph(platform: Platform, path: str | Path) -> Path:
     """Write the graph as GraphML (readable by Gephi, yEd, networkx). Raises BridgeError: unwritable."""
     graph = platform_graph(platform)
-    with replacing(Path(path)) as file:
+    with atomic_write(Path(path)) as file:
         nx.write_graphml(graph, file)
     return Path(path)

@@ -17,7 +17,7 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 from matplotlib.patheffects import withStroke
 
 from bridge.base.errors import BridgeError
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 from bridge.platform import units
 from bridge.platform.capacities import storage_capacity
 from bridge.platform.graph import locality, platform_graph
@@ -220,7 +220,7 @@ def draw_platform(platform: Platform, path: str | Path) -> Path:
         figure.legend(handles=keys, loc="upper right", fontsize=7, frameon=False, ncol=len(keys))
     title = f"{platform.root.name}: {len(platform.compute):,} compute hosts"
     figure.text(0.02, 0.985, title, ha="left", va="top", fontsize=11, weight="bold")
-    with replacing(path) as out:
+    with atomic_write(path) as out:
         figure.savefig(out, format=path.suffix[1:].lower())
     return path
 

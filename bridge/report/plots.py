@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 from bridge.judge.jobs import Started, is_killed_attempt, started
 from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown, step_function
 from bridge.judge.run import Run
@@ -75,7 +75,7 @@ def save(figure: Figure, path: Path | str) -> None:
     if kind not in ("png", "svg"):
         raise BridgeError("pictures are saved as .png or .svg", where=str(path), remedy="Change the suffix.")
     metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
-    with replacing(path) as out, mpl.rc_context({"svg.hashsalt": "bridge", "svg.fonttype": "none"}):
+    with atomic_write(path) as out, mpl.rc_context({"svg.hashsalt": "bridge", "svg.fonttype": "none"}):
         data = io.BytesIO()
         figure.savefig(data, format=kind, dpi=150, metadata=metadata)
         out.write(shrink(data.getvalue().decode()).encode() if kind == "svg" else data.getvalue())

@@ -24,7 +24,7 @@ _MOST_PROFILES = 64
 
 @inline
 def earliest_possible_hole(state: State, b: int, slot: int, nodes: int, length: int) -> int:
-    """Return a time before which a job certainly has no hole, by what an earlier one like it found.
+    """Return a lower bound of the job's start, known from an equal job of this pass.
 
     Args:
         state: the scheduler.

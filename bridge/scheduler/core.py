@@ -207,7 +207,7 @@ _begin_pass = by_type(
 
 @hot
 def begin_pass(state: State, b: int) -> None:
-    """Open a pass: all events that it may know of have been told."""
+    """Begin a scheduling pass, after all events of this instant have been applied."""
     _begin_pass(state, b)
 
 
@@ -256,7 +256,7 @@ must_pause = by_type(
 
 @inner
 def _resort_running(state: State, b: int) -> None:
-    """Serve jobs that end together by believed end, as one who sorts the running list does."""
+    """Order jobs that end at the same time by estimated end, as SchedGym's sorted list does."""
     env = state.scalars[b]
     place = first_place(state, b)
     while job_at(state, b, place) >= 0:

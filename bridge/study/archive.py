@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from bridge.base.errors import BridgeError
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 from bridge.study.cells import Cell
 from bridge.study.spec import Study
 from bridge.study.store import Store
@@ -63,7 +63,7 @@ def pack(cells: Iterable[Cell], store: Store, path: Path) -> int:
     if not lines:
         return 0
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as out:
+    with atomic_write(path) as out:
         pd.DataFrame(lines).to_parquet(out, **_FORM)
     return len(records)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.base.errors import BridgeError
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 from bridge.judge.stats import INTERVALS, TOO_FEW, mark_of
 from bridge.learn.recipe import may_still_improve
 from bridge.report.table import Table, render
@@ -309,6 +309,6 @@ def write(document: Document, name: str, folder: Path, command: str) -> list[Pat
         f"{name}.json": json.dumps(document, indent=1) + "\n",
     }
     for file, text in texts.items():
-        with replacing(folder / file) as out:
+        with atomic_write(folder / file) as out:
             out.write(text.encode())
     return [*(folder / file for file in texts), *([picture] if picture else [])]

@@ -23,7 +23,7 @@ from typing import Any
 
 from bridge.base.cache import AGENT
 from bridge.base.errors import BridgeError
-from bridge.base.files import read_json, replacing
+from bridge.base.files import atomic_write, read_json
 from bridge.config.fields import record_of
 from bridge.learn.checkpoint_files import RESUME
 
@@ -185,7 +185,7 @@ class Store:
             text = json.dumps(document, indent=1, allow_nan=False)
         except ValueError as error:
             raise BridgeError("a value is infinite or no number: nothing is kept", where=str(path)) from error
-        with replacing(path) as out:
+        with atomic_write(path) as out:
             out.write(text.encode())
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 
 #: Columns of the file.
 COLUMNS = ("job", "after", "total")
@@ -61,7 +61,7 @@ def write_beliefs(path: Path, ids: Sequence[object], beliefs: RunningBeliefs) ->
     columns = {"job": names.tolist(), "after": beliefs.after / _MICRO, "total": beliefs.total / _MICRO}
     table = pa.table(columns).replace_schema_metadata({_SYNTHETIC: str(int(beliefs.synthetic)).encode()})
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as out:
+    with atomic_write(path) as out:
         pq.write_table(table, out)
 
 

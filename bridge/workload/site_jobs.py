@@ -63,21 +63,23 @@ def generate_site(
     rng = np.random.default_rng([seed, 1])
     share = np.array([place.nodes for place in places], np.float64)
     which = rng.choice(len(places), jobs, p=share / share.sum())
-    drawn = log.jobs.assign(**_columns(log.jobs, places, which, rng), **_names(cluster, places, which, rng))
-    drawn["user_name"] = [f"user{number}" for number in drawn["user"]]
-    cores = drawn["nodes"] * drawn["cores_per_node"].where(
-        drawn["cores_per_node"] > 0, np.array([place.cores for place in places])[which]
+    jobs_table = log.jobs.assign(
+        **_columns(log.jobs, places, which, rng), **_names(cluster, places, which, rng)
     )
-    work = float((cores * drawn["run"]).sum())
+    jobs_table["user_name"] = [f"user{number}" for number in jobs_table["user"]]
+    cores = jobs_table["nodes"] * jobs_table["cores_per_node"].where(
+        jobs_table["cores_per_node"] > 0, np.array([place.cores for place in places])[which]
+    )
+    work = float((cores * jobs_table["run"]).sum())
     available = float(sum(cluster.nodes[group].cores for group in table.group))
-    first, span = drawn["submit"].min(), max(1.0, float(np.ptp(drawn["submit"])))
-    drawn["submit"] = (
-        ((drawn["submit"] - first) * (work / (available * span * load))).round().astype(np.int64)
+    first, span = jobs_table["submit"].min(), max(1.0, float(np.ptp(jobs_table["submit"])))
+    jobs_table["submit"] = (
+        ((jobs_table["submit"] - first) * (work / (available * span * load))).round().astype(np.int64)
     )
     header = add_note(log.header, f"jobs for the site {cluster.name}, load {load:g}, seed {seed}")
     header |= dict.fromkeys(("MaxNodes", "MaxProcs"), str(len(table)))
     source = f"{cluster.name}, seed {seed}"
-    return replace(log, jobs=drawn, capacity={"nodes": len(table)}, header=header, source=source)
+    return replace(log, jobs=jobs_table, capacity={"nodes": len(table)}, header=header, source=source)
 
 
 def _place(cluster: Cluster, table: NodeTable, partition: Partition) -> _Place | None:

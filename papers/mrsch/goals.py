@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from bridge.base.arrays import Floats, Ints
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 from bridge.env.batch import Batch, PackedObservations
 from bridge.learn import checkpoint
 from bridge.learn.agent import action_function_of
@@ -58,7 +58,7 @@ def measured(paper: str, study: Study) -> pd.DataFrame:
         fresh = recorded(checkpoint.load(folder), name).assign(workload=name, agent=folder.name)
         kept = pd.concat([kept[kept["workload"] != name], fresh], ignore_index=True)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as out:
+        with atomic_write(path) as out:
             kept.to_parquet(out)
     return kept
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import click
 
 from bridge.base.errors import BridgeError
-from papers.output import Say
+from papers.output import LineWriter
 
 #: Parts of the page, in the order in which they are run.
 PARTS = ("predictors", "figure-5", "figure-6", "figure-12", "figure-13", "driven", "worlds")
@@ -14,7 +14,7 @@ PARTS = ("predictors", "figure-5", "figure-6", "figure-12", "figure-13", "driven
 _NAMED = "worlds"
 
 
-def runs() -> Mapping[str, Callable[[Say], None]]:
+def runs() -> Mapping[str, Callable[[LineWriter], None]]:
     """Return what runs each part, unless that has been done."""
     from bridge.pool.synthetic import synthetic
     from papers.rlschert import (
@@ -29,7 +29,7 @@ def runs() -> Mapping[str, Callable[[Say], None]]:
     )
     from papers.rlschert.synthetic import accuracies
 
-    functions: tuple[Callable[[Say], None], ...] = (
+    functions: tuple[Callable[[LineWriter], None], ...] = (
         lambda say: accuracies(synthetic(), say),
         lambda say: job_sizes.run(contestants.jobs(), say),
         lambda say: running.run(contestants.jobs(), say),

@@ -16,7 +16,7 @@ from bridge.study.spec import Study
 from bridge.study.store import Store
 from bridge.study.windows import TestSet
 from papers import store, studies
-from papers.output import Say
+from papers.output import LineWriter
 
 PAPER, TABLE, LOG, TEST = "rlschert", "rlschert-7", "VASP jobs", "the paper's test set"
 #: Nobody reads true run times.
@@ -68,7 +68,7 @@ def is_done(file: str, head: Mapping[str, Any]) -> bool:
     return bool((rows[[*head]] == pd.Series(head)).all(axis=1).any())
 
 
-def judge(file: str, rows: Collection[str], measure: Measure, say: Say) -> None:
+def judge(file: str, rows: Collection[str], measure: Measure, say: LineWriter) -> None:
     """Let everybody play the test set, unless that has been done, and keep what is measured."""
     pool_test = test()
     for cell in players(rows):

@@ -8,12 +8,12 @@ import pandas as pd
 from bridge.pool.jobset import JobSet
 from bridge.pool.study_rows import digest_of
 from papers import store
-from papers.output import Say
+from papers.output import LineWriter
 
 FILE = "rlschert-figure-5"
 
 
-def run(jobs: JobSet, say: Say) -> None:
+def run(jobs: JobSet, say: LineWriter) -> None:
     """Count the logged jobs by length and by units, unless that was done."""
     made_of = store.digest(digest_of(jobs), "counts")
     if store.has(FILE, "jobs", "counts", "logged", 0, made_of):

@@ -15,7 +15,7 @@ from bridge.pool.rollout import evaluate_agent, options_of
 from bridge.pool.settings import EvaluationOptions
 from bridge.pool.synthetic import SyntheticJobs
 from papers import store, studies
-from papers.output import Say
+from papers.output import LineWriter
 from papers.rlschert import measures
 from papers.rlschert.beliefs import fit_predict_others, folds, with_beliefs
 from papers.rlschert.contestants import HONEST, test
@@ -48,7 +48,7 @@ def beliefs(generated: SyntheticJobs) -> Iterator[tuple[str, JobSet]]:
     yield OWN, generated.jobs
 
 
-def run(generated: SyntheticJobs, say: Say) -> None:
+def run(generated: SyntheticJobs, say: LineWriter) -> None:
     """Let SAF and the agent play the held-out sequences under each predictor, honestly, unless they have."""
     folder = studies.agent(*AGENT)
     if folder is None or len(store.read(FILE)) == len(WHO) * len(PREDICTORS):

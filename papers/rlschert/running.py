@@ -10,7 +10,7 @@ import pandas as pd
 from bridge.pool.jobset import JobSet
 from bridge.pool.study_rows import digest_of
 from papers import store
-from papers.output import Say
+from papers.output import LineWriter
 from papers.rlschert.beliefs import running_accuracy
 from papers.rlschert.synthetic import ACCURACY, RUNNING
 
@@ -19,7 +19,7 @@ SHIPPED = "the authors', of logged jobs"
 KINDS = {"single": ("single ionic step", "3.55"), "multiple": ("several", "17.9"), "all": ("all", "–")}
 
 
-def run(jobs: JobSet, say: Say) -> None:
+def run(jobs: JobSet, say: LineWriter) -> None:
     """Measure the predictions that came with the logged jobs, unless that was done."""
     made_of = store.digest(digest_of(jobs), "shipped")
     if store.has(ACCURACY, SHIPPED, RUNNING, "logged", 0, made_of):

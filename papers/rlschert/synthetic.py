@@ -15,7 +15,7 @@ from bridge.pool.study_rows import digest_of
 from bridge.pool.synthetic import PARAMETERS, SyntheticJobs, synthetic
 from bridge.prediction.accuracy import accuracy
 from papers import store
-from papers.output import Say
+from papers.output import LineWriter
 from papers.rlschert.beliefs import by_user, fit_predict_others, folds, running_accuracy, with_beliefs
 
 #: (predictor, when) -> what computes its predictions: [N] steps at submission, [N, W] while running.
@@ -74,7 +74,7 @@ def write_mixed() -> Path:
 # Predictors.
 
 
-def accuracies(generated: SyntheticJobs, say: Say) -> None:
+def accuracies(generated: SyntheticJobs, say: LineWriter) -> None:
     """Measure what has not been measured: errors of each predictor, in percent."""
     made_of = store.digest(digest_of(generated.jobs), FOLDS, "mixed")
     kinds = {

@@ -8,7 +8,7 @@ import pandas as pd
 from bridge.scheduler.names import PREFIX
 from bridge.study.cells import Cell
 from papers import store
-from papers.output import Say
+from papers.output import LineWriter
 from papers.rlschert.contestants import BASE, folder_of, head_of, is_done, players
 from papers.rlschert.results import COMMAND
 
@@ -22,7 +22,7 @@ WORLDS = {"delay": ("exact-128", "delay"), "io 5 %": ("sp2-128", "io:0.05")}
 WHO = ("SJF", BASE, "SAF, rule kill", "DeepRM", "RLSchert", "RLSchert, rule kill", "RLSchert, learned kill")
 
 
-def run(say: Say) -> None:
+def run(say: LineWriter) -> None:
     """Simulate what has not been simulated, honestly: rules, and the agents of the first seed."""
     for cell in players(WHO):
         if cell.seed <= 1:
@@ -30,7 +30,7 @@ def run(say: Say) -> None:
                 _simulate(cell, world, ["--platform", platform, "--profile", profile], say)
 
 
-def _simulate(cell: Cell, world: str, words: list[str], say: Say) -> None:
+def _simulate(cell: Cell, world: str, words: list[str], say: LineWriter) -> None:
     """Let `bridge validate` play someone in both worlds, as a user would, and keep what it says."""
     head = head_of(cell, world, words, SEQUENCES)
     if is_done(FILE, head):

@@ -9,7 +9,7 @@ import pandas as pd
 from bridge.learn.network import parameter_counts
 from bridge.learn.registry import recipe_of
 from papers import store
-from papers.output import Say
+from papers.output import LineWriter
 from papers.pages import render
 from papers.sem import pictures
 from papers.sem.running import LOGS, NAME, REPLAYED, SCHEDULES, pick, running
@@ -258,7 +258,7 @@ def page(data: pd.DataFrame, costs: pd.DataFrame, grown: pd.DataFrame) -> str:
     )
 
 
-def write(*, again: bool = False, say: Say = lambda _: None) -> list[Path]:
+def write(*, again: bool = False, say: LineWriter = lambda _: None) -> list[Path]:
     """Measure what has not been measured, and write the page and its pictures.
 
     Args:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bridge.base import files
-from bridge.base.files import put_in_place, replacing, temporary_folder
+from bridge.base.files import atomic_write, put_in_place, temporary_folder
 
 
 @pytest.fixture(autouse=True)
@@ -21,9 +21,9 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from bridge.base.files import replacing, temporary_folder
+from bridge.base.files import atomic_write, temporary_folder
 place = Path(sys.argv[1])
-with temporary_folder(place / "run") as folder, replacing(place / "cell.json") as out:
+with temporary_folder(place / "run") as folder, atomic_write(place / "cell.json") as out:
     (folder / "jobs.csv").write_text("half")
     out.write(b"half")
     out.flush()
@@ -35,15 +35,15 @@ def test_what_a_killed_process_has_left_is_removed_by_the_next(tmp_path: Path) -
     subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
     left = sorted(path.name for path in tmp_path.iterdir())
     assert [name.rpartition(".")[2] for name in left] == ["bridge-tmp"] * 2
-    with replacing(tmp_path / "another.json") as out:
+    with atomic_write(tmp_path / "another.json") as out:
         out.write(b"whole")
     assert [path.name for path in tmp_path.iterdir()] == ["another.json"]
 
 
 def test_what_is_in_use_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with temporary_folder(tmp_path / "run") as folder, replacing(tmp_path / "one") as one:
+    with temporary_folder(tmp_path / "run") as folder, atomic_write(tmp_path / "one") as one:
         monkeypatch.setattr(files, "_looked_at", set())
-        with replacing(tmp_path / "two") as two:
+        with atomic_write(tmp_path / "two") as two:
             assert len(list(tmp_path.glob(".*.bridge-tmp"))) == 3
             two.write(b"2")
         assert folder.is_dir()
@@ -56,14 +56,14 @@ def test_what_is_another_users_stays(tmp_path: Path) -> None:
     theirs = tmp_path / ".one.x.bridge-tmp"
     theirs.write_text("")
     os.chown(theirs, 12345, -1)
-    with replacing(tmp_path / "one"):
+    with atomic_write(tmp_path / "one"):
         assert theirs.exists()
 
 
 def test_a_link_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / ".one.x.bridge-tmp").symlink_to(tmp_path / "mine")
-    with replacing(tmp_path / "one"):
+    with atomic_write(tmp_path / "one"):
         pass
     assert (tmp_path / "mine").is_dir()
 
@@ -79,7 +79,7 @@ def test_who_was_taken_for_a_left_one_begins_again(tmp_path: Path, monkeypatch: 
         lock(descriptor, how)
 
     monkeypatch.setattr(fcntl, "flock", first_remove)
-    with replacing(tmp_path / "one") as out:
+    with atomic_write(tmp_path / "one") as out:
         out.write(b"whole")
     assert (tmp_path / "one").read_bytes() == b"whole"
     assert len(removed) == 1
@@ -93,7 +93,7 @@ def test_where_nothing_can_be_locked_nothing_is_removed(
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
     (tmp_path / ".other.x.bridge-tmp").write_text("")
-    with replacing(tmp_path / "one") as out:
+    with atomic_write(tmp_path / "one") as out:
         out.write(b"whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == [".other.x.bridge-tmp", "one"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cli_commands import fine, typed
+from cli_commands import run_bridge, run_ok
 
 from bridge.cluster.check import check_cluster
 from bridge.cluster.clusterfile import read_cluster_toml
@@ -40,7 +40,7 @@ def test_a_step_that_makes_the_other_half_worse_is_refused(tmp_path: Path, pairs
     """The first half says 4 nodes of each partition; in the second one, with pairs, 8 of one are in use."""
     log, out = write(rows_of(40, pairs), tmp_path), tmp_path / "c.toml"
     how = ("--window", 20, "--windows", 2, "--json")
-    document = json.loads(fine("cluster", "infer", log, "--out", out, *how))
+    document = json.loads(run_ok("cluster", "infer", log, "--out", out, *how))
     sizes = {one["what"]: one["value"] for one in document["estimates"]}
     assert (sizes["size of partition 1"], sizes["size of partition 2"]) == (4, 4)
     (step,) = document["steps"]
@@ -70,7 +70,7 @@ def test_a_planted_site(tmp_path: Path) -> None:
     )
     table.to_csv(tmp_path / "log.csv", index=False)
     out = tmp_path / "c.toml"
-    told = fine("cluster", "infer", tmp_path / "log.csv", "--out", out, "--windows", 0)
+    told = run_ok("cluster", "infer", tmp_path / "log.csv", "--out", out, "--windows", 0)
     cluster = read_cluster_toml(out)
     assert [one.max_jobs_per_user for one in cluster.qos] == [planted.site.limit]
     by_name = {group.name: group.count for group in cluster.nodes}
@@ -80,14 +80,14 @@ def test_a_planted_site(tmp_path: Path) -> None:
     assert f"seconds between two passes: {planted.site.cycle} (all " in told
     assert "# seconds between two passes" in out.read_text()
     assert not [one for one in check_cluster(cluster) if one.severity == "error"]
-    again = typed("cluster", "infer", tmp_path / "log.csv", "--out", out)
+    again = run_bridge("cluster", "infer", tmp_path / "log.csv", "--out", out)
     assert again.status == 1
     assert "the file already exists" in again.err
 
 
 def test_a_log_without_waits_says_nothing(tmp_path: Path) -> None:
     log = write(rows_of(4, pairs=False).assign(wait=-1), tmp_path)
-    refused = typed("cluster", "infer", log, "--out", tmp_path / "c.toml")
+    refused = run_bridge("cluster", "infer", log, "--out", tmp_path / "c.toml")
     assert refused.status == 1
     assert "does not say when its jobs started" in refused.err
     assert not (tmp_path / "c.toml").exists()

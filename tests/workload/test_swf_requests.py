@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from cli_commands import fine
+from cli_commands import run_ok
 
 from bridge.base.errors import BridgeError
 from bridge.cluster.clusterfile import read_cluster_toml
@@ -59,10 +59,10 @@ def test_a_log_of_18_fields_is_refused(tmp_path: Path) -> None:
 def test_a_site_replays_end_to_end(tmp_path: Path) -> None:
     path = write_site(tmp_path)
     log, site = tmp_path / "site.parquet", tmp_path / "site.toml"
-    assert "requests are of the site" in fine("workload", "import", "swf", path, "--out", log)
-    fine("cluster", "import", path, "--out", site)
+    assert "requests are of the site" in run_ok("workload", "import", "swf", path, "--out", log)
+    run_ok("cluster", "import", path, "--out", site)
     assert read_cluster_toml(site).nodes[0].count == 2
     assert read(log).digest() == read_with_site(path).digest()
-    assert "0 errors, 0 unknown" in fine("cluster", "check", site)
-    out = fine("replay", log, "--cluster", site, "--estimator", "soft", "--json")
+    assert "0 errors, 0 unknown" in run_ok("cluster", "check", site)
+    out = run_ok("replay", log, "--cluster", site, "--estimator", "soft", "--json")
     assert '"jobs.started": 3' in out

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from bridge.base.errors import BridgeError
-from bridge.base.files import replacing
+from bridge.base.files import atomic_write
 from bridge.base.version import __version__
 from bridge.judge.world_agreement import ValidationDocument
 from bridge.report.page.charts import SECTIONS, Block, Sheet
@@ -35,7 +35,7 @@ def write_page(material: ReportInputs, path: Path, title: str = TITLE) -> None:
     if path.suffix.lower() not in (".html", ".htm"):
         raise BridgeError("a page is saved as .html", where=str(path), remedy="Change the suffix.")
     html = page(material, title).encode(errors="replace")  # a name may hold half a surrogate pair
-    with replacing(path) as out:
+    with atomic_write(path) as out:
         out.write(html)
 
 

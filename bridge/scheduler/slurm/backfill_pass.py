@@ -9,9 +9,9 @@ from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
 from bridge.scheduler.slurm.limits import job_limit
 from bridge.scheduler.slurm.masks import mask_of
 from bridge.scheduler.slurm.order import priority_in
-from bridge.scheduler.slurm.site import Part
+from bridge.scheduler.slurm.site import SlurmPart
 from bridge.scheduler.slurm.time_map import TimeMap
-from bridge.scheduler.slurm.will_run import Forecast, will_run
+from bridge.scheduler.slurm.will_run import Prospect, will_run
 
 
 @dataclass(slots=True)
@@ -20,7 +20,7 @@ class _Plan:
 
     start: int
     limit: int
-    forecast: Forecast
+    forecast: Prospect
 
 
 class _Pass:
@@ -50,7 +50,7 @@ class _Pass:
         jobs = (job for job in self.slurm.running.values() if job.state == RUNNING)
         self.running = sorted(jobs, key=lambda job: job.end)
 
-    def look_at(self, job: SlurmJob, part: Part) -> str:
+    def look_at(self, job: SlurmJob, part: SlurmPart) -> str:
         """Plan one job; returns `started`, or what else came of it."""
         slurm, now, parameters = self.slurm, self.now, self.parameters
         if slurm.ledger.before(job, part) or not self._counts_in(job, part):
@@ -113,7 +113,7 @@ class _Pass:
                 continue
             return self._reserve(job, part, low, max(high, low + resolution), chosen, forecast)
 
-    def _free(self, job: SlurmJob, part: Part, start: int, limit: int) -> tuple[int, int]:
+    def _free(self, job: SlurmJob, part: SlurmPart, start: int, limit: int) -> tuple[int, int]:
         """Return the nodes that a job may be planned on from an instant, and the next instant to look at."""
         slurm = self.slurm
         nodes = part.mask & slurm.up & ~job.excluded
@@ -125,7 +125,7 @@ class _Pass:
                 later = end
         return nodes, later
 
-    def _counts_in(self, job: SlurmJob, part: Part) -> bool:
+    def _counts_in(self, job: SlurmJob, part: SlurmPart) -> bool:
         """Count a job in its user, partition and association; False if one had enough in this pass."""
         parameters = self.parameters
         for key, most in (
@@ -140,12 +140,12 @@ class _Pass:
                 self.counts[key] = self.counts.get(key, 0) + 1
         return True
 
-    def _forecast(self, job: SlurmJob, part: Part, nodes: int) -> Forecast | None:
+    def _forecast(self, job: SlurmJob, part: SlurmPart, nodes: int) -> Prospect | None:
         slurm = self.slurm
         exclusive = is_exclusive(job, part.about.exclusive)
         victims = preemption.candidates(slurm.site, job, part, slurm.running.values(), self.now)
         alternatives = [(one,) for one in job.features] if job.one_feature else [job.features]
-        best: Forecast | None = None
+        best: Prospect | None = None
         features, one_feature = job.features, job.one_feature
         try:
             for alternative in alternatives:
@@ -168,7 +168,7 @@ class _Pass:
             job.features, job.one_feature = features, one_feature
         return best
 
-    def _start(self, job: SlurmJob, part: Part, nodes: int) -> str:
+    def _start(self, job: SlurmJob, part: SlurmPart, nodes: int) -> str:
         slurm = self.slurm
         result = slurm.try_start(job, part, nodes & ~slurm.completing_nodes, self.now, "backfill")
         if result == STARTED:
@@ -181,7 +181,7 @@ class _Pass:
         return result
 
     def _reserve(
-        self, job: SlurmJob, part: Part, start: int, end: int, nodes: int, forecast: Forecast
+        self, job: SlurmJob, part: SlurmPart, start: int, end: int, nodes: int, forecast: Prospect
     ) -> str:
         slurm, parameters = self.slurm, self.parameters
         tres = slurm.tres_of(job, part, forecast.chosen)
@@ -212,7 +212,7 @@ def backfill_pass(slurm: Controller, now: int) -> None:
     _start_heterogeneous(slurm, now)
 
 
-def _look_at_all(walk: _Pass, head: SlurmJob, part: Part) -> None:
+def _look_at_all(walk: _Pass, head: SlurmJob, part: SlurmPart) -> None:
     """Plan a job, or the next tasks of its array."""
     slurm, planned = walk.slurm, 0
     tasks = [head]
@@ -244,9 +244,9 @@ def _start_heterogeneous(slurm: Controller, now: int) -> None:
         )
         if not jobs or len(estimates) < len(jobs) or max(estimates.values()) > now:
             continue
-        begun: list[SlurmJob] = []
+        together: list[SlurmJob] = []
         for job in jobs:
             nodes = slurm.up & ~slurm.completing_nodes
             if slurm.try_start(job, job.parts[0], nodes, now, "backfill") != STARTED:
                 break
-            begun.append(job)
+            together.append(job)

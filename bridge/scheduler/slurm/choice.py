@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.scheduler.slurm.masks import bits
 from bridge.scheduler.slurm.site import Site
-from bridge.scheduler.slurm.usage import Usage
+from bridge.scheduler.slurm.usage import SlurmUsage
 
 #: Node -> CPUs of the job there.
 Chosen = dict[int, int]
@@ -31,7 +31,9 @@ def default_memory(site: Site, job: SlurmJob, part_index: int) -> tuple[int, int
     return about.default_memory_per_node or 0, about.default_memory_per_core or 0
 
 
-def usable_cpus(site: Site, job: SlurmJob, usage: Usage, n: int, part_index: int, exclusive: bool) -> int:
+def usable_cpus(
+    site: Site, job: SlurmJob, usage: SlurmUsage, n: int, part_index: int, exclusive: bool
+) -> int:
     """Return the CPUs that a job could use on a node; 0: it cannot."""
     node = site.nodes[n]
     if exclusive:
@@ -98,7 +100,7 @@ def choose(
     site: Site,
     job: SlurmJob,
     nodes: int,
-    usage: Usage,
+    usage: SlurmUsage,
     part_index: int,
     weights: list[int],
     *,
@@ -128,7 +130,7 @@ def _choose(
     site: Site,
     job: SlurmJob,
     nodes: int,
-    usage: Usage,
+    usage: SlurmUsage,
     part_index: int,
     weights: list[int],
     exclusive: bool,
@@ -199,7 +201,7 @@ def _runs(available: dict[int, int], weights: list[int], required: set[int]) -> 
 
 
 def _tightest(
-    site: Site, job: SlurmJob, available: dict[int, int], weights: list[int], exclusive: bool
+    _: Site, job: SlurmJob, available: dict[int, int], weights: list[int], exclusive: bool
 ) -> Chosen | None:
     """Fill a job from the tightest run of neighbours that suffices, or from the largest ones."""
     need, required = _need(job, exclusive), set(bits(job.required))

@@ -8,8 +8,8 @@ from bridge.scheduler.slurm.limits import Ledger, job_limit
 from bridge.scheduler.slurm.masks import bits, mask_of
 from bridge.scheduler.slurm.order import sort_queue
 from bridge.scheduler.slurm.priority import Priorities
-from bridge.scheduler.slurm.site import Part, Site
-from bridge.scheduler.slurm.usage import Usage
+from bridge.scheduler.slurm.site import Site, SlurmPart
+from bridge.scheduler.slurm.usage import SlurmUsage
 
 #: A requeued job is eligible again so long after its nodes are free, s: a credential's life, and one.
 REQUEUE_DELAY = 121
@@ -37,8 +37,8 @@ class Controller:
         self.site = site
         self.ledger = Ledger(site)
         self.priorities = Priorities(site, self.ledger)
-        self.usage = Usage.of_site(site)
-        self.empty = Usage.of_site(site)
+        self.usage = SlurmUsage.of_site(site)
+        self.empty = SlurmUsage.of_site(site)
         self.jobs: dict[int, SlurmJob] = {}
         self.by_id: dict[int, list[SlurmJob]] = {}
         self.pending: dict[int, SlurmJob] = {}
@@ -46,12 +46,9 @@ class Controller:
         self.reservations: dict[str, advance.Advance] = {}
         self.down, self.drained = 0, 0
         for n, node in enumerate(site.nodes):
-            state = next(
-                g.state for g in site.cluster.nodes if node.name in site.index and _is_of(site, g, node.name)
-            )
-            if state == "down":
+            if node.state == "down":
                 self.down |= 1 << n
-            elif state == "drain":
+            elif node.state == "drain":
                 self.drained |= 1 << n
         self.completing = [0] * len(site.nodes)
         self.licenses = dict(site.licenses)
@@ -91,7 +88,7 @@ class Controller:
                 return ""
         return "Requested node configuration is not available"
 
-    def could_ever(self, job: SlurmJob, part: Part, nodes: int) -> bool:
+    def could_ever(self, job: SlurmJob, part: SlurmPart, nodes: int) -> bool:
         """Tell whether a job fits some nodes when they are empty."""
         exclusive = is_exclusive(job, part.about.exclusive)
         nodes &= ~job.excluded
@@ -171,7 +168,7 @@ class Controller:
 
     # --- starting
 
-    def try_start(self, job: SlurmJob, part: Part, nodes: int, now: int, who: str) -> str:
+    def try_start(self, job: SlurmJob, part: SlurmPart, nodes: int, now: int, who: str) -> str:
         """Start a job on some of the nodes, or return why not; may preempt others."""
         site = self.site
         exclusive = is_exclusive(job, part.about.exclusive)
@@ -217,7 +214,7 @@ class Controller:
         return [w + (1 << 40) * (not own.nodes >> n & 1) for n, w in enumerate(self.weights)]
 
     def _by_preemption(
-        self, job: SlurmJob, part: Part, nodes: int, exclusive: bool, now: int
+        self, job: SlurmJob, part: SlurmPart, nodes: int, exclusive: bool, now: int
     ) -> tuple[Chosen | None, list[SlurmJob]]:
         """Return nodes that a job gets if others give way, and those; None: it does not fit even then."""
         site = self.site
@@ -262,7 +259,7 @@ class Controller:
         else:
             self.stop(victim, now, "preempted")
 
-    def tres_of(self, job: SlurmJob, part: Part, chosen: Chosen) -> dict[str, int]:
+    def tres_of(self, job: SlurmJob, part: SlurmPart, chosen: Chosen) -> dict[str, int]:
         """Return what a job would use on the chosen nodes."""
         tres = self.ledger.request(job)
         tres["cores"], tres["nodes"] = sum(chosen.values()), len(chosen)
@@ -271,7 +268,7 @@ class Controller:
             tres["gpus" if kind == "gpu" else kind.replace("gpu:", "gpus_")] = count * len(chosen)
         return tres
 
-    def _memory(self, job: SlurmJob, part: Part, n: int, cpus: int) -> int:
+    def _memory(self, job: SlurmJob, part: SlurmPart, n: int, cpus: int) -> int:
         per_node, per_cpu = default_memory(self.site, job, part.index)
         whole = self.site.nodes[n].memory
         if per_node:
@@ -280,7 +277,9 @@ class Controller:
             return min(per_cpu * cpus, whole)
         return whole if whole < 1 << 60 else 0
 
-    def _start(self, job: SlurmJob, part: Part, chosen: Chosen, exclusive: bool, now: int, who: str) -> None:
+    def _start(
+        self, job: SlurmJob, part: SlurmPart, chosen: Chosen, exclusive: bool, now: int, who: str
+    ) -> None:
         job.part, job.state, job.start = part, RUNNING, now
         job.limit = job_limit(job, part)
         job.end = now + job.limit
@@ -404,12 +403,4 @@ class Controller:
 
     def _is_out_of_reservation(self, job: SlurmJob, now: int) -> bool:
         """Tell whether a job's reservation is over, as far as it may be overrun."""
-        if job.until and job.until + self.site.settings.resv_over_run <= now:
-            return True
-        return False
-
-
-def _is_of(site: Site, group: object, name: str) -> bool:
-    from bridge.cluster.node_table import names_of
-
-    return name in names_of(group)  # type: ignore[arg-type]
+        return bool(job.until) and job.until + self.site.settings.resv_over_run <= now

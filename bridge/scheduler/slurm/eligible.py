@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from bridge.scheduler.slurm.advance import Advance
 from bridge.scheduler.slurm.jobs import DONE, PENDING, RUNNING, SUSPENDED, SlurmJob
 from bridge.scheduler.slurm.limits import job_limit
-from bridge.scheduler.slurm.site import Part, Site
+from bridge.scheduler.slurm.site import Site, SlurmPart
 
 #: What a dependency says of a job.
 MET, WAITS, NEVER = "met", "waits", "never"
@@ -15,9 +15,9 @@ def _state_of(kind: str, parents: Sequence[SlurmJob], minutes: int, now: int) ->
     if not parents:  # purged
         return MET
     if kind == "after":
-        begun = all(one.start or one.cancelled or one.state == DONE for one in parents)
+        together = all(one.start or one.cancelled or one.state == DONE for one in parents)
         late = max((one.start for one in parents), default=0) + 60 * minutes
-        return MET if begun and late <= now else WAITS
+        return MET if together and late <= now else WAITS
     if any(one.state != DONE or one.completing for one in parents):
         return WAITS
     failed = any(one.exit_code != 0 or one.cancelled for one in parents)
@@ -76,7 +76,7 @@ def reservation_is_open(job: SlurmJob, reservations: Mapping[str, Advance], now:
     return own.end > now and (own.flex or own.start <= now)
 
 
-def partition_reason(site: Site, job: SlurmJob, part: Part) -> str:
+def partition_reason(site: Site, job: SlurmJob, part: SlurmPart) -> str:
     """Return why a job waits in a partition whatever is free there; empty: it does not."""
     qos = site.qos[job.qos]
     if part.state == "down":
@@ -106,11 +106,11 @@ def partition_reason(site: Site, job: SlurmJob, part: Part) -> str:
     return ""
 
 
-def job_limit_asked(job: SlurmJob, part: Part) -> int:
+def job_limit_asked(job: SlurmJob, part: SlurmPart) -> int:
     """Return the shortest time for which a job asks, s."""
     return job.min_limit or job.limit or job_limit(job, part)
 
 
 #: A pass' queue: jobs, each in one of its partitions.
-Entry = tuple[SlurmJob, Part]
+Entry = tuple[SlurmJob, SlurmPart]
 Compare = Callable[[Entry, Entry], int]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from bridge.scheduler.slurm.site import Assoc, Part
+from bridge.scheduler.slurm.site import Assoc, SlurmPart
 
 PENDING, RUNNING, SUSPENDED, DONE = range(4)
 
@@ -26,7 +26,7 @@ class SlurmJob:
     user: str
     assoc: Assoc
     qos: str
-    parts: tuple[Part, ...]
+    parts: tuple[SlurmPart, ...]
     min_nodes: int
     max_nodes: int
     tasks: int
@@ -67,7 +67,7 @@ class SlurmJob:
     state: int = PENDING
     start: int = 0
     end: int = 0
-    part: Part | None = None
+    part: SlurmPart | None = None
     nodes: int = 0
     alloc: dict[int, int] = field(default_factory=dict)
     memory: dict[int, int] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from bridge.cluster.limits import Association, Limits, Qos
 from bridge.cluster.reasons import reason_of_limit
 from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.scheduler.slurm.masks import bits
-from bridge.scheduler.slurm.site import Assoc, Part, Site
+from bridge.scheduler.slurm.site import Assoc, Site, SlurmPart
 
 Tres = dict[str, int]
 
@@ -50,7 +50,7 @@ class Ledger:
         self.of_account: dict[tuple[str, str], Tally] = {}
         self.assoc: dict[Assoc, Tally] = {}
 
-    def qos_pair(self, job: SlurmJob, part: Part | None) -> list[Qos]:
+    def qos_pair(self, job: SlurmJob, part: SlurmPart | None) -> list[Qos]:
         """Return the QOS whose limits count, the first first: the partition's, then the job's."""
         own = self.site.qos[job.qos]
         name = part.about.qos if part is not None else ""
@@ -68,7 +68,7 @@ class Ledger:
     def assoc_tally(self, assoc: Assoc) -> Tally:
         return self.assoc.setdefault(assoc, Tally())
 
-    def tallies(self, job: SlurmJob, part: Part | None) -> Iterator[Tally]:
+    def tallies(self, job: SlurmJob, part: SlurmPart | None) -> Iterator[Tally]:
         account = job.assoc.parent.name if job.assoc.parent is not None else "root"
         for qos in self.qos_pair(job, part):
             yield self.qos[qos.name]
@@ -107,12 +107,12 @@ class Ledger:
 
     # --- tests
 
-    def refuses(self, job: SlurmJob, part: Part) -> str:
+    def refuses(self, job: SlurmJob, part: SlurmPart) -> str:
         """Return why a job is refused at submission; empty: it is not."""
         chain = self.qos_pair(job, part)
         account = job.assoc.parent.name if job.assoc.parent is not None else "root"
         tasks = 1
-        seen: set[str] = set()
+        tested: set[str] = set()
         for qos in chain:
             for limit, used in (
                 ("max_submit_jobs_per_user", self.user_tally(qos.name, job.user).submitted),
@@ -120,19 +120,19 @@ class Ledger:
                 ("grp_submit_jobs", self.qos[qos.name].submitted),
             ):
                 most = getattr(qos, limit)
-                if most is not None and limit not in seen:
-                    seen.add(limit)
+                if most is not None and limit not in tested:
+                    tested.add(limit)
                     if used + tasks > most:
                         return reason_of_limit("QOS", limit)
         for assoc in job.assoc.chain():
             used = self.assoc_tally(assoc).submitted
             most = assoc.limits.grp_submit_jobs
-            if most is not None and "grp_submit_jobs" not in seen and used + tasks > most:
+            if most is not None and "grp_submit_jobs" not in tested and used + tasks > most:
                 return reason_of_limit("Assoc", "grp_submit_jobs")
         most = _inherited(job.assoc, "max_submit_jobs")
-        if most is not None and "max_submit_jobs_per_user" not in seen:
-            if self.assoc_tally(job.assoc).submitted + tasks > most:
-                return reason_of_limit("Assoc", "max_submit_jobs")
+        used = self.assoc_tally(job.assoc).submitted
+        if most is not None and "max_submit_jobs_per_user" not in tested and used + tasks > most:
+            return reason_of_limit("Assoc", "max_submit_jobs")
         if any(qos.deny_on_limit for qos in chain):
             return self._own_limits(job, part, self.request(job))
         return ""
@@ -155,7 +155,7 @@ class Ledger:
             tres[f"license_{name}"] = count
         return tres
 
-    def before(self, job: SlurmJob, part: Part) -> str:
+    def before(self, job: SlurmJob, part: SlurmPart) -> str:
         """Return the limit that keeps a job from being tried at all; empty: none."""
         if not self.site.settings.limits:
             return ""
@@ -182,7 +182,7 @@ class Ledger:
                     return reason_of_limit("Assoc", "grp_jobs")
         return self._wall(job, part)
 
-    def _wall(self, job: SlurmJob, part: Part) -> str:
+    def _wall(self, job: SlurmJob, part: SlurmPart) -> str:
         limit = job_limit(job, part)
         for qos in self.qos_pair(job, part):
             if qos.max_wall is not None:
@@ -190,24 +190,24 @@ class Ledger:
         most = _inherited(job.assoc, "max_wall")
         return reason_of_limit("Assoc", "max_wall") if most is not None and limit > most else ""
 
-    def _own_limits(self, job: SlurmJob, part: Part, tres: Tres) -> str:
+    def _own_limits(self, job: SlurmJob, part: SlurmPart, tres: Tres) -> str:
         """Return the limit of one job that it is beyond."""
         if reason := self._wall(job, part):
             return reason
         for field_name, beyond in (("max_tres_per_job", 1), ("min_tres_per_job", -1)):
             levels = [("QOS", getattr(qos, field_name)) for qos in self.qos_pair(job, part)]
             levels += [("Assoc", getattr(assoc.limits, field_name)) for assoc in job.assoc.chain()]
-            seen: set[str] = set()
+            tested: set[str] = set()
             for scope, amounts in levels:
                 for name, amount in amounts.items():
-                    if name in seen:
+                    if name in tested:
                         continue
-                    seen.add(name)
+                    tested.add(name)
                     if beyond * (tres.get(name, 0) - amount) > 0:
                         return reason_of_limit(scope, field_name, name)  # type: ignore[arg-type]
         return ""
 
-    def after(self, job: SlurmJob, part: Part, tres: Tres, nodes: int | None) -> str:
+    def after(self, job: SlurmJob, part: SlurmPart, tres: Tres, nodes: int | None) -> str:
         """Return the limit that a job with these amounts would exceed; empty: none.
 
         `nodes`: those that it would have; None: they are not known.
@@ -217,23 +217,23 @@ class Ledger:
         if reason := self._own_limits(job, part, tres):
             return reason
         account = job.assoc.parent.name if job.assoc.parent is not None else "root"
-        seen: set[tuple[str, str]] = set()
+        tested: set[tuple[str, str]] = set()
         for qos in self.qos_pair(job, part):
             for limit, tally in (
                 ("grp_tres", self.qos[qos.name]),
                 ("max_tres_per_user", self.user_tally(qos.name, job.user)),
                 ("max_tres_per_account", self.account_tally(qos.name, account)),
             ):
-                if reason := self._beyond(getattr(qos, limit), limit, tally, tres, nodes, seen, "QOS"):
+                if reason := self._beyond(getattr(qos, limit), limit, tally, tres, nodes, tested, "QOS"):
                     return reason
-            if reason := self._minutes(qos, self.qos[qos.name], job, part, tres, seen, "QOS"):
+            if reason := self._minutes(qos, self.qos[qos.name], job, part, tres, tested, "QOS"):
                 return reason
         for assoc in job.assoc.chain():
             tally = self.assoc_tally(assoc)
-            own: set[tuple[str, str]] = {*seen}
+            own: set[tuple[str, str]] = {*tested}
             if reason := self._beyond(assoc.limits.grp_tres, "grp_tres", tally, tres, nodes, own, "Assoc"):
                 return reason
-            if reason := self._minutes(assoc.limits, tally, job, part, tres, {*seen}, "Assoc"):
+            if reason := self._minutes(assoc.limits, tally, job, part, tres, {*tested}, "Assoc"):
                 return reason
         return ""
 
@@ -244,13 +244,13 @@ class Ledger:
         tally: Tally,
         tres: Tres,
         nodes: int | None,
-        seen: set[tuple[str, str]],
+        tested: set[tuple[str, str]],
         scope: str,
     ) -> str:
         for name, most in amounts.items():  # type: ignore[attr-defined]
-            if (limit, name) in seen:
+            if (limit, name) in tested:
                 continue
-            seen.add((limit, name))
+            tested.add((limit, name))
             if name == "nodes":
                 used = len(tally.nodes)
                 if nodes is None:
@@ -270,15 +270,15 @@ class Ledger:
         limits: Limits,
         tally: Tally,
         job: SlurmJob,
-        part: Part,
+        part: SlurmPart,
         tres: Tres,
-        seen: set[tuple[str, str]],
+        tested: set[tuple[str, str]],
         scope: str,
     ) -> str:
         for name, most in limits.grp_tres_mins.items():
-            if ("grp_tres_mins", name) in seen:
+            if ("grp_tres_mins", name) in tested:
                 continue
-            seen.add(("grp_tres_mins", name))
+            tested.add(("grp_tres_mins", name))
             used = int(tally.seconds.get(name, 0.0) // 60)
             if self.site.settings.safe:
                 used += int(tally.reserved.get(name, 0.0) // 60)
@@ -290,8 +290,8 @@ class Ledger:
                 return reason_of_limit(scope, "grp_tres_mins", name)  # type: ignore[arg-type]
         return ""
 
-    def packed_on(self, job: SlurmJob, part: Part) -> int | None:
-        """Return the nodes on which limits of nodes make a job prefer to run; None: there is no such limit."""
+    def packed_on(self, job: SlurmJob, part: SlurmPart) -> int | None:
+        """Return the nodes on which limits of nodes make a job prefer to run; None: there are none."""
         groups: list[Tally] = []
         for qos in self.qos_pair(job, part):
             if "nodes" in qos.grp_tres:
@@ -320,7 +320,7 @@ def _inherited(assoc: Assoc, field_name: str) -> int | None:
     return None
 
 
-def job_limit(job: SlurmJob, part: Part) -> int:
+def job_limit(job: SlurmJob, part: SlurmPart) -> int:
     """Return a job's limit in a partition, s: its own, else the partition's default, else its longest."""
     longest = part.max_time if part.max_time is not None else 365 * 86_400
     if job.limit and job.state != 0:

@@ -9,7 +9,7 @@ from bridge.scheduler.slurm.controller import (
 )
 from bridge.scheduler.slurm.jobs import PENDING, SlurmJob
 from bridge.scheduler.slurm.order import priority_in
-from bridge.scheduler.slurm.site import Part
+from bridge.scheduler.slurm.site import SlurmPart
 
 
 class _Walk:
@@ -21,7 +21,7 @@ class _Walk:
         self.failed: set[int] = set()
         self.failed_reservations: set[str] = set()
 
-    def look_at(self, job: SlurmJob, part: Part) -> str:
+    def look_at(self, job: SlurmJob, part: SlurmPart) -> str:
         """Try to start one job; returns what came of it, or empty if it was skipped."""
         slurm, now = self.slurm, self.now
         if job.het:
@@ -45,21 +45,20 @@ class _Walk:
             self._block(job, part, own)
         return result
 
-    def _block(self, job: SlurmJob, part: Part, own: Advance | None) -> None:
+    def _block(self, job: SlurmJob, part: SlurmPart, own: Advance | None) -> None:
         parameters = self.slurm.site.parameters
         if own is not None:
             self.failed_reservations.add(own.name)
             self.available &= ~own.nodes
         elif job.required and job.required.bit_count() >= job.min_nodes:
             self.available &= ~job.required
-        elif parameters.bf_min_prio and priority_in((job, part)) < parameters.bf_min_prio:
-            return
-        elif parameters.bf_min_age and self.now - job.eligible < parameters.bf_min_age:
-            return
         else:
-            self._fail(part)
+            is_low = priority_in((job, part)) < parameters.bf_min_prio
+            is_young = self.now - job.eligible < parameters.bf_min_age
+            if not is_low and not is_young:
+                self._fail(part)
 
-    def _fail(self, part: Part) -> None:
+    def _fail(self, part: SlurmPart) -> None:
         self.failed.add(part.index)
         self.available &= ~part.mask
 

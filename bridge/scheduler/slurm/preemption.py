@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from bridge.cluster.limits import PreemptMode
 from bridge.scheduler.slurm.jobs import RUNNING, SlurmJob
-from bridge.scheduler.slurm.site import Part, Site
+from bridge.scheduler.slurm.site import Site, SlurmPart
 
 
 def mode_of(site: Site, victim: SlurmJob) -> PreemptMode:
@@ -27,7 +27,7 @@ def grace_of(site: Site, victim: SlurmJob) -> int:
     return victim.part.about.grace_time if victim.part is not None else 0
 
 
-def may_preempt(site: Site, job: SlurmJob, part: Part, victim: SlurmJob, victim_part: Part) -> bool:
+def may_preempt(site: Site, job: SlurmJob, part: SlurmPart, victim: SlurmJob, victim_part: SlurmPart) -> bool:
     """Tell whether a job comes before another one by the rule of preemption alone."""
     kind = site.cluster.scheduler.preempt
     if kind == "partition":
@@ -38,13 +38,13 @@ def may_preempt(site: Site, job: SlurmJob, part: Part, victim: SlurmJob, victim_
 
 
 def candidates(
-    site: Site, job: SlurmJob, part: Part, running: Iterable[SlurmJob], now: int
+    site: Site, job: SlurmJob, part: SlurmPart, running: Iterable[SlurmJob], now: int
 ) -> list[SlurmJob]:
     """Return the running jobs that a job may preempt, the first to go first."""
     scheduler = site.cluster.scheduler
     if scheduler.preempt == "none":
         return []
-    found = []
+    victims = []
     for one in running:
         if one.state != RUNNING or one.part is None or one.is_victim:
             continue
@@ -52,7 +52,7 @@ def candidates(
             continue
         if scheduler.preempt_exempt_time and now - one.start < scheduler.preempt_exempt_time:
             continue
-        found.append(one)
+        victims.append(one)
 
     def rank(one: SlurmJob) -> tuple[int, ...]:
         if scheduler.preempt == "qos":
@@ -63,4 +63,4 @@ def candidates(
             return low, -one.start
         return low, one.nodes.bit_count()
 
-    return sorted(found, key=rank)
+    return sorted(victims, key=rank)

@@ -7,7 +7,7 @@ from bridge.cluster.description import PriorityConfig
 from bridge.scheduler.slurm import fair_tree as shares
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
 from bridge.scheduler.slurm.limits import Ledger, job_limit
-from bridge.scheduler.slurm.site import Part, Site
+from bridge.scheduler.slurm.site import Site, SlurmPart
 
 #: The first job's priority under priority/basic; each further submission has one less.
 FIRST_BASIC = 4_294_901_759
@@ -65,7 +65,7 @@ class Priorities:
         job.priorities = {part.index: self.of(job, part, now) for part in job.parts}
         job.priority = max(job.priorities.values())
 
-    def of(self, job: SlurmJob, part: Part, now: int) -> int:
+    def of(self, job: SlurmJob, part: SlurmPart, now: int) -> int:
         """Return a job's priority in a partition."""
         weights = self.site.cluster.priority
         total = 0.0
@@ -95,7 +95,7 @@ class Priorities:
                 total += weight * request.get(name, 0) / whole
         return max(int(total + job.site_factor) - job.nice, 1)
 
-    def _size(self, job: SlurmJob, part: Part) -> float:
+    def _size(self, job: SlurmJob, part: SlurmPart) -> float:
         weights, seconds = self.site.cluster.priority, 0.0
         if weights.relative_to_time:
             seconds = job_limit(job, part)

@@ -41,7 +41,7 @@ class Settings:
 
 
 @dataclass(slots=True)
-class Node:
+class SlurmNode:
     """A node; `threads` are the CPUs of one core."""
 
     name: str
@@ -51,10 +51,11 @@ class Node:
     gres: dict[str, int]
     features: frozenset[str]
     weight: int
+    state: str = "up"
 
 
 @dataclass(slots=True)
-class Part:
+class SlurmPart:
     """A partition: its description, its nodes, and what the calendar changes."""
 
     index: int
@@ -116,7 +117,7 @@ class Site:
         self.all_nodes = (1 << len(self.nodes)) - 1
         self.cpus = sum(node.cpus for node in self.nodes)
         place = {old: new for new, old in enumerate(order)}
-        self.parts: list[Part] = []
+        self.parts: list[SlurmPart] = []
         for p, partition in enumerate(partitions_of(cluster)):
             members, unknown = table.indices(partition.nodes)
             if unknown:
@@ -138,7 +139,7 @@ class Site:
         self.weights = [node.weight for node in self.nodes]
         self.whole_site_exclusive = all(part.about.exclusive for part in self.parts)
 
-    def _node(self, name: str, group: int) -> Node:
+    def _node(self, name: str, group: int) -> SlurmNode:
         about = self.cluster.nodes[group]
         threads = self.settings.threads.get(name, 1)
         gres: dict[str, int] = {}
@@ -146,11 +147,13 @@ class Site:
             gres[f"gpu:{kind}"] = count
             gres["gpu"] = gres.get("gpu", 0) + count
         memory = about.memory if about.memory is not None else 1 << 60
-        return Node(name, about.cores, threads, memory, gres, frozenset(about.features), about.weight)
+        return SlurmNode(
+            name, about.cores, threads, memory, gres, frozenset(about.features), about.weight, about.state
+        )
 
-    def _part(self, index: int, about: Partition, mask: int) -> Part:
+    def _part(self, index: int, about: Partition, mask: int) -> SlurmPart:
         nodes = [node for n, node in enumerate(self.nodes) if mask >> n & 1]
-        part = Part(
+        part = SlurmPart(
             index, about.name, mask, about, about.state, about.max_time, about.max_nodes, about.min_nodes
         )
         part.cpus = sum(node.cpus for node in nodes)

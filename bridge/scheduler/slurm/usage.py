@@ -7,7 +7,7 @@ from bridge.scheduler.slurm.site import Site
 
 
 @dataclass(slots=True)
-class Usage:
+class SlurmUsage:
     """By node: free CPUs (of whole cores), free memory in MiB, jobs, and free generic resources.
 
     Attributes:
@@ -23,7 +23,7 @@ class Usage:
     full: int = 0
 
     @classmethod
-    def of_site(cls, site: Site) -> "Usage":
+    def of_site(cls, site: Site) -> "SlurmUsage":
         """Return the usage of a site without jobs."""
         return cls(
             [node.cpus for node in site.nodes],
@@ -33,9 +33,9 @@ class Usage:
             site.all_nodes,
         )
 
-    def copy(self) -> "Usage":
+    def copy(self) -> "SlurmUsage":
         """Return a copy; tables of generic resources are replaced, never changed."""
-        return Usage(self.cpus[:], self.memory[:], self.jobs[:], self.gres[:], self.idle, self.full)
+        return SlurmUsage(self.cpus[:], self.memory[:], self.jobs[:], self.gres[:], self.idle, self.full)
 
     def add(self, job: SlurmJob) -> None:
         """Give a job what it was allocated."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bridge.scheduler.slurm.choice import Chosen, choose
 from bridge.scheduler.slurm.jobs import RUNNING, SlurmJob
 from bridge.scheduler.slurm.site import Site
-from bridge.scheduler.slurm.usage import Usage
+from bridge.scheduler.slurm.usage import SlurmUsage
 
 #: Windows are aligned to this, and begin so long, s.
 WINDOW = 30
@@ -15,7 +15,7 @@ _MOST = 200
 
 
 @dataclass(slots=True)
-class Forecast:
+class Prospect:
     """When a job can start, and where; `needs_preemption`: only if others give way."""
 
     start: int
@@ -36,20 +36,20 @@ def will_run(
     job: SlurmJob,
     nodes: int,
     part_index: int,
-    usage: Usage,
+    usage: SlurmUsage,
     running: Sequence[SlurmJob],
     preemptable: Iterable[SlurmJob],
     weights: list[int],
     now: int,
     exclusive: bool,
-) -> Forecast | None:
+) -> Prospect | None:
     """Return when and where a job can start on some nodes; None: never.
 
     `running`: in the order of their ends; `preemptable`: gone in the future.
     """
     chosen = choose(site, job, nodes, usage, part_index, weights, exclusive=exclusive)
     if chosen is not None:
-        return Forecast(now, chosen)
+        return Prospect(now, chosen)
     future = usage.copy()
     victims = set(preemptable)
     if victims:
@@ -58,7 +58,7 @@ def will_run(
                 future.remove(one)
         chosen = choose(site, job, nodes, future, part_index, weights, exclusive=exclusive)
         if chosen is not None:
-            return Forecast(now, chosen, needs_preemption=True)
+            return Prospect(now, chosen, needs_preemption=True)
     left = [one for one in running if one not in victims]
     window, k, barrier = WINDOW, 0, 0
     while k < len(left):
@@ -80,6 +80,6 @@ def will_run(
         if last is not None:
             chosen = choose(site, job, nodes, future, part_index, weights, exclusive=exclusive)
             if chosen is not None:
-                return Forecast(last.end if last.end > now else expected_end(last, now, site), chosen)
+                return Prospect(last.end if last.end > now else expected_end(last, now, site), chosen)
         window = window + site.parameters.bf_window_scale if site.parameters.bf_window_scale else 2 * window
     return None

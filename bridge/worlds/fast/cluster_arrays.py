@@ -108,7 +108,7 @@ class ClusterArrays:
         return {"cores": int(total[CORES])} | ({"gpus": gpus} if gpus else {})
 
     def refuse_calendar(self, subject: str) -> None:
-        """Raise BridgeError if the cluster changes in time, or preempts, which a `subject` does not know yet."""
+        """Raise BridgeError if the cluster changes in time, or preempts, which `subject` does not know."""
         if self.calendar is not None:
             what = f"{subject} do not know a calendar, advance reservations and preemption yet"
             remedy = "Leave out [[calendar]] and [[reservations]], and set scheduler.preempt to none."

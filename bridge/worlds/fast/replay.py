@@ -243,6 +243,7 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
     if prepared.cluster is not None:
         return _replay_on_nodes(prepared, progress)
     if prepared.permits is not None:
+        prepared.refuse_beliefs("jobs that may be preempted or tried")
         return _replay_lives(prepared, progress)
     if prepared.beliefs is not None:
         return _replay_reestimated(prepared, prepared.beliefs, progress)

@@ -1,1 +1,1 @@
-"""Slurm's own scheduling in the fast world: recorded cases, and logs, with a clock that is recorded or its own."""
+"""Slurm's own scheduling in the fast world: recorded cases, with a clock that is recorded or its own."""

@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bridge.worlds.fast.slurm.case import Case, read_case
-from bridge.worlds.fast.slurm.comparing import Agreement, compare
-from bridge.worlds.fast.slurm.playing import Player, Start
+from bridge.worlds.fast.slurm.case import SlurmCase, read_case
+from bridge.worlds.fast.slurm.comparing import SlurmAgreement, compare
+from bridge.worlds.fast.slurm.playing import SlurmPlayer, Start
 
 
 @dataclass(frozen=True)
 class Played:
     """A case, what the protocol started, and how that agrees."""
 
-    case: Case
+    case: SlurmCase
     starts: list[Start]
-    agreement: Agreement
+    agreement: SlurmAgreement
     refused: dict[str, str]
 
 
 def play_case(folder: Path, clock: str = "recorded", seed: int = 0) -> Played:
     """Play the case of a folder; BridgeError names the place of what it cannot be."""
     case = read_case(folder)
-    player = Player(case, clock=clock, seed=seed)
+    player = SlurmPlayer(case, clock=clock, seed=seed)
     starts = player.play()
     return Played(case, starts, compare(case, starts), player.refused)
 

@@ -1,4 +1,4 @@
-"""Recorded cases of a real Slurm: what was submitted and done, the clock of its passes, and what it started."""
+"""Recorded cases of a real Slurm: what was submitted, the clock of its passes, and what it started."""
 
 import csv
 import io
@@ -17,8 +17,8 @@ KINDS = ("default", "full", "backfill", "prio", "limits")
 PAYLOAD_DELAY, FREE_DELAY, KILLED_DELAY = 4.0, 0.5, 6.0
 #: A command of the operator returns so much later than it was carried out, s.
 COMMAND_RETURN = 0.25
-#: A node is stamped free after it is: by so much, or by as much more as brings it before the default pass that
-#: the message of its end asked for, s.
+#: A node is stamped free after it is: by so much, or by as much more as brings it before the default pass
+#: that the message of its end asked for, s.
 FREE_STAMP, FREE_BEFORE_PASS = 0.06, 0.35
 
 
@@ -40,7 +40,7 @@ class RealStart:
 
 
 @dataclass
-class Case:
+class SlurmCase:
     """A folder of one recorded run; instants in s of its clock, whose 0 is `epoch`."""
 
     name: str
@@ -56,13 +56,13 @@ class Case:
     default_passes: list[float] = field(default_factory=list)
 
     def freed(self, ended: float, delay: float) -> float:
-        """Return when the nodes of a job that ended are free, by the stamp of that and the passes before it."""
+        """Return when the nodes of an ended job are free, by the stamp of that and the passes before it."""
         stamped = ended + delay
         k = bisect_right(self.default_passes, stamped) - 1
-        asked = self.default_passes[k] if k >= 0 else -1e18
+        wanted = self.default_passes[k] if k >= 0 else -1e18
         time = stamped - FREE_STAMP
-        if stamped - FREE_BEFORE_PASS < asked:
-            time = min(time, asked - 1e-6)
+        if stamped - FREE_BEFORE_PASS < wanted:
+            time = min(time, wanted - 1e-6)
         return max(time, ended)
 
     def submission(self, label: str) -> float | None:
@@ -110,7 +110,7 @@ def _number(text: str, name: str, place: str) -> float | None:
     return value
 
 
-def read_case(folder: Path) -> Case:
+def read_case(folder: Path) -> SlurmCase:
     """Return the case of a folder; BridgeError names the file of what is missing or wrong."""
     if not folder.is_dir():
         raise BridgeError("is no folder", where=str(folder), remedy="Give the folder of a recorded case.")
@@ -127,7 +127,7 @@ def read_case(folder: Path) -> Case:
     suspended = set()
     if (folder / "suspended.csv").exists():
         suspended = {row["job"] for _, row in _rows(folder / "suspended.csv", ("job",))}
-    return Case(
+    return SlurmCase(
         name=folder.name,
         folder=folder,
         epoch=_epoch(folder / "case.json"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bridge.worlds.fast.slurm.case import Case
+from bridge.worlds.fast.slurm.case import SlurmCase
 from bridge.worlds.fast.slurm.playing import Start
 
 #: Starts may differ by so much, s.
@@ -11,7 +11,7 @@ TOLERANCE = 3.0
 
 
 @dataclass
-class Agreement:
+class SlurmAgreement:
     """How a played case agrees.
 
     Attributes:
@@ -31,10 +31,10 @@ class Agreement:
     elsewhere: list[tuple[str, int, str, str]] = field(default_factory=list)
 
 
-def compare(case: Case, played: Iterable[Start], tolerance: float = TOLERANCE) -> Agreement:
+def compare(case: SlurmCase, played: Iterable[Start], tolerance: float = TOLERANCE) -> SlurmAgreement:
     """Return how the starts of a played case agree with the recorded ones."""
     mine = {(one.job, one.episode): one for one in played}
-    result = Agreement(case.name, starts=len(case.starts))
+    result = SlurmAgreement(case.name, starts=len(case.starts))
     for key, real in case.starts.items():
         own = mine.get(key)
         if own is None or abs(own.start - real.start) > tolerance:

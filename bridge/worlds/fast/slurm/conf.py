@@ -46,7 +46,7 @@ def site_of(conf: Path, accounting: Path | None, defaults: dict[str, str] | None
 
 
 def settings_of(conf: Path, defaults: dict[str, str]) -> Settings:
-    """Return what of a slurm.conf decides besides the cluster; BridgeError: it asks for what is not modelled."""
+    """Return what of a slurm.conf decides besides the cluster; BridgeError names what is not modelled."""
     whole: dict[str, str] = dict(defaults)
     threads: dict[str, int] = {}
     usual: dict[str, str] = {}

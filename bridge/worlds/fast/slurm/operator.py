@@ -222,7 +222,7 @@ class Operator:
         for field_name in ("users", "accounts"):
             if field_name in settings:
                 setattr(one, field_name, frozenset(settings[field_name].split(",")))
-        one.nodes = self._nodes(settings, one, now) or one.nodes
+        one.nodes = self._nodes(settings, one) or one.nodes
         if not one.ignore_jobs and verb == "create" and not one.maint:
             busy = [
                 job for job in self.slurm.running.values() if job.nodes & one.nodes and job.end > one.start
@@ -232,7 +232,7 @@ class Operator:
         one.every_node = one.nodes == self.slurm.site.all_nodes
         self.slurm.reservations[name] = one
 
-    def _nodes(self, settings: dict[str, str], one: Advance, now: int) -> int:
+    def _nodes(self, settings: dict[str, str], one: Advance) -> int:
         text = settings.get("nodes", "")
         within = self.slurm.site.all_nodes
         if part := settings.get("partitionname"):
@@ -246,7 +246,7 @@ class Operator:
             for job in self.slurm.running.values():
                 if job.end > one.start:
                     busy |= job.nodes
-            free = [n for n in bits(within & ~busy)] + [n for n in bits(within & busy)]
+            free = [*bits(within & ~busy), *bits(within & busy)]
             return mask_of(free[: int(count)])
         return 0
 

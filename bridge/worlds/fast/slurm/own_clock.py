@@ -31,7 +31,7 @@ class OwnClock:
         self.period = period
         self.period_due = first + random_phase.random() * period if period else math.inf
         self.last_main = first - parameters.batch_delay
-        self.asked = math.inf
+        self.wanted = math.inf
         self.changed = math.inf
         self.at_once = math.inf
         self.last_change = self.time = first
@@ -44,12 +44,12 @@ class OwnClock:
         """Return the first whole second plus a phase that is not before a time."""
         return math.ceil(time - phase) + phase
 
-    def next(self, before: float) -> tuple[float, str]:
-        """Return the next pass; one that is not before an instant may be said for a later one."""
+    def next(self) -> tuple[float, str]:
+        """Return the next pass."""
         full = self._tick(self.full_due, self.phase)
         default = (
-            self._tick(max(self.asked, self.last_main + self.parameters.batch_delay), self.phase)
-            if self.asked < math.inf
+            self._tick(max(self.wanted, self.last_main + self.parameters.batch_delay), self.phase)
+            if self.wanted < math.inf
             else math.inf
         )
         backfill = (
@@ -72,7 +72,7 @@ class OwnClock:
         self.time = time
         if kind in ("default", "full"):
             self.last_main = time
-            self.asked = self.at_once = math.inf
+            self.wanted = self.at_once = math.inf
             if kind == "full":
                 self.full_due = time + self.parameters.sched_interval
         elif kind == "backfill":
@@ -88,7 +88,7 @@ class OwnClock:
     def tell(self, time: float, *, at_once: bool) -> None:
         """Take note that something happened; `at_once`: its message runs a pass itself."""
         self.time = self.last_change = time
-        self.asked = min(self.asked, time)
+        self.wanted = min(self.wanted, time)
         self.changed = min(self.changed, time)
         if at_once:
             self.at_once = min(self.at_once, time)

@@ -12,7 +12,7 @@ from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SUSPENDED, SlurmJob
 from bridge.scheduler.slurm.main_pass import main_pass
 from bridge.scheduler.slurm.masks import bits
 from bridge.scheduler.slurm.site import Site
-from bridge.worlds.fast.slurm.case import FREE_DELAY, KILLED_DELAY, PAYLOAD_DELAY, Case, runtime_of
+from bridge.worlds.fast.slurm.case import FREE_DELAY, KILLED_DELAY, PAYLOAD_DELAY, SlurmCase, runtime_of
 from bridge.worlds.fast.slurm.conf import CASE_DEFAULTS, site_of
 from bridge.worlds.fast.slurm.operator import Operator
 from bridge.worlds.fast.slurm.own_clock import OwnClock
@@ -48,10 +48,10 @@ class _Run:
 
 
 @dataclass
-class Player:
+class SlurmPlayer:
     """Plays one case; `starts` in the order of time."""
 
-    case: Case
+    case: SlurmCase
     starts: list[Start] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     clock: str = "recorded"
@@ -104,7 +104,7 @@ class Player:
         clock = OwnClock(parameters, first, self.seed, has_backfill=not settings.builtin, period=period)
         while self.heap or self._may_go_on(clock):
             event = self.heap[0][0] if self.heap else _FAR
-            time, kind = clock.next(event)
+            time, kind = clock.next()
             if time < event:
                 before = len(self.starts)
                 self._happen(time, kind, None)

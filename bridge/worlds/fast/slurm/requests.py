@@ -10,13 +10,13 @@ from bridge.cluster.request_texts import parse_constraints, parse_licenses
 from bridge.cluster.slurm_values import amount, generic, node_names
 from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.scheduler.slurm.masks import mask_of
-from bridge.scheduler.slurm.site import Part, Site
+from bridge.scheduler.slurm.site import Site, SlurmPart
 
 #: Columns that are no options.
 _OTHER = frozenset(("job", "submit", "runtime"))
 #: Columns, and long options, by one name.
 _ALIASES = {"time": "time_limit", "mem": "mem_per_node", "name": "name", "w": "nodelist", "x": "exclude"}
-_KNOWN = frozenset(
+_OPTIONS = frozenset(
     (
         *("user", "account", "partition", "qos", "nodes", "ntasks", "cpus_per_task", "mem_per_node"),
         *("mem_per_cpu", "gres", "time_limit", "exclusive", "constraint", "dependency", "begin", "array"),
@@ -59,7 +59,7 @@ def options_of(row: Mapping[str, str]) -> list[dict[str, str]]:
     base = {name: text.strip() for name, text in row.items() if name not in _OTHER and text and text.strip()}
     extra = base.pop("extra", "")
     for name in base:
-        if name not in _KNOWN:
+        if name not in _OPTIONS:
             raise ValueError(f"option {name} of sbatch is not known here")
     components = [[]]  # type: list[list[str]]
     for word in shlex.split(extra):
@@ -82,7 +82,7 @@ def _long_options(words: list[str]) -> dict[str, str]:
             name, value = _SHORT[match[1]], match[2].lstrip("=") or None
         else:
             raise ValueError(f"option {word} of sbatch is not known here")
-        if name not in _KNOWN:
+        if name not in _OPTIONS:
             raise ValueError(f"option {word} of sbatch is not known here")
         flags = ("contiguous", "exclusive", "hold", "requeue", "no_requeue", "oversubscribe")
         if value is None and name not in flags and words and not words[0].startswith("-"):
@@ -188,7 +188,7 @@ def _fields(options: Mapping[str, str], site: Site, names: Names, epoch: int, la
     return fields
 
 
-def _parts(text: str, site: Site) -> tuple[Part, ...]:
+def _parts(text: str, site: Site) -> tuple[SlurmPart, ...]:
     if not text:
         return (site.default_part,)
     names = text.split(",")

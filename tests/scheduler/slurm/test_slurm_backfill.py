@@ -1,0 +1,237 @@
+"""The backfill pass against a second implementation that keeps reservations, not records of free nodes."""
+
+import random
+from dataclasses import dataclass
+
+import pytest
+
+from bridge.cluster.description import Cluster, NodeGroup, Partition, SchedulerParameters
+from bridge.scheduler.slurm.backfill_pass import backfill_pass
+from bridge.scheduler.slurm.controller import Controller
+from bridge.scheduler.slurm.jobs import SlurmJob
+from bridge.scheduler.slurm.masks import bits
+from bridge.scheduler.slurm.site import Settings, Site
+
+NOW = 1_000_017
+
+
+@dataclass
+class Job:
+    """A job of whole nodes."""
+
+    nodes: int
+    limit: int
+    mask: frozenset[int] = frozenset()
+    end: int = 0
+
+
+def random_state(seed: int) -> tuple[int, list[Job], list[Job], dict[str, str]]:
+    """Return nodes, running and waiting jobs, and parameters."""
+    choice = random.Random(seed)
+    count = choice.randint(2, 7)
+    free, running = list(range(count)), []
+    choice.shuffle(free)
+    while free and choice.random() < 0.75:
+        size = choice.randint(1, len(free))
+        mask, free = frozenset(free[:size]), free[size:]
+        limit = 60 * choice.randint(1, 30)
+        running.append(Job(size, limit, mask, NOW - choice.randint(0, limit + 90) + limit))
+    waiting = [Job(choice.randint(1, count), 60 * choice.randint(1, 30)) for _ in range(choice.randint(1, 7))]
+    parameters = {}
+    if choice.random() < 0.4:
+        parameters["bf_resolution"] = str(choice.choice([30, 60, 300]))
+    if choice.random() < 0.3:
+        parameters["bf_window"] = str(choice.choice([10, 20, 60]))
+    if choice.random() < 0.2:
+        parameters["bf_window_scale"] = str(choice.choice([30, 90]))
+    return count, running, waiting, parameters
+
+
+class Brute:
+    """Plans by lists of reservations; times at which the plan changes are kept as cuts."""
+
+    def __init__(self, count: int, running: list[Job], parameters: dict[str, str]) -> None:
+        self.all = frozenset(range(count))
+        self.running = list(running)
+        self.resolution = int(parameters.get("bf_resolution", 60))
+        self.window = 60 * int(parameters.get("bf_window", 1440))
+        self.scale = int(parameters.get("bf_window_scale", 0))
+        self.first = NOW // self.resolution * self.resolution
+        self.last = (NOW + self.window) // self.resolution * self.resolution
+        self.cuts = [self.first, self.last]
+        self.reserved: list[tuple[int, int, frozenset[int]]] = []
+
+    def free_at(self, time: int) -> frozenset[int]:
+        free = self.all
+        for start, end, nodes in self.reserved:
+            if start <= time < end:
+                free -= nodes
+        return free
+
+    def reserve(self, start: int, end: int, nodes: frozenset[int]) -> None:
+        low, high = max(start, self.first), min(end, self.last)
+        if low < high:
+            self.cuts = sorted({*self.cuts, low, high})
+            self.reserved.append((low, high, nodes))
+        for cut in self.cuts[1:-1]:
+            if self.free_at(cut - 1) == self.free_at(cut):
+                self.cuts.remove(cut)
+                return
+
+    def free(self, start: int, end: int) -> tuple[frozenset[int], int]:
+        nodes, later = self.all, 0
+        for left, right in zip(self.cuts, self.cuts[1:], strict=False):
+            if right <= start:
+                continue
+            if left <= end:
+                nodes &= self.free_at(left)
+            if not later and right != self.last and self.free_at(right) - nodes:
+                later = right
+            if left > end:
+                break
+        return nodes, later
+
+    def pick(self, job: Job, nodes: frozenset[int], gone: list[Job]) -> frozenset[int] | None:
+        """Return the first of the shortest run of neighbours that is long enough; else the longest ones."""
+        busy = {n for one in self.running if one not in gone for n in one.mask}
+        usable = sorted(nodes - busy)
+        if len(usable) < job.nodes:
+            return None
+        runs: list[list[int]] = []
+        for n in usable:
+            if runs and runs[-1][-1] == n - 1:
+                runs[-1].append(n)
+            else:
+                runs.append([n])
+        chosen: list[int] = []
+        while len(chosen) < job.nodes:
+            need = job.nodes - len(chosen)
+            enough = [run for run in runs if len(run) >= need]
+            best = min(enough, key=len) if enough else max(runs, key=len)
+            chosen += best[:need]
+            runs.remove(best)
+        return frozenset(chosen)
+
+    def will_run(self, job: Job, nodes: frozenset[int]) -> tuple[int, frozenset[int]] | None:
+        if (chosen := self.pick(job, nodes, [])) is not None:
+            return NOW, chosen
+        order = sorted(self.running, key=lambda one: one.end)
+        gone: list[Job] = []
+        window, barrier = 30, None
+        while order:
+            batch = []
+            while order and (barrier is None or batch or order[0].end <= barrier + window):
+                one = order.pop(0)
+                skipped = not one.mask & nodes
+                while skipped and order:
+                    one = order.pop(0)
+                    skipped = not one.mask & nodes
+                if skipped:
+                    break
+                if barrier is None:
+                    barrier = (one.end // 30 + 1) * 30
+                batch.append(one)
+                if order and order[0].end > barrier + window:
+                    break
+            gone += batch
+            if batch and (chosen := self.pick(job, nodes, gone)) is not None:
+                end = batch[-1].end
+                late = end + 30
+                return (end if end > NOW else late if late > NOW else NOW + 1), chosen
+            window = window + self.scale if self.scale else 2 * window
+        return None
+
+    def plan(self, job: Job) -> frozenset[int] | None:
+        """Plan a job; return its nodes if it starts now."""
+        start = NOW
+        while True:
+            nodes, later = self.free(start, start + job.limit)
+            victims = self.will_run(job, nodes) if len(nodes) >= job.nodes else None
+            if victims is None:
+                if later <= start:
+                    return None
+                start = later
+                continue
+            begin, chosen = max(victims[0], start), victims[1]
+            if begin <= NOW:
+                return chosen
+            if later and begin > later:
+                start = later
+                continue
+            if begin > NOW + self.window:
+                return None
+            low = begin // self.resolution * self.resolution
+            high = (begin + job.limit) // self.resolution * self.resolution
+            if any(s < high and e > low and chosen & taken for s, e, taken in self.reserved):
+                if begin <= start:
+                    return None
+                start = begin
+                continue
+            self.reserve(low, max(high, low + self.resolution), chosen)
+            return None
+
+
+def brute_starts(
+    count: int, running: list[Job], waiting: list[Job], parameters: dict[str, str]
+) -> dict[int, frozenset[int]]:
+    brute, starts = Brute(count, running, parameters), {}
+    for k, job in enumerate(waiting):
+        if (nodes := brute.plan(job)) is not None:
+            starts[k] = nodes
+            end = NOW + job.limit
+            brute.running.append(Job(job.nodes, job.limit, nodes, end))
+            until = max(end // brute.resolution * brute.resolution, brute.first + brute.resolution)
+            brute.reserve(brute.first, until, nodes)
+    return starts
+
+
+def own_starts(
+    count: int, running: list[Job], waiting: list[Job], parameters: dict[str, str]
+) -> dict[int, frozenset[int]]:
+    cluster = Cluster(
+        nodes=(NodeGroup(name="n", count=count, cores=4),),
+        partitions=(Partition(name="p"),),
+        scheduler=SchedulerParameters(parameters=parameters),
+    )
+    site = Site(cluster, Settings(limits=False))
+    slurm = Controller(site)
+
+    def submit(key: int, job: Job) -> SlurmJob:
+        one = SlurmJob(
+            id=key + 1,
+            key=key,
+            user="u",
+            assoc=site.user_of("u", "root"),
+            qos="normal",
+            parts=(site.parts[0],),
+            min_nodes=job.nodes,
+            max_nodes=job.nodes,
+            tasks=job.nodes,
+            min_cpus=job.nodes,
+            limit=job.limit,
+        )
+        slurm.submit(one, NOW)
+        return one
+
+    for k, job in enumerate(running):
+        one = submit(1_000 + k, job)
+        chosen = dict.fromkeys(sorted(job.mask), 4)
+        slurm._start(one, site.parts[0], chosen, True, job.end - job.limit, "test")
+    for k, job in enumerate(waiting):
+        submit(k, job)
+    slurm.started.clear()
+    backfill_pass(slurm, NOW)
+    return {job.key: frozenset(bits(job.nodes)) for job, _ in slurm.started}
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(150), pytest.param(range(150, 6_000), marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_a_pass_starts_what_a_second_implementation_starts(seeds: range) -> None:
+    started = 0
+    for seed in seeds:
+        state = random_state(seed)
+        mine = own_starts(*state)
+        assert mine == brute_starts(*state), seed
+        started += len(mine)
+    assert started > len(seeds) // 3
