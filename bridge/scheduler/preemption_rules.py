@@ -166,6 +166,8 @@ def next_preemption(state: ActionState, b: int) -> int:
         job, life = state.jobs[b, j], state.lives[b, j]
         if job.est_end <= env.now and not rules.agent_preempt:
             return int(tick)
+        if not rules.agent_preempt:  # from then on it outlasts what is believed
+            soonest = min(soonest, job.est_end)
         place = next_place(state.run_job[b], place)
         if life.does != RUNS or not life.permits & CHECKPOINTABLE:
             continue

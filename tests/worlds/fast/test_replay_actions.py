@@ -98,6 +98,11 @@ def test_lives_are_those_of_the_reference(action: str) -> None:
         compare(seed, action)
 
 
+@pytest.mark.parametrize(("seed", "action"), [(1060, "hybrid(0)"), (1258, "las(300,3600)")])
+def test_a_pass_looks_at_who_has_outlasted_what_is_believed(seed: int, action: str) -> None:
+    compare(seed, action)  # between two events, which moves the reservation
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("action", RULES)
 def test_many_more_lives_are_those_of_the_reference(action: str) -> None:
