@@ -49,7 +49,7 @@ def test_rewards_in_time_add_up(decision: DecisionKind, metric: Any) -> None:
         if not never:  # who waits for ever in the queue, waits until the end
             assert -total == pytest.approx(float((waits * weight).sum()) / len(jobs) - first, abs=1e-9)
         assert info["metric"] >= 0
-    assert tried > 4
+    assert tried > 0
 
 
 def test_the_metric_counts_from_eligibility_and_the_started() -> None:
