@@ -9,6 +9,8 @@ DEMO := runs/demo
 
 .PHONY: help demo slurm-demo test test-slow test-slurm wheel docs lint lock format bench clean
 .DEFAULT_GOAL := help
+# Where it is set, pytest would compile every test file anew at each start: twice the time.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo       train an agent, judge it, validate it in both worlds, write a page"

@@ -48,6 +48,14 @@ else
     echo "  sudo apt install python3-simgrid"
 fi
 echo
+echo "A site of three partitions, whose jobs ask for nodes, cores and GPUs (--cluster):"
+"$bin/bridge" workload generate site --cluster teaching-site --jobs 300 --out "$runs/site.csv" --force
+echo "bridge replay $runs/site.csv --cluster teaching-site --policy fcfs+easy --by partition --plot --out $runs/site"
+"$bin/bridge" replay "$runs/site.csv" --cluster teaching-site --policy fcfs+easy --by partition --plot --out "$runs/site" --force \
+    >"$runs/site.txt"
+tail -n 13 "$runs/site.txt"
+pages="$pages $runs/site/site-gantt.png"
+echo
 echo "How much is left to win on this log, and for which unknown (bridge bound):"
 "$bin/bridge" bound bundled-128 --from 0.6 --sequences 200 --length 64 --json >"$runs/bound.json"
 echo "When will the jobs start that wait at a given moment (bridge forecast)?"

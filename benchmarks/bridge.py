@@ -93,7 +93,6 @@ def play(address: str, frames: list[bytes], seconds: "multiprocessing.Queue[floa
 
 
 def measure(jobs: int, hosts: int, placement: str, backfill: str, transport: str) -> None:
-    """Print one line of results."""
     chosen = setup(hosts, placement, backfill)
     recording = DecisionProcess(chosen)
     frames: list[bytes] = []
@@ -193,7 +192,6 @@ def simulate(decider: list[str], folder: Path, address: str) -> tuple[float, flo
 
 
 def compare(jobs: int, hosts: int, pairs: int, other: str) -> None:
-    """Print a line a pair, and the median of their ratios."""
     ours = [sys.executable, "-m", "bridge.cli.main", "decide", "fcfs+easy", "--socket"]
     least = shlex.split(other) or [sys.executable, str(Path(__file__).resolve()), "--decide"]
     print(f"{os.environ.get('BATSIM') or 'the embedded model'}, {jobs:,} jobs, {hosts} hosts")

@@ -106,7 +106,6 @@ def play(prepared: Scenario) -> tuple[float, int]:
 
 
 def main() -> None:
-    """Time a case."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--case", choices=("exclusive", "shared"), default="exclusive")
     parser.add_argument("--load", type=float, default=0.85)

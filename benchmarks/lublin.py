@@ -22,7 +22,6 @@ LOGS = {"lublin-1": "lublin_256.swf.gz", "lublin-2": "lublin_256_new2.swf.gz"}
 
 
 def measure(workload: Workload) -> dict[str, float]:
-    """Return the statistics that are compared."""
     jobs: pd.DataFrame = workload.jobs
     gap = np.diff(jobs["submit"].to_numpy(dtype=np.float64))
     run = jobs["run"].to_numpy(dtype=np.float64)
@@ -42,7 +41,6 @@ def measure(workload: Workload) -> dict[str, float]:
 
 
 def main(folder: Path, seeds: int) -> None:
-    """Print the table."""
     print("| model | statistic | log | model: mean ± sd | least … most | deviation, sd |")
     print("|---|---|---|---|---|---|")
     for name, file in LOGS.items():

@@ -72,7 +72,6 @@ def decision(recipe: Recipe, resources: int, times: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--threads", type=int, default=2, help="of the network's arithmetic")
     threads = parser.parse_args().threads

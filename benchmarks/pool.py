@@ -159,7 +159,6 @@ def ratio(jobs: JobSet, player: Player) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", default=None, metavar="FILE")
     parser.add_argument("--batch", type=int, default=64)

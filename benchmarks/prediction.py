@@ -72,7 +72,6 @@ def synthetic_jobs(count: int, folds_count: int, seed: int, seconds: list[float]
 
 
 def deciles(kinds: Mapping[str, Flags], length: Floats, found: Mapping[str, Floats]) -> None:
-    """Show errors by progress of the job."""
     rows = [
         [f"{name}, {kind}", *map(percent, running_accuracy(length[k], totals[k]).deciles)]
         for name, totals in found.items()
@@ -142,7 +141,6 @@ def log(name: str, first: int | None) -> None:
 
 
 def main() -> None:
-    """Measure."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -90,8 +90,6 @@ BUNDLED_CASES = tuple(
 
 @dataclass(frozen=True)
 class Result:
-    """Best times of one case, seconds."""
-
     case: str
     jobs: int
     compiled_s: float

@@ -60,7 +60,6 @@ class Fcfs:
         self.queue: deque[tuple[str, int]] = deque()
 
     def answer(self, message: dict) -> str:
-        """Return the answer to one message."""
         for event in message["events"]:
             data = event["data"]
             if event["type"] == "JOB_SUBMITTED":

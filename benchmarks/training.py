@@ -140,7 +140,6 @@ def inference(recipe: Recipe, rows: int) -> float:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--traces", default=os.environ.get("BRIDGE_TRACES", ""))
     parser.add_argument("--threads", type=int, default=1)

@@ -58,7 +58,6 @@ def crowded(waiting: int, nodes: int = 128, seed: int = 0) -> MachineState:
 
 
 def main() -> None:
-    """Print the time of each repetition."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

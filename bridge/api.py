@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import is_dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,9 @@ def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) 
     Args:
         log: a file (SWF, CSV, Parquet, Batsim's JSON), a bundled or a fetched workload.
         policy: as everywhere: ``sjf+easy``, an expression, an agent's folder, ``module:ATTR``.
-        options: of `bridge replay`, by their names: ``protocol``, ``estimator``, ``nodes``, ``first``, ….
+        options: ``protocol``, ``preset``, ``estimator``, ``cancelled``, ``nodes``, ``first``, ``rebase``,
+            ``cluster``, ``candidate_order``, ``seed``, ``threshold`` (s), ``malformed``, ``dependencies``:
+            those of `bridge replay`.
 
     Returns:
         The run. ``jobs`` is a data frame with one row per job (times in seconds, Batsim's columns),
@@ -87,6 +90,12 @@ def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) 
     from bridge.experiment.run import run_fast
 
     workload = _named(log, "a log")
+    _refuse_unknown_options(
+        "replay",
+        options,
+        (SchedulerConfig,),
+        ("seed", "threshold", "malformed", "dependencies", "cross_protocol"),
+    )
     fields = {**options, **policy_fields(_policy(policy))}
     experiment = parse({"workload": workload}, "replay", fields)
     experiment.check()
@@ -421,8 +430,9 @@ def _policy(name: object) -> PolicyName:
 def _refuse_unknown_options(
     where: str, options: Iterable[str], kinds: Iterable[type], more: Iterable[str]
 ) -> None:
-    """Refuse options that would be ignored."""
-    names = sorted({name for kind in kinds for name in fields_of(kind)} | {*more})
+    """Refuse options that would be ignored; what is a group of options has no name among them."""
+    fields = {name: field for kind in kinds for name, field in fields_of(kind).items()}
+    names = sorted({name for name, field in fields.items() if not is_dataclass(field.hint)} | {*more})
     for name in options:
         if name not in names:
             remedy = f"{did_you_mean(name, names)}There are {', '.join(names)}."

@@ -4,6 +4,7 @@
 |---|---|
 | `sjf`, `sjf+easy`, `(w/t)**3*n+none` | a queue order, by name or as an expression, and a backfilling rule |
 | `lookahead(saf)`, `lookahead(saf, T=3600)+easy` | an order that tries its queue with others in front |
+| `saf+easy+guest(300)` | the same with a rule of action, see `bridge.scheduler.actions` |
 | `recorded` | what happened: the log's own starts |
 | `saf`, `saf+rule`, `tetris` | a heuristic of the time-stepped pool, and who kills mispredicted jobs |
 | `agents/mine`, `zoo/NAME` | a trained agent, by its folder |
@@ -14,7 +15,7 @@
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bridge.base import plugins
@@ -23,7 +24,8 @@ from bridge.base.errors import BridgeError
 from bridge.base.files import is_there
 from bridge.base.jsontext import shortened
 from bridge.base.plugins import Typed
-from bridge.scheduler.names import BACKFILLS, KILLS, NAMES, ORDERS, RECORDED, refuse_recorded
+from bridge.scheduler.actions import ACTIONS, format_action, parse_action
+from bridge.scheduler.names import BACKFILLS, KILLS, MULTIFACTOR, NAMES, ORDERS, RECORDED, refuse_recorded
 from bridge.scheduler.protocol import Policy
 
 #: Words that are an expression of an order by themselves.
@@ -39,6 +41,7 @@ class PolicyName:
         backfill: the backfilling rule; empty = not said.
         kill: who kills in the pool; empty = not said.
         agent: the folder of a trained agent; empty = none.
+        action: a rule of action beside order and backfilling; empty = none.
     """
 
     text: str
@@ -47,6 +50,7 @@ class PolicyName:
     kill: str = ""
     agent: str = ""
     plugin: str = ""
+    action: str = ""
 
     @property
     def only_pool(self) -> bool:
@@ -56,7 +60,7 @@ class PolicyName:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether it is what happened, and no rule."""
+        """Whether it is the recorded run, and no rule."""
         return self.order == RECORDED
 
     @property
@@ -68,14 +72,17 @@ class PolicyName:
         """Return the policy that a rule names; `backfill`: where it names none. BridgeError: no rule."""
         if self.is_recorded:
             raise refuse_recorded()
-        return Policy(self.order, self.backfill or backfill, candidate_order)
+        return Policy(self.order, self.backfill or backfill, candidate_order, action=self.action)
 
 
 def parse_policy(text: str) -> PolicyName:
-    """Return a policy by its name; whether an expression or an agent is sound, its scheduler tells."""
+    """Parse a policy's name; expressions and agents are checked by the scheduler."""
+    before, plus, last = (part.strip() for part in text.rpartition("+"))
+    if plus and last.partition("(")[0].strip() in ACTIONS and not is_there(text, Path.is_dir):
+        return replace(parse_policy(before), text=text, action=format_action(parse_action(last)))
     order, plus, rule = (part.strip() for part in text.rpartition("+"))
     order_name = order if plus else text.strip()
-    named = order_name in ORDERS or order_name in NAMES
+    named = order_name in ORDERS or order_name in NAMES or order_name == MULTIFACTOR
     is_folder = is_there(text, Path.is_dir)
     if text and (is_checkpoint(text) or (is_folder and (os.sep in text or not named))):
         return PolicyName(text, agent=text)
@@ -100,7 +107,8 @@ def parse_policy(text: str) -> PolicyName:
         if named:
             hint = plugins.did_you_mean(rule, (*BACKFILLS, *KILLS))
         else:
-            hint = plugins.did_you_mean(order_name, (*ORDERS, *NAMES, *shipped_agents(), RECORDED))
+            there = (*ORDERS, MULTIFACTOR, *NAMES, *shipped_agents(), RECORDED)
+            hint = plugins.did_you_mean(order_name, there)
         raise BridgeError(
             "is no policy and no folder of a trained agent",
             where=f"policy {shortened(text, 200)!r}",
@@ -138,5 +146,5 @@ def refuse_twice(names: Iterable[str]) -> list[str]:
 
 
 def combine_names(firsts: Sequence[str], seconds: Sequence[str]) -> list[str]:
-    """Return ``FIRST+SECOND`` of all pairs, each once: what ``--order`` and ``--backfill`` are short for."""
+    """Return ``FIRST+SECOND`` of all pairs, each once, for ``--order`` and ``--backfill``."""
     return list(dict.fromkeys(f"{first}+{second}" for first in firsts for second in seconds))

@@ -34,6 +34,7 @@ class Curve:
         learning: (last epoch, metric over the base's on the sequences of `WINDOW` epochs, with exploration:
             mean, least, most of the agents).
         entropy: (epoch, entropy of the policy): at first, in the middle and at the end of `learning`.
+        rejected: (epoch, share of the picks that an inspector rejected), at the same epochs.
     """
 
     row: str
@@ -42,6 +43,7 @@ class Curve:
     validated: tuple[tuple[int, float], ...]
     learning: tuple[tuple[int, float, float, float], ...] = ()
     entropy: tuple[tuple[int, float], ...] = ()
+    rejected: tuple[tuple[int, float], ...] = ()
 
 
 def of_progress(row: str, log: str, agent: str, progress: pd.DataFrame) -> Curve:
@@ -54,6 +56,7 @@ def of_progress(row: str, log: str, agent: str, progress: pd.DataFrame) -> Curve
     ends = progress["epoch"].tolist()[len(ones) - 1 :]
     entropy = [float(f"{v:.6g}") for v in progress["entropy"]]
     first, middle, last = 0, (len(moving) - 1) // 2, len(progress) - 1
+    rejected = progress["rejected"].tolist() if "rejected" in progress else [np.nan] * len(progress)
     return Curve(
         row,
         log,
@@ -61,6 +64,7 @@ def of_progress(row: str, log: str, agent: str, progress: pd.DataFrame) -> Curve
         tuple((int(e), float(f"{v:.6g}")) for e, v in zip(validated["epoch"], ratio, strict=True)),
         tuple((int(e), v, v, v) for e, v in zip(ends, moving, strict=True)),
         tuple((k + 1, entropy[k]) for k in (first, middle, last) if np.isfinite(entropy[k])),
+        tuple((k + 1, float(f"{v:.4g}")) for k in (first, middle, last) if np.isfinite(v := rejected[k])),
     )
 
 
@@ -123,6 +127,17 @@ def read(table: str) -> dict[tuple[str, str], list[Curve]]:
     return curves
 
 
+def rejections(table: str) -> list[str]:
+    """Return how many picks each row's inspectors rejected, as they learnt (SchedInspector, Figure 7)."""
+    lines = []
+    for (row, log), agents in read(table).items():
+        if all(agent.rejected for agent in agents):
+            shares = together(agents, "rejected")["mean"]
+            text = ", ".join(f"epoch {epoch}: {100 * share:.0f} %" for epoch, share in shares.items())
+            lines.append(f"- {row}, {log}: {text}")
+    return ["Picks that were rejected while it learnt:", "", *lines] if lines else []
+
+
 def seeds_of(curves: list[Curve]) -> int:
     """Return how many agents there are in all."""
     return sum(len(curve.agents) for curve in curves)
@@ -133,7 +148,7 @@ def together(curves: list[Curve], part: str, *, hold: bool = False) -> pd.DataFr
 
     Args:
         curves: of a row.
-        part: ``validated``, ``learning`` or ``entropy``.
+        part: ``validated``, ``learning``, ``entropy`` or ``rejected``.
         hold: an agent that has ended earlier than others counts as it was at its end.
     """
     parts = [(len(curve.agents), getattr(curve, part)) for curve in curves]

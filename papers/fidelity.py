@@ -109,7 +109,6 @@ def _above(share: float) -> str:
 
 
 def page() -> str:
-    """Return the page as Markdown."""
     heads = ("log", "jobs", "mean wait", "above", "no room", "full partition", "one reservation")
     shares = Table((*heads, "unexplained", "all fit", "its user idle", "heaviest user"))
     columns = ("log", "policy", "log-MAE", "rank", "≤ 1 min", "≤ 10", "≤ 60", "bias", "W1", "W1/mean")

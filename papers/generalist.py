@@ -122,7 +122,6 @@ def _learnt(name: str) -> bool:
 
 
 def page(documents: dict[str, dict[str, Any]]) -> str:
-    """Return the page as Markdown."""
     seeds = sum(_learnt(name) for name in next(iter(documents["requested"].values()))["policies"])
     written = [
         "# One agent on logs that it never saw",

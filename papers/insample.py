@@ -3,7 +3,8 @@
 Learning, the choice of its epoch and the test are the same ten sequences, which no honest number may be. It
 is no strict bound: an agent finds in so many epochs what it finds.
 
-python -m papers.insample [LOG …]    # what is not there yet; of all logs without names
+python -m papers.insample [LOG …]           # what is not there yet; of all logs without names
+python -m papers.insample --code [LOG …]    # the same in the environment of the authors' code
 """
 
 import functools
@@ -38,6 +39,12 @@ TITLE = "Learnt on the paper's ten windows alone"
 ROWS = {
     "four of the code's differences": ("SDSC-SP2", "Lublin-2", "HPC2N", "Lublin-1"),
     "as the paper": ("SDSC-SP2", "Lublin-2"),
+}
+#: The same in the environment of the authors' code.
+CODE = "rlbackfilling-code"
+TABLES = {
+    TABLE: ROWS,
+    CODE: {"FCFS, as the public code": ("SDSC-SP2", "Lublin-2", "HPC2N", "Lublin-1")},
 }
 SEEDS, EPOCHS, EPISODES = 3, 40, 50
 _PATH = store.path_of("rlbackfilling-insample", ".json")
@@ -97,18 +104,20 @@ def read_results() -> dict[str, Any]:
 
 def published(row: str, log: str) -> float:
     """Return what the paper prints."""
-    study, _ = studies.table(PAPER, TABLE)
+    name = next(table for table, rows in TABLES.items() if row in rows)
+    study, _ = studies.table(PAPER, name)
     return next(one for one in study.rows if one.name == row).published[log]
 
 
-def section() -> list[str]:
-    """Return what the page of the table folds of it; nothing where nothing was measured."""
-    if not read_results():
+def section(of: str = TABLE) -> list[str]:
+    """Return what the page of a table folds of it; nothing where nothing was measured."""
+    results = {row: logs for row, logs in read_results().items() if row in TABLES[of]}
+    if not results:
         return []
     table = Table(
         ["row", "log", "published", "lowest validated mean, by seed", "beside the published"], words=(1,)
     )
-    for row, logs in read_results().items():
+    for row, logs in results.items():
         for log, seeds in logs.items():
             means, printed = [mean for mean, *_ in seeds.values()], published(row, log)
             beside = ", ".join(f"{mean / printed - 1:+.0%}" for mean in means)
@@ -120,11 +129,11 @@ def section() -> list[str]:
     return [says, table.markdown().rstrip()]
 
 
-def _cells(names: Collection[str]) -> Iterator[Cell]:
-    """Yield the cells whose windows are learnt."""
-    _, cells = studies.table(PAPER, TABLE)
-    for cell in cells:
-        if cell.seed <= SEEDS and cell.log in ROWS.get(cell.row, ()) and cell.log in (names or [cell.log]):
+def _cells(names: Collection[str], of: str = TABLE) -> Iterator[Cell]:
+    """Yield the cells of a table whose windows are learnt."""
+    rows = TABLES[of]
+    for cell in studies.table(PAPER, of)[1]:
+        if cell.seed <= SEEDS and cell.log in rows.get(cell.row, ()) and cell.log in (names or [cell.log]):
             yield cell
 
 
@@ -146,7 +155,8 @@ def _keep(cell: Cell, mean: float, epoch: int) -> None:
         ]
         ordered = {
             row: {log: dict(sorted(results[row][log].items())) for log in logs if log in results[row]}
-            for row, logs in ROWS.items()
+            for rows in TABLES.values()
+            for row, logs in rows.items()
             if row in results
         }
         with replacing(_PATH) as out:
@@ -154,13 +164,14 @@ def _keep(cell: Cell, mean: float, epoch: int) -> None:
         read_results.cache_clear()
 
 
-def main(names: Collection[str]) -> None:
+def main(words: Collection[str]) -> None:
     """Measure what is not there yet, one training after the other; each is kept."""
+    names, of = [word for word in words if word != "--code"], CODE if "--code" in words else TABLE
     logs = dict.fromkeys(log for of in ROWS.values() for log in of)
     if unknown := [name for name in names if name not in logs]:
         raise SystemExit(f"papers.insample: no log {unknown[0]!r}; choose {', '.join(logs)}")
     use_threads(1)
-    for cell in _cells(names):
+    for cell in _cells(names, of):
         if not is_known(cell):
             mean, epoch = lowest(cell)
             _keep(cell, mean, epoch)

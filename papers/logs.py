@@ -39,5 +39,4 @@ def trace_file(trace: str) -> Path:
 
 @functools.lru_cache(maxsize=2)
 def log(trace: str) -> Workload:
-    """Return a log's records."""
     return read(trace_file(trace))

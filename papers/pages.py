@@ -12,7 +12,9 @@ from bridge.study import picture, report
 from bridge.study.results import document_of
 from bridge.study.spec import Study
 from bridge.study.store import Store
-from papers import bounds, curves, insample, pictures, ranking, store, studies
+from papers import bounds, curves, headlines, insample, pictures, ranking, store, studies
+from papers.lines import PAPERS as HEADLINES
+from papers.lines import Headline
 from papers.mrsch import goals
 from papers.rlschert import sweeps
 from papers.sem import convergence
@@ -35,7 +37,6 @@ def _templates() -> Environment:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a template's text."""
     return _templates().get_template(template).render(values)
 
 
@@ -56,6 +57,20 @@ _EXPLAINED = {
 }
 
 
+#: Tables with box plots of all sequences: by which test, of which rows (SchedInspector, Figure 8).
+_BOXES = {
+    "schedinspector-4": (
+        "paper",
+        (
+            *("SJF, the paper's rules", "inspector, as the paper"),
+            *("F1, the paper's rules", "inspector on F1, as the paper"),
+        ),
+    )
+}
+#: Tables whose inspectors' shares of rejected picks are told (SchedInspector, Figure 7).
+REJECTIONS = ("schedinspector-code",)
+
+
 def _more(paper: str, study: Study) -> list[str]:
     """Return what a page folds behind its tables: how agents learnt, charts of the paper's own kind."""
     picture_files = [pictures.curves(study.name)]
@@ -71,6 +86,10 @@ def _more(paper: str, study: Study) -> list[str]:
             "The goal of each decision, all jobs in one go:",
             *(f"- {one}" for one in goals.sentences(study)),
         ]
+    if study.name in _BOXES:
+        picture_files.append(pictures.boxes(study, studies.findings(paper, study.name), *_BOXES[study.name]))
+    if study.name in REJECTIONS:
+        sections += curves.rejections(study.name)
     if study.name == "rlschert-9":
         shares = sweeps.shares(studies.findings(paper, study.name))
         sections += ["Where fewer jobs are predicted:", "", *(f"- {one}" for one in shares)]
@@ -91,10 +110,11 @@ def page(paper: str, study: Study, document: report.Document) -> str:
         picture_file, table = sweeps.draw(document, study.name), sweeps.table(document)
     else:
         picture_file = picture.draw(document, report.tests_of(document)[0], path)
-    command = f"python -m papers study run papers/{paper}/study.toml --table {study.name}"
+    file = studies.file_of_table(paper, study.name)
+    command = f"python -m papers study run papers/{paper}/{file.name} --table {study.name}"
     more = [part for part in _more(paper, study) if part]
     text = report.markdown(document, study.name if picture_file else "", command, more, table)
-    if study.name == insample.TABLE and (section := insample.section()):
+    if study.name in insample.TABLES and (section := insample.section(study.name)):
         text += "\n" + "\n\n".join(report.collapsible(insample.TITLE, section)) + "\n"
     left = bounds.format_bound(row["log"] for row in document["rows"])
     return text.replace(f"`{command}`", f"{left}\n\n`{command}`", 1) if left else text
@@ -104,24 +124,61 @@ def page(paper: str, study: Study, document: report.Document) -> str:
 MORE = {
     "generalist": "One agent on logs that it never saw",
     "bounds": "How much is left, and for which unknown",
+    "actions": "What an action wins, and what it costs",
     "fidelity": "Does the replay say what happened?",
     "sem-encoding": "SEM: running jobs in place of nodes",
     "both-worlds": "The same agents in both worlds",
     "mrsch-both-worlds": "Many resources in both worlds: staging and power",
-    "rlschert": "RLSchert: the rest of its tables and figures",
 }
+
+
+def headline(paper: str) -> str:
+    """Return how a paper's page opens: its table, its picture, what they say, what cannot be repeated."""
+    one = headlines.of(paper)
+    return render("headline.md", one=one, **_headline(one))
+
+
+def _headline(one: Headline) -> dict[str, Any]:
+    picture_file = headlines.draw(one)
+    return {
+        "table": headlines.table(one).markdown().rstrip(),
+        "picture": picture_file.name if picture_file else "",
+        "sentence": headlines.sentence(one),
+    }
+
+
+#: Papers whose page is made elsewhere, of more than tables.
+_PAGE_ELSEWHERE = ("rlschert",)
+
+
+def _paper_page(one: Headline) -> str:
+    lines = [f"[{study.title}]({study.name}.md)" for study, _ in studies.studies(one.paper)]
+    return render("paper.md", one=one, headline=headline(one.paper), lines=lines)
 
 
 def write(papers: Collection[str] = ()) -> list[Path]:
     """Write the pages of studies from what was measured, of some papers or of all, and the index."""
-    written, lines, kept = [], [], Store(studies.CELLS)
+    written, kept = [], Store(studies.CELLS)
+    headlines.forget()
     for paper, study, cells in [(p, *one) for p in studies.PAPERS for one in studies.studies(p)]:
         if not papers or paper in papers:
             curves.keep_all(study, cells, kept)
             document = document_of(study, cells, kept)
             written.append(store.written(study.name, page(paper, study, document)))
-        done = len({cell.key for cell in cells} & kept.done())
-        lines.append(f"[{study.title}]({study.name}.md): {done} of {len(cells)} cells done")
-    more = (name for name in MORE if (store.RESULTS / f"{name}.md").exists())
-    lines += [f"[{MORE[name]}]({name}.md)" for name in more]
-    return [*written, store.written("README", render("index.md", lines=lines))]
+    for one in HEADLINES:
+        if (not papers or one.paper in papers) and one.paper not in _PAGE_ELSEWHERE:
+            written.append(store.written(one.paper, _paper_page(one)))
+    own = {one.paper for one in HEADLINES}
+    lines = [
+        f"[{study.title}]({study.name}.md)"
+        for paper in studies.PAPERS
+        if paper not in own
+        for study, _ in studies.studies(paper)
+    ]
+    lines += [f"[{MORE[name]}]({name}.md)" for name in MORE if (store.RESULTS / f"{name}.md").exists()]
+    sections = [{"one": one, **_headline(one)} for one in HEADLINES]
+    cannot = [text for one in HEADLINES for text in one.cannot]
+    return [
+        *written,
+        store.written("README", render("index.md", sections=sections, lines=lines, cannot=cannot)),
+    ]

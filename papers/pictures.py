@@ -134,6 +134,31 @@ def convergence(table: str) -> Path | None:
     return saved(figure, f"{table}-convergence")
 
 
+def boxes(study: Study, results: StudyResults, test: str, rows: Sequence[str]) -> Path | None:
+    """Draw a box plot per log: a row's values on all sequences, seed by seed (SchedInspector, Figure 8).
+
+    Returns:
+        The picture, or None where nobody has played.
+    """
+    logs = list(dict.fromkeys(log for row, log in results.cells if row in rows))
+    if not logs:
+        return None
+    figure, axes = grid(logs, 2.6)
+    for one, log in zip(axes, logs, strict=True):
+        values = {row: of_row.of.ravel() for row in rows if (of_row := results.values(row, log, test))}
+        plot = one.boxplot(list(values.values()), widths=0.6, patch_artist=True, showfliers=False)
+        for box, colour in zip(plot["boxes"], COLOURS, strict=False):
+            box.set_facecolor(colour)
+        for median in plot["medians"]:
+            median.set_color("black")
+        one.set_yscale("log")
+        one.set_xticks(range(1, len(values) + 1), [""] * len(values))
+        one.set_ylabel(HEADS[study.metric][0], fontsize="small")
+    patches = dict(zip(values, plot["boxes"], strict=True))
+    below(figure, patches)
+    return saved(figure, f"{study.name}-boxes")
+
+
 def kiviat(study: Study, results: StudyResults) -> Path | None:
     """Draw one Kiviat chart per workload: every metric over the best one's (MRSch, Figure 5).
 

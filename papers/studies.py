@@ -14,36 +14,48 @@ from papers import store
 HERE = Path(__file__).resolve().parent
 #: Papers whose tables hold agents on logs, and the page that ranks everybody, in the order of the index.
 PAPERS = ("rlbackfilling", "schedinspector", "mrsch", "sem", "rlschert", "ranking")
+#: Study files beside `study.toml`, each with a record of its own.
+FURTHER = {"mrsch": ("crossing",), "sem": ("unseen",), "rlschert": ("code",)}
 #: Where `bridge study run` keeps what has been done, agents too.
 CELLS = store.ROOT / "runs" / "studies"
 
 
 def file_of(paper: str) -> Path:
-    """Return a paper's study file."""
+    """Return a paper's first study file."""
     return HERE / paper / "study.toml"
+
+
+def files_of(paper: str) -> tuple[Path, ...]:
+    first = file_of(paper)
+    return (first, *(first.with_name(f"{name}.toml") for name in FURTHER.get(paper, ())))
+
+
+@cache
+def file_of_table(paper: str, table: str) -> Path:
+    """Return the study file that a table stands in."""
+    return next(file for file in files_of(paper) if any(study.name == table for study in read_studies(file)))
 
 
 @cache
 def studies(paper: str) -> tuple[tuple[Study, tuple[Cell, ...]], ...]:
     """Return the tables of a paper with their cells; logs need not be here if they are in the record."""
-    file = file_of(paper)
-    studies_read = read_studies(file)
-    kept = Store(CELLS)
-    digests = archive.unpack_all(studies_read, file, kept)
-    return tuple(
-        (study, tuple(prefer_shorter_trainings(cells_of(study, digests), kept, for_now=True)))
-        for study in studies_read
-    )
+    kept, tables = Store(CELLS), []
+    for file in files_of(paper):
+        studies_read = read_studies(file)
+        digests = archive.unpack_all(studies_read, file, kept)
+        tables += [
+            (study, tuple(prefer_shorter_trainings(cells_of(study, digests), kept, for_now=True)))
+            for study in studies_read
+        ]
+    return tuple(tables)
 
 
 def table(paper: str, name: str) -> tuple[Study, tuple[Cell, ...]]:
-    """Return a table of a paper with its cells."""
     (match,) = (one for one in studies(paper) if one[0].name == name)
     return match
 
 
 def findings(paper: str, name: str) -> StudyResults:
-    """Return what is there of a table."""
     return StudyResults(*table(paper, name), Store(CELLS))
 
 

@@ -32,7 +32,6 @@ MANY = {
 
 
 def _validate(*words: str) -> list[dict[str, Any]]:
-    """Return what `bridge validate` says of each policy."""
     policies: list[dict[str, Any]] = json.loads(
         store.bridge("validate", *words, "--first", str(JOBS), "--json")
     )["policies"]

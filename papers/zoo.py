@@ -55,7 +55,6 @@ class Held:
 
     @classmethod
     def of(cls, folder: Path) -> "Held":
-        """Read it from its folder."""
         seconds = pd.read_parquet(folder / PROGRESS)["seconds"]
         document = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
         return cls(folder.name, checkpoint.load_any(folder), len(seconds), float(seconds.sum()), document)
@@ -153,7 +152,6 @@ def _means(judged: Mapping[str, Any], name: str) -> tuple[float, float]:
 
 @cache
 def _row_document(table: str) -> Mapping[str, Any]:
-    """Return what a table says today."""
     return document_of(*studies.table(table.partition("-")[0], table), Store(studies.CELLS))
 
 

@@ -36,32 +36,29 @@ ODD = (
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a command said, and its exit status."""
-
+class CommandResult:
     status: int
     out: str
     err: str
 
 
-def typed(*words: object) -> Told:
-    """Run `bridge WORDS…` in this process, errors and all."""
+def run_bridge(*words: object) -> CommandResult:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         status = main([str(word) for word in words])
-    return Told(status, out.getvalue(), err.getvalue())
+    return CommandResult(status, out.getvalue(), err.getvalue())
 
 
-def fine(*words: object) -> str:
+def run_ok(*words: object) -> str:
     """Run `bridge WORDS…`, which must succeed, and return what it printed."""
-    told = typed(*words)
+    told = run_bridge(*words)
     assert told.status == 0, told.err
     return told.out
 
 
-def refused(*words: object) -> str:
+def run_refused(*words: object) -> str:
     """Run `bridge WORDS…`, which must end in one error that says nothing on stdout, and return the error."""
-    told = typed(*words)
+    told = run_bridge(*words)
     assert (told.status, told.out) == (1, ""), told
     errors = [line for line in told.err.splitlines() if line.startswith("bridge: error: ")]
     assert len(errors) == 1, told.err
@@ -69,7 +66,7 @@ def refused(*words: object) -> str:
     return told.err[told.err.index("bridge: error: ") + len("bridge: error: ") :]
 
 
-def started(
+def start_bridge(
     *words: object, env: Mapping[str, str] | None = None, **options: object
 ) -> "subprocess.Popen[bytes]":
     """Start `bridge WORDS…` as a process of its own, stdout and stderr piped unless told otherwise."""
@@ -101,12 +98,11 @@ def read_until(ours: int, seen: Callable[[bytes], object] = lambda _: False) -> 
     return shown
 
 
-def limited() -> None:
+def limit_file_sizes() -> None:
     """Let this process write no file above 40 kB; the write fails instead of killing it."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 
 
-def names(folder: Path) -> set[str]:
-    """Return everything in a folder, hidden files too."""
+def file_names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}

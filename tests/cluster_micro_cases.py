@@ -63,6 +63,16 @@ def shared(
     return {"nodes": list(nodes), "partitions": {"work": partition}, "jobs": list(jobs), **rules}
 
 
+#: Three nodes and two partitions that have the middle one in common.
+OVERLAP: dict[str, Any] = {
+    "nodes": [{"cores": 1}] * 3,
+    "partitions": {
+        "left": {"nodes": [0, 1], "exclusive": True},
+        "right": {"nodes": [1, 2], "exclusive": True},
+    },
+}
+
+
 def takes(**vector: Any) -> dict[str, Any]:
     """Return a job that shares its node: memory is none unless it is stated."""
     fields = {
@@ -103,11 +113,7 @@ MICRO_CASES: dict[str, MicroCase] = {
     "two partitions with a common node, a head each": MicroCase(
         "overlap",
         {
-            "nodes": [{"cores": 1}] * 3,
-            "partitions": {
-                "left": {"nodes": [0, 1], "exclusive": True},
-                "right": {"nodes": [1, 2], "exclusive": True},
-            },
+            **OVERLAP,
             "jobs": [
                 job(0, partitions=["left"], nodes=2),
                 job(1, partitions=["right"], nodes=2),
@@ -122,11 +128,7 @@ MICRO_CASES: dict[str, MicroCase] = {
     "a blocked job strikes the nodes of its partition": MicroCase(
         "overlap",
         {
-            "nodes": [{"cores": 1}] * 3,
-            "partitions": {
-                "left": {"nodes": [0, 1], "exclusive": True},
-                "right": {"nodes": [1, 2], "exclusive": True},
-            },
+            **OVERLAP,
             "jobs": [
                 job(0, partitions=["left"]),
                 job(1, partitions=["left"], nodes=2),

@@ -1,6 +1,6 @@
 """A case of the brute-force scheduler as bridge's cluster and workload, and what bridge makes of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +9,8 @@ import pandas as pd
 
 from bridge.cluster import (
     Account,
+    AdvanceReservation,
+    CalendarEvent,
     Cluster,
     License,
     NodeGroup,
@@ -17,13 +19,17 @@ from bridge.cluster import (
     SchedulerParameters,
     User,
 )
+from bridge.env.batch import Batch
+from bridge.env.encoder import DecisionKind, Encoder
+from bridge.learn.rollout import ActionFunction, play
+from bridge.scheduler.order import OF_CLUSTER, VIEW
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import SECOND
 from bridge.workload.rules import DEFAULT_RULE, LOAD_RULES
 from bridge.workload.select import select
 from bridge.workload.table import SWF_COLUMNS, Workload
 from bridge.worlds.fast.episode import Scenario, prepare
-from bridge.worlds.fast.replay import replay
+from bridge.worlds.fast.replay import Schedule, replay
 
 Case = Mapping[str, Any]
 #: (eligible, start, end, nodes) in seconds; None: never.
@@ -36,6 +42,7 @@ _RENAMED = {
     "max_submit": "max_submit_jobs_per_user",
     "max_submit_per_account": "max_submit_jobs_per_account",
     "grp_submit": "grp_submit_jobs",
+    "preempts": "preempt",
 }
 _RENAMED_IN_ACCOUNTS = {"max_submit": "max_submit_jobs", "grp_submit": "grp_submit_jobs"}
 #: Arrays have numbers beyond those of jobs.
@@ -46,6 +53,8 @@ def _limits(limits: Case, renamed: Mapping[str, str]) -> dict[str, Any]:
     return {
         renamed.get(kind, kind): {_TRES[name]: n for name, n in value.items()}
         if isinstance(value, dict)
+        else tuple(value)
+        if isinstance(value, list)
         else value
         for kind, value in limits.items()
         if kind not in ("parent", "users")
@@ -57,14 +66,15 @@ def _names(nodes: list[int]) -> tuple[str, ...]:
 
 
 def build_cluster(case: Case) -> Cluster:
-    """Return the case's nodes and rules."""
     partitions = [
         Partition(
             **{
                 key: tuple(value) if isinstance(value, list) else value
                 for key, value in partition.items()
-                if key not in ("nodes", "exclusive", "tier", "preempt", "grace", "exempt")
+                if key not in ("nodes", "exclusive", "preempt", "grace", "exempt")
             },
+            preempt_mode=partition.get("preempt"),
+            grace_time=partition.get("grace", 0),
             name=name,
             nodes=_names(partition["nodes"]),
             exclusive=partition.get("exclusive", False),
@@ -93,11 +103,47 @@ def build_cluster(case: Case) -> Cluster:
             for user, own in limits.get("users", {}).items()
         ),
         licenses=tuple(License(name=name, count=n) for name, n in case.get("licences", {}).items()),
+        reservations=tuple(_reservations(case)),
+        calendar=tuple(_events(case)),
         scheduler=SchedulerParameters(
+            preempt=_preempts(case),
+            requeue_delay=case.get("requeue_delay", 0),
             select=case.get("select", "weight"),
             kill_invalid_dependency=case.get("kill_invalid_dependency", False),
         ),
     )
+
+
+def _preempts(case: Case) -> Any:
+    if not any("preempt" in partition for partition in case["partitions"].values()):
+        return "none"
+    return "partition+qos"
+
+
+def _reservations(case: Case) -> Iterator[AdvanceReservation]:
+    for entry in case.get("calendar", ()):
+        if "reservation" in entry:
+            yield AdvanceReservation(
+                name=entry["reservation"],
+                start=entry["begin"],
+                end=entry["end"],
+                nodes=_names(entry["nodes"]),
+                announced=entry.get("announced", 0),
+            )
+
+
+def _events(case: Case) -> Iterator[CalendarEvent]:
+    for entry in case.get("calendar", ()):
+        if "set" in entry:
+            for name, settings in entry["set"]["partitions"].items():
+                yield CalendarEvent(
+                    time=entry["time"], event="partition_state", partition=name, state=settings["state"]
+                )
+        elif "state" in entry:
+            yield CalendarEvent(time=entry["time"], event=entry["state"], nodes=_names(entry["nodes"]))
+        for kind in ("cancel", "hold", "release"):
+            if kind in entry:
+                yield CalendarEvent(time=entry["time"], event=kind, job=str(entry[kind] + 1))
 
 
 def _arrays(case: Case) -> dict[str, int]:
@@ -120,7 +166,6 @@ def _dependency(text: str, arrays: Mapping[str, int]) -> str:
 
 
 def build_workload(case: Case) -> Workload:
-    """Return the case's jobs as a log."""
     arrays = _arrays(case)
     rows = []
     for number, job in enumerate(case["jobs"]):
@@ -154,6 +199,8 @@ def build_workload(case: Case) -> Workload:
                 "array_id": arrays.get(job.get("array"), -1),
                 "array_limit": job.get("array_limit", -1),
                 "hold_until": np.inf if job.get("hold") else job.get("hold_until", -1),
+                "reservation": job.get("reservation", ""),
+                "requeue": 1 if job.get("requeue", True) else 0,
                 "nodelist": ",".join(_names(job.get("nodelist", []))),
                 "exclude": ",".join(_names(job.get("exclude", []))),
             }
@@ -165,11 +212,13 @@ def build_workload(case: Case) -> Workload:
     return Workload("case", table, {"nodes": len(case["nodes"])})
 
 
-def build_scenario(case: Case) -> Scenario:
-    """Return the case, ready to be replayed."""
+def build_scenario(case: Case, **decides: Any) -> Scenario:
+    """Return the case, ready to be replayed; `decides`: more of the policy."""
     rule = LOAD_RULES[DEFAULT_RULE["standard"]]
     jobs = select(build_workload(case), rule, rebase=False, cluster=build_cluster(case))
-    policy = Policy(case.get("order", "fcfs"), case.get("backfill", "easy"), case.get("candidate_order", ""))
+    policy = Policy(
+        case.get("order", "fcfs"), case.get("backfill", "easy"), case.get("candidate_order", ""), **decides
+    )
     scenario = prepare(jobs, protocol("standard"), policy, "requested", rule)
     stated = [case["jobs"][int(number) - 1].get("estimate") for number in jobs.id]
     estimates = jobs.request.copy()
@@ -177,13 +226,57 @@ def build_scenario(case: Case) -> Scenario:
         if seconds is not None:
             estimates[j] = seconds * SECOND
     believed = replace(scenario.estimate, order=estimates, waiting=estimates.copy(), running=estimates.copy())
-    return replace(scenario, estimate=believed)
+    scenario = replace(scenario, estimate=believed)
+    if scenario.cluster is not None and scenario.cluster.calendar is not None:
+        exempt = [partition.get("exempt", 0) * SECOND for partition in case["partitions"].values()]
+        scenario.cluster.calendar.jobs.exempt = np.array(exempt)[scenario.cluster.demands.partition]
+    return scenario
 
 
 def replay_case(case: Case) -> list[Outcome]:
     """Return what bridge's fast world makes of each job, in the case's order."""
     scenario = build_scenario(case)
-    schedule = replay(scenario)
+    return outcomes_of(case, scenario, replay(scenario))
+
+
+#: What an agent sees in these tests: all that there is on a cluster, and what is of the pass.
+FEATURES = {
+    **{name: name for name in (*VIEW, *OF_CLUSTER)},
+    **{f"{name} {k}": f"{name}[{k}]" for name in ("per_node", "free_node") for k in range(3)},
+    "in partition": "in_partition[0]",
+    "share": "share[0]",
+    "used": "used[0]",
+    "goal": "goal[0]",
+}
+CONTEXT: dict[str, Any] = {
+    "running": {"left": "left", "nodes": "n"},
+    "running_rows": (3,),
+    "queued": {"wait": "w", "safe": "safe"},
+    "queued_rows": 2,
+    "machine": {"gap": "gap", "limited": "waiting_limit", "load": "load"},
+}
+
+
+def replay_case_by_agent(
+    case: Case,
+    decision: DecisionKind,
+    answer: ActionFunction | None = None,
+    *,
+    policy: Mapping[str, Any] | None = None,
+    features: Mapping[str, str] = FEATURES,
+    window: int = 128,
+) -> list[Outcome]:
+    """Return what becomes of each job where an agent decides; by default it takes the first row."""
+    scenario = build_scenario(case, agent=frozenset(decision.split("+")), **(policy or {}))
+    stop = decision == "backfill"
+    encoder = Encoder(decision, features, window=window, stop=stop, **CONTEXT).compile({})
+    batch = Batch(scenario, encoder, 1, len(scenario.jobs), whole=True)
+    play(batch, answer or (lambda view: np.zeros(len(view.offsets) - 1, np.int64)), np.zeros(1, np.int64))
+    return outcomes_of(case, scenario, batch.schedule(0, 0))
+
+
+def outcomes_of(case: Case, scenario: Scenario, schedule: Schedule) -> list[Outcome]:
+    """Return what a schedule says of each job, in the case's order."""
     assert schedule.eligible is not None
     assert schedule.allocation is not None
     assert scenario.cluster is not None
@@ -194,15 +287,15 @@ def replay_case(case: Case) -> list[Outcome]:
     for j, number in enumerate(scenario.jobs.id):
         started = schedule.start[j] >= 0
         outcomes[int(number) - 1] = (
-            _seconds(schedule.eligible[j]),
-            _seconds(schedule.start[j]),
-            _seconds(schedule.end[j]) if started else None,
+            seconds(schedule.eligible[j]),
+            seconds(schedule.start[j]),
+            seconds(schedule.end[j]) if started else None,
             nodes[j].tolist(),
         )
     return outcomes
 
 
-def _seconds(time: int) -> int | float | None:
+def seconds(time: int) -> int | float | None:
     if time < 0:
         return None
     return int(time) // SECOND if time % SECOND == 0 else int(time) / SECOND

@@ -1,20 +1,23 @@
 """Fixtures of all tests: real logs (`$BRIDGE_TRACES`) and goldens (`$BRIDGE_GOLDEN`), skipped where unset.
 
-Modules beside this file (`reference`,
-`handmade`, `trained_agents`) can be imported by name from every test.
+Modules beside this file (`reference`, `small_jobs`, `trained_agents`, …) can be imported by name everywhere.
+What takes long to import is imported where it is needed: a small test file has to start at once.
 """
 
 import os
+import shutil
 import signal
+import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
-from trained_agents import train
 
-from bridge.workload.table import Workload
+if TYPE_CHECKING:
+    from bridge.workload.table import Workload
 
 # Under nohup and in background jobs of a shell children would inherit that these are ignored.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -62,12 +65,12 @@ def vasp_path() -> Path:
 
 
 @pytest.fixture(scope="session")
-def log(traces: Path) -> Callable[[str], Workload]:
+def log(traces: Path) -> "Callable[[str], Workload]":
     """Load a real log by name, once."""
     from bridge.workload.swf import read_swf
 
     @cache
-    def load(name: str) -> Workload:
+    def load(name: str) -> "Workload":
         path = traces / f"{name}.swf.gz"
         if not path.exists():
             pytest.skip(f"{path} is not there")
@@ -76,20 +79,41 @@ def log(traces: Path) -> Callable[[str], Workload]:
     return load
 
 
+def _train(factory: pytest.TempPathFactory, name: str, *words: str) -> Path:
+    from trained_agents import train
+
+    return train(factory.mktemp("agents") / name, *words)
+
+
 @pytest.fixture(scope="session")
 def backfiller(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An agent that chooses what is backfilled behind FCFS, of the standard protocol."""
-    return train(tmp_path_factory.mktemp("agents") / "backfiller", "rlbackfilling")
+    return _train(tmp_path_factory, "backfiller", "rlbackfilling")
 
 
 @pytest.fixture(scope="session")
 def inspector(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An agent that rejects picks of SJF and draws its answers, of the standard protocol."""
-    return train(tmp_path_factory.mktemp("agents") / "inspector", "schedinspector")
+    return _train(tmp_path_factory, "inspector", "schedinspector")
 
 
 @pytest.fixture(scope="session")
 def schedgym_agent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An agent that has learnt under the protocol schedgym."""
-    folder = tmp_path_factory.mktemp("agents") / "schedgym"
-    return train(folder, "rlbackfilling", "--setting", "paper")
+    return _train(tmp_path_factory, "schedgym", "rlbackfilling", "--setting", "paper")
+
+
+@pytest.fixture(name="look")
+def browser(tmp_path: Path) -> Callable[[str], str]:
+    """Return what a browser makes of a page: its document after scripts have run."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("Chromium (Debian's package chromium) is not installed")
+
+    def look(address: str) -> str:
+        words = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        words += [f"--user-data-dir={tmp_path}/profile", "--virtual-time-budget=2000", "--dump-dom", address]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=180, check=True)
+        return done.stdout
+
+    return look

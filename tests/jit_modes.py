@@ -8,18 +8,21 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 
 
-def passes_without_the_compiler(*tests: str) -> None:
-    """Run these tests, by their paths in this folder, as plain Python. AssertionError: one fails."""
-    _passes(tests, NUMBA_DISABLE_JIT="1")
+def passes_without_the_compiler(*tests: str, marked: str = "not slow") -> None:
+    """Run these tests, by their paths in this folder, as plain Python. AssertionError: one fails.
+
+    `marked`: which of them, by markers.
+    """
+    _passes(tests, marked, NUMBA_DISABLE_JIT="1")
 
 
 def passes_with_checked_indices(*tests: str) -> None:
     """Run these tests with kernels that refuse an index that is negative or beyond; errors as above."""
-    _passes(tests, NUMBA_BOUNDSCHECK="1")
+    _passes(tests, "not slow", NUMBA_BOUNDSCHECK="1")
 
 
-def _passes(tests: tuple[str, ...], **how: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+def _passes(tests: tuple[str, ...], marked: str, **how: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", marked]
     done = subprocess.run(
         [*command, *(str(TESTS / t) for t in tests)],
         cwd=TESTS.parent,

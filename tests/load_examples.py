@@ -6,7 +6,6 @@ from types import ModuleType
 
 
 def example(name: str) -> ModuleType:
-    """Return the example of this name, freshly run."""
     path = Path(__file__).parents[1] / "examples" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None

@@ -35,7 +35,6 @@ RECIPE = PoolRecipe(
 
 
 def sequences(seed: int = 1, number: int = 2, steps: int = 40, rate: float = 0.5) -> Sequences:
-    """Draw synthetic jobs."""
     return draw_sequences(synthetic(300, seed=5).jobs, seed, rate=rate, steps=steps, sequences=number)
 
 
@@ -64,15 +63,12 @@ def eager(recipe: PoolRecipe, seed: int) -> Callable[[], PoolActionFunction]:
 
 
 @dataclass(frozen=True)
-class Who:
-    """A policy, and who kills."""
-
+class NamedPolicy:
     name: str
     kill: Kill
     make: Callable[[], PoolActionFunction]
 
     def fast(self, drawn: Sequences, pool: PoolConfig = POOL) -> list[PoolSchedule]:
-        """Play sequences in the fast world."""
         pools = PoolBatch(drawn, len(drawn), pool, self.kill)
         play(pools, self.make(), drawn)
         schedules = [pools.schedule(s) for s in range(len(drawn))]
@@ -80,12 +76,12 @@ class Who:
         return schedules
 
 
-def _agent(kill: Kill, seed: int) -> Who:
-    return Who(f"agent {kill} {seed}", kill, eager(replace(RECIPE, kill=kill), seed))
+def _agent(kill: Kill, seed: int) -> NamedPolicy:
+    return NamedPolicy(f"agent {kill} {seed}", kill, eager(replace(RECIPE, kill=kill), seed))
 
 
-def _heuristic(name: str, kill: Kill = "none") -> Who:
-    return Who(f"{name} {kill}", kill, lambda: heuristic_actions(name))
+def _heuristic(name: str, kill: Kill = "none") -> NamedPolicy:
+    return NamedPolicy(f"{name} {kill}", kill, lambda: heuristic_actions(name))
 
 
 #: All kinds of policies.

@@ -49,7 +49,7 @@ def make_jobs(
     )
 
 
-def drawn_rows(
+def random_rows(
     rng: np.random.Generator, n: int, *, span: int, run: int, slack: int, nodes: int, more: int
 ) -> list[Row]:
     """Return rows of n jobs with two demands, all numbers drawn from below these."""
@@ -85,7 +85,6 @@ def starts(
 
 
 def reference_jobs(p: Scenario) -> list[reference.Job]:
-    """Return the same jobs as the plain-Python reference takes them."""
     return [
         reference.Job(
             index=j,

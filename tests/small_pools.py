@@ -28,7 +28,7 @@ def job_set(rows: Sequence[tuple[int, int, int, Sequence[int]]], width: int = 12
     )
 
 
-def arriving(rows: Rows, *arrivals: Sequence[int], width: int = 12) -> Sequences:
+def sequences_of(rows: Rows, *arrivals: Sequence[int], width: int = 12) -> Sequences:
     """Return sequences of jobs, each the row that arrives at each step, or -1."""
     return Sequences(job_set(rows, width), np.array(arrivals, np.int64))
 
@@ -40,7 +40,7 @@ def machine(drawn: Sequences, settings: PoolConfig) -> tuple[PoolState, PoolWorl
     return state, world
 
 
-def playing(
+def pools_in_play(
     drawn: Sequences, settings: PoolConfig, kill: Kill = "learned", *, answers: Sequence[int] = ()
 ) -> PoolBatch:
     """Return pools that play a sequence each and have been given answers, all of them the same."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from simgrid_available import needs_simgrid
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 import bridge
 from bridge.base.errors import BridgeError
@@ -17,7 +17,7 @@ from bridge.cli.main import cli
 def test_importing_loads_neither_numbers_nor_networks() -> None:
     heavy = "{'numpy', 'pandas', 'torch', 'click', 'zmq', 'numba', 'gymnasium'}"
     code = f"import sys, bridge; bridge.__version__; print(sorted({heavy} & set(sys.modules)))"
-    assert fresh(code).stdout.strip() == "[]"
+    assert run_python(code).stdout.strip() == "[]"
 
 
 def test_the_face_is_what_it_says() -> None:
@@ -172,6 +172,23 @@ def test_predict_is_that_of_the_command_line(tmp_path: Path) -> None:
     assert result.sharpness is None
     with pytest.raises(BridgeError, match="no room for predictions"):
         result.write(tmp_path / "a.swf")
+
+
+@pytest.mark.parametrize(
+    ("function", "wrong", "own", "foreign"),
+    [
+        (bridge.replay, {"ordr": "sjf"}, "Did you mean order", "platform"),
+        (bridge.train, {"epoch": 3}, "Did you mean epochs", "platform"),
+        (bridge.make_env, {"lenght": 3}, "Did you mean length", "platform"),
+    ],
+)
+def test_an_unknown_option_is_answered_with_the_options_of_that_function(
+    function: Any, wrong: dict[str, Any], own: str, foreign: str
+) -> None:
+    with pytest.raises(BridgeError, match=own) as caught:
+        function(**wrong) if function is not bridge.replay else function("bundled-128", **wrong)
+    assert foreign not in str(caught.value)
+    assert "setup" not in str(caught.value) or function is bridge.make_env
 
 
 def test_options_of_predictors_are_checked() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 from bridge.base.plugins import GROUPS
 from bridge.cli import main as command_line
@@ -19,17 +19,34 @@ from bridge.cli.main import COMMANDS, HEADINGS, cli
 ROOT = Path(__file__).parents[1]
 #: Modules of `bridge.cli` that are no command.
 HELPERS = {*("__init__", "accounting", "decide_slurm", "main", "options", "terminal")}
-#: The pool's wing has its own network and training.
-POOL_LEARNS = [ROOT / "bridge/pool" / f"{name}.py" for name in ("network", "rollout", "training")]
+#: The pool's wing has its own network and training, predictions of running jobs a network.
+LEARNS = [ROOT / "bridge/pool" / f"{name}.py" for name in ("network", "rollout", "training")]
+LEARNS += [ROOT / "bridge/prediction/series_network.py"]
 PAGES = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/tutorials").glob("*.md")]
 #: What ends a command in a shell line.
 OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>"}
 
 
+def test_every_room_has_its_tests() -> None:
+    """What commands do is tested by the commands, in `tests/cli`."""
+    rooms = {path.name for path in (ROOT / "bridge").iterdir() if (path / "__init__.py").is_file()}
+    rooms |= {f"worlds/{path.parent.name}" for path in (ROOT / "bridge/worlds").glob("*/__init__.py")}
+    without = {room for room in rooms if not any((ROOT / "tests" / room).rglob("test_*.py"))}
+    assert without == {"commands"}
+
+
+def test_no_two_test_modules_have_one_name() -> None:
+    """Pytest imports each by its name alone, so that a whole suite with two of a name is not collected."""
+    names = [
+        path.name for path in (ROOT / "tests").rglob("*.py") if path.stem not in ("conftest", "__init__")
+    ]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
 def test_imports_run_one_way() -> None:
     pytest.importorskip("importlinter", reason="import-linter is not installed")
     code = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
-    done = fresh(code, cwd=ROOT)
+    done = run_python(code, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     kept = re.search(r"Contracts: (\d+) kept, 0 broken", done.stdout)
     assert kept, done.stdout
@@ -92,7 +109,7 @@ def test_no_command_imports_another() -> None:
 
 def test_only_learning_imports_torch() -> None:
     for path in sorted((ROOT / "bridge").rglob("*.py")):
-        if "learn" not in path.relative_to(ROOT).parts and path.stem != "train" and path not in POOL_LEARNS:
+        if "learn" not in path.relative_to(ROOT).parts and path.stem != "train" and path not in LEARNS:
             text = path.read_text(encoding="utf-8")
             assert not re.search(r"^\s*(import|from) torch\b", text, re.MULTILINE), path
 
@@ -108,7 +125,6 @@ def blocks(path: Path) -> Iterator[str]:
 
 
 def leaves(command: click.Command, context: click.Context) -> Iterator[click.Command]:
-    """Yield a command, or all commands of a group, however deep."""
     if not isinstance(command, click.Group):
         yield command
         return

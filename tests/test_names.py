@@ -17,7 +17,6 @@ FILES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 
 
 def names_of(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield every name that a module gives to something, and its line."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name, node.lineno
@@ -41,6 +40,17 @@ def test_no_name_is_a_participle(room: str) -> None:
         if path.relative_to(ROOT).parts[0] == room
         for name, line in names_of(ast.parse(path.read_text(encoding="utf-8")))
         if name.strip("_").lower() in BANNED
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("room", ["tests", "benchmarks"])
+def test_no_helper_of_the_tests_is_named_by_a_participle(room: str) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for path in (ROOT / room).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name.strip("_").lower() in BANNED
     ]
     assert wrong == []
 

@@ -11,7 +11,6 @@ from bridge.scheduler.protocol import Policy
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

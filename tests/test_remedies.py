@@ -50,8 +50,7 @@ def commands() -> list[tuple[str, str]]:
     return found
 
 
-def known(command: str) -> str:
-    """Return a command with something in every place that its user fills in."""
+def filled_in(command: str) -> str:
     command = re.sub(r"\[[A-Z][^\]]*\]", "", command.split(" > ")[0])
     return re.sub(r"…|\b[A-Z][A-Z_]+(\.\w+)?\b", BLANK, command)
 
@@ -62,7 +61,7 @@ def test_commands_in_messages_parse() -> None:
         if not command.startswith("bridge "):
             continue
         try:
-            parse(known(command))
+            parse(filled_in(command))
         except click.exceptions.Exit:  # --help
             pass
         except (click.ClickException, AssertionError) as error:
@@ -77,7 +76,7 @@ def test_commands_in_messages_parse() -> None:
 def test_commands_without_blanks_run(tmp_path: Path) -> None:
     ran = set()
     for _, command in commands():
-        whole = known(command) == command and BLANK not in command and len(command.split()) > 2
+        whole = filled_in(command) == command and BLANK not in command and len(command.split()) > 2
         if whole and command.startswith("bridge ") and not command.startswith(NOT_RUN) and command not in ran:
             ran.add(command)
             words = [sys.executable, "-m", "bridge.cli.main", *shlex.split(command)[1:]]

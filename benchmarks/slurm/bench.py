@@ -35,7 +35,6 @@ class Bench:
         self.agent = AgentProcess(self.client, self.folder, policy, kick=kick)
 
     def submit(self, *words: str, seconds: float = 1.0, who: tuple[str, ...] = (), tries: int = 60) -> str:
-        """Submit a job that sleeps, and return its id."""
         for left in reversed(range(tries)):
             try:
                 return submit(self.client, *words, seconds=seconds, who=who)
@@ -61,17 +60,14 @@ class Bench:
             time.sleep(0.2)
         return float("inf")
 
-    def shown(self, job: str) -> dict[str, str]:
-        """Return what scontrol shows of a job."""
+    def job_fields(self, job: str) -> dict[str, str]:
         return dict(re.findall(r"(\w+)=(\S*)", self.client.call("scontrol", "-o", "show", "job", job)))
 
     @property
     def log(self) -> ControllerLog:
-        """What slurmctld has written so far."""
         return ControllerLog(self.folder / "log" / "slurmctld.log")
 
     def audit(self) -> list[dict[str, Any]]:
-        """Return the lines of the audit log."""
         return [
             json.loads(line)
             for line in self.agent.audit.read_text(encoding="utf-8").splitlines()
@@ -79,7 +75,6 @@ class Bench:
         ]
 
     def report(self) -> dict[str, Any]:
-        """Return the report of the agent that has ended."""
         found: dict[str, Any] = json.loads(self.agent.report.read_text(encoding="utf-8"))
         return found
 
@@ -92,7 +87,6 @@ class Bench:
 
 @contextmanager
 def bench(nodes: int, port: int, policy: str, kick: bool = True) -> Iterator[Bench]:
-    """Start a cluster, and end it."""
     made = Bench(nodes, port, policy, kick)
     try:
         yield made

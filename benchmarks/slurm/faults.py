@@ -67,7 +67,6 @@ def _hostile(made: Bench) -> tuple[list[str], bool]:
 @click.option("--port", default=26200, show_default=True)
 @click.option("--json", "as_json", is_flag=True)
 def main(nodes: int, policy: str, port: int, as_json: bool) -> None:
-    """Measure it."""
     with bench(nodes, port, policy) as made:
         made.agent.start()
         begun = time.monotonic()

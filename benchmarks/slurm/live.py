@@ -48,7 +48,6 @@ def main(
     kill_slurmctld: int,
     as_json: bool,
 ) -> None:
-    """Measure it."""
     draw = np.random.default_rng(seed)
     sizes = draw.choice([1, 2, 4], jobs, p=[0.7, 0.2, 0.1]).tolist()
     lengths = np.minimum(1 + draw.exponential(1.0, jobs), 10).tolist()

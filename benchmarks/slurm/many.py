@@ -42,7 +42,6 @@ class Timed(Client):
 @click.option("--port", default=26400, show_default=True)
 @click.option("--json", "as_json", is_flag=True)
 def main(jobs: int, nodes: int, policy: str, passes: int, port: int, as_json: bool) -> None:
-    """Measure it."""
     with bench(nodes, port, policy) as made:
         directory = made.folder / "agent"
         entry = request.scheduler("event")

@@ -24,7 +24,6 @@ from bridge.worlds.slurm import gate
 @click.option("--port", default=26300, show_default=True)
 @click.option("--json", "as_json", is_flag=True)
 def main(nodes: int, policy: str, stopped: float, port: int, as_json: bool) -> None:
-    """Measure it."""
     with bench(nodes, port, policy) as made:
         directory = made.folder / "agent"
         watchdog = subprocess.Popen([str(directory / "watchdog.sh"), "loop"], start_new_session=True)

@@ -25,16 +25,18 @@ class BundleType(types.Type):
     Attributes:
         fields: name -> the array's type, and where its address stands among the words.
         words: how many there are.
+        kinds: names of the class and of those that it inherits from.
     """
 
-    def __init__(self, name: str, arrays: tuple[tuple[str, Any], ...]) -> None:
+    def __init__(self, kinds: tuple[str, ...], arrays: tuple[tuple[str, Any], ...]) -> None:
+        self.kinds = kinds
         self.fields: dict[str, tuple[Any, int]] = {}
         self.words = 0
         for field, array in arrays:
             self.fields[field] = array, self.words
             self.words += 1 + array.ndim
         digest = hashlib.sha256(repr(arrays).encode()).hexdigest()  # thousands of lookups hash the name
-        super().__init__(name=f"{name}_{digest[:16]}")
+        super().__init__(name=f"{kinds[0]}_{digest[:16]}")
 
 
 @typeof_impl.register(Bundle)
@@ -42,7 +44,7 @@ def _type_of(value: Any, context: Any) -> BundleType:
     arrays = tuple(
         (name, typeof_impl(array, context)) for name, array in zip(value._fields, value, strict=True)
     )
-    return BundleType(type(value).__name__, arrays)
+    return BundleType(tuple(kind.__name__ for kind in type(value).__mro__), arrays)
 
 
 @register_default(BundleType)

@@ -34,5 +34,4 @@ def shipped_agents() -> dict[str, Path]:
 
 
 def is_checkpoint(path: str | Path) -> bool:
-    """Tell whether this is a checkpoint's folder."""
     return is_there(Path(path) / AGENT, Path.is_file)

@@ -35,7 +35,7 @@ class _Finder:
 
 
 def install() -> None:
-    """Register the environments: now if Gymnasium is there, else once somebody imports it."""
+    """Register the environments: now if Gymnasium is loaded, else when it is imported."""
     if _GYMNASIUM in sys.modules:
         import_module(_REGISTER)
     elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):

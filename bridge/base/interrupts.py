@@ -11,7 +11,7 @@ _INSISTING = 4
 
 
 class Interrupts:
-    """What was asked for from outside: an exit status, 0 if nothing.
+    """Requested exit status of a signal; 0 if there was none.
 
     `held`: signals are only noted: results are being written.
     """

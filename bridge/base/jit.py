@@ -340,10 +340,9 @@ def by_type(general: F, special: Callable[..., object], kind: type) -> F:
 
         return cast(F, choose)
     chosen: Any = numba.njit(**_OPTIONS)(_no_body)
-    prefix = f"{kind.__name__}_"
 
     def function_for(first: Any) -> Any:
-        return special if str(getattr(first, "name", "")).startswith(prefix) else general
+        return special if kind.__name__ in getattr(first, "kinds", ()) else general
 
     def get_call_template(args: Any, words: Any) -> Any:
         return function_for(args[0]).get_call_template(args, words)

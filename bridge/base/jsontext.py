@@ -1,11 +1,10 @@
-"""JSON from strangers, read within limits; and written with Batsim's numbers."""
+"""JSON from outside, read within limits; numbers become floats, or exact decimals."""
 
 import json
 import math
 import re
 from collections.abc import Callable
 from decimal import Clamped, Context, Decimal, InvalidOperation, Overflow, Rounded
-from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
 #: Arrays and objects within each other, at most.
@@ -17,7 +16,6 @@ MOST_BYTES = 1 << 30
 
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 #: Characters of a text in which no number is out of range but by its exponent.
 _FEW = 300
 
@@ -48,26 +46,6 @@ def loads(text: str | bytes, *, exact: bool = False, unique: bool = False, most_
     if "\\" in text and _SURROGATE_ESCAPE.search(text):
         _check_strings(value)
     return value
-
-
-def dumps(value: Any) -> str:
-    """Return ``value`` as compact JSON as Batsim writes it: integers stay integers, floats are ``%.6f``.
-
-    Integers that fit no 64-bit type are written as floats, as Batsim's parser would have read them.
-    """
-    kind = type(value)
-    if kind is str:
-        return encode_basestring(value)
-    if kind is float:
-        return f"{value:f}"
-    if kind is int:
-        return str(value) if _SMALLEST <= value <= _LARGEST else f"{float(value):f}"
-    if kind is dict:
-        pairs = [f"{encode_basestring(key)}:{dumps(item)}" for key, item in value.items()]
-        return "{" + ",".join(pairs) + "}"
-    if kind is list or kind is tuple:
-        return "[" + ",".join(map(dumps, value)) + "]"
-    return json.dumps(value)
 
 
 _TOO_DEEP = f"arrays and objects are nested deeper than {MOST_LEVELS} levels"

@@ -44,7 +44,7 @@ def is_reference(name: str) -> bool:
 
 
 def load_reference(reference: str, option: str = "--policy") -> Any:
-    """Return what ``module:ATTR`` names (else BridgeError); modules in the working folder are found, too.
+    """Import the object that ``module:ATTR`` names, also from the working folder; else BridgeError.
 
     `option`: where a user can type it. BridgeError: it cannot be loaded, or nobody has typed it: it is not
     `Typed`, so that it may come from a file.
@@ -91,7 +91,7 @@ def installed(group: str) -> "list[EntryPoint]":
 
 
 def load_named(group: str, name: str, what: str, ours: Iterable[str] = ()) -> Any:
-    """Return what an installed package provides in a group of entry points under a name.
+    """Load the object that an installed package provides in a group of entry points under a name.
 
     `what` is looked for, `ours` are names known besides: for the BridgeError that nobody provides it, several
     packages do, or it cannot be loaded.
@@ -133,7 +133,7 @@ def allow_reference(kind: str, text: Typed) -> Typed:
 
 
 def find(kind: str, name: str) -> object | None:
-    """Return the rule of this name, None if nobody brings one. Raises BridgeError: as `load_named`."""
+    """Return the rule of this name; None if no package has one. Raises BridgeError: as `load_named`."""
     if (kind, name) not in _registered and name in (point.name for point in installed(GROUPS[kind])):
         register(kind, name, load_named(GROUPS[kind], name, kind))
     return _registered.get((kind, name))
@@ -146,7 +146,7 @@ def names(kind: str) -> tuple[str, ...]:
 
 
 def unknown(kind: str, name: str, built_in: Iterable[str], more: str = "") -> BridgeError:
-    """Return the error for a rule that nobody knows; it lists those that there are: `built_in` and others'.
+    """Return the error for an unknown rule; it lists the valid names: `built_in` and those of packages.
 
     `kind`: a word of `GROUPS` begins it. `more`: what else may be written, as a sentence.
     """

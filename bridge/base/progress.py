@@ -4,22 +4,22 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-#: Is told how many units of some work are done.
+#: Called with the number of finished units.
 ProgressCallback = Callable[[int], None]
 
 
 def ignore_progress(_done: int) -> None:
-    """Nobody looks."""
+    """Ignore progress."""
 
 
 class ProgressReporter:
-    """Nobody watches."""
+    """Base class of progress reporters; it reports nothing."""
 
     def say(self, text: str) -> None:
         """Take one line about the work."""
 
     def warn(self, texts: Iterable[str]) -> None:
-        """Take what the numbers are not good for, a line each."""
+        """Show warnings, a line each."""
         for text in texts:
             self.say(f"warning: {text}")
 

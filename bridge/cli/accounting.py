@@ -17,11 +17,25 @@ from bridge.cluster.source import read_cluster
 from bridge.config.options import Command, given_on_command_line, group, options
 from bridge.report.table import Table
 from bridge.workload.accounting.choices import ImportConfig
-from bridge.workload.formats import FORMATS, format_of, write
+from bridge.workload.formats import FORMATS, Format, format_of, write
 
 if TYPE_CHECKING:
     from bridge.workload.accounting.machine import AccountingMachine
+    from bridge.workload.swf import Malformed
+    from bridge.workload.table import Workload
 
+#: Columns of the files that XDMoD's xdmod-slurm-helper writes.
+XDMOD = (
+    "jobid,jobidraw,cluster,partition,qos,account,group,gid,user,uid,submit,eligible,start,end,elapsed,exitcode,"
+    "state,nnodes,ncpus,reqcpus,reqmem,reqtres,alloctres,timelimit,nodelist,jobname"
+)
+_timezone = click.option(
+    "--timezone",
+    default="UTC",
+    show_default=True,
+    metavar="ZONE",
+    help="Of times that are written as dates, for example Europe/Paris.",
+)
 _importing = group(
     "",
     click.argument("source", metavar="FILE|-"),
@@ -38,13 +52,7 @@ _importing = group(
         type=str,
     ),
     options(ImportConfig),
-    click.option(
-        "--timezone",
-        default="UTC",
-        show_default=True,
-        metavar="ZONE",
-        help="Of times that are written as dates, for example Europe/Paris.",
-    ),
+    _timezone,
     shared.force_option,
 )
 
@@ -65,7 +73,8 @@ def import_() -> None:
 @click.option(
     "--columns",
     metavar="A,B,…",
-    help="Names of the columns, in order, of a text without a line of them (sacct -n): what --format was.",
+    help="Names of the columns, in order, of a text without a line of them (sacct -n): what --format was; "
+    "or xdmod: those of XDMoD's files.",
 )
 @click.pass_context
 def sacct(ctx: click.Context, /, source: str, columns: str | None, **_: Any) -> None:
@@ -73,6 +82,7 @@ def sacct(ctx: click.Context, /, source: str, columns: str | None, **_: Any) -> 
 
     Rows that are no record, steps and jobs that have not ended are left out, and counted by reason.
     """
+    columns = XDMOD if columns == "xdmod" else columns
     names = [name.partition("%")[0].strip() for name in columns.split(",")] if columns else ()
     _import(ctx, source, "sacct", names)
 
@@ -83,6 +93,76 @@ def sacct(ctx: click.Context, /, source: str, columns: str | None, **_: Any) -> 
 def jobcomp(ctx: click.Context, /, source: str, **_: Any) -> None:
     """Import the file of JobCompType=jobcomp/filetxt."""
     _import(ctx, source, "jobcomp")
+
+
+@import_.command(cls=Command)
+@click.argument("source", metavar="FILE", type=shared.FILE)
+@click.option(
+    "--map",
+    "map_name",
+    required=True,
+    metavar="NAME",
+    help="The column map: a TOML file, or one that comes with bridge.",
+)
+@click.option("--out", required=True, type=shared.FILE, help="The workload to write.")
+@click.option("--nodes", type=click.IntRange(min=1), metavar="N", help="Machine size, in the unit of procs.")
+@_timezone
+@shared.force_option
+def table(source: Path, map_name: str, out: Path, nodes: int | None, timezone: str, force: bool) -> None:
+    """Import any table, CSV (which may be compressed) or Parquet, by a column map.
+
+    The map says which column holds what; columns that it does not name are said, once. Maps that come with
+    bridge: thetagpu, philly, openb, cirrus, kestrel, supercloud.
+
+    \b
+    Examples:
+      bridge workload import table philly-2017.csv.gz --map philly --nodes 2490 --out philly.parquet
+      bridge workload import table jobs.csv --map site-map.toml --out site.parquet
+    """
+    from bridge.workload.mapped import read_mapped
+
+    target = format_of(out)
+    shared.check_output(out, force)
+    _write(read_mapped(source, map_name, zone_of(timezone), nodes), out, target)
+
+
+@import_.command(cls=Command)
+@_importing
+@click.pass_context
+def pbs(ctx: click.Context, /, source: str, **_: Any) -> None:
+    """Import the accounting of OpenPBS, PBS Pro or TORQUE: files of server_priv/accounting, in order.
+
+    \b
+    Example:
+      cat accounting/202601* | bridge workload import pbs - --timezone Europe/Prague --out site.parquet
+    """
+    _import(ctx, source, "pbs")
+
+
+@import_.command(cls=Command)
+@click.argument("source", metavar="FILE", type=shared.FILE)
+@click.option("--out", required=True, type=shared.FILE, help="The workload to write.")
+@shared.malformed_option
+@shared.force_option
+def swf(source: Path, out: Path, malformed: "Malformed | None", force: bool) -> None:
+    """Import an SWF log of 21 fields with its site beside it (.machines, .queues, .users, .groups).
+
+    Jobs get names and requests of a cluster, which `bridge cluster import FILE.swf` writes.
+
+    \b
+    Example:
+      bridge workload import swf site.swf.gz --out site.parquet
+      bridge cluster import site.swf.gz --out site.toml
+      bridge replay site.parquet --cluster site.toml
+    """
+    from bridge.workload.swf_requests import read_with_site
+
+    target = format_of(out)
+    shared.check_output(out, force)
+    if target is FORMATS["swf"]:
+        remedy = "Write a .parquet or .csv file."
+        raise BridgeError("SWF has no room for what jobs ask of a cluster", where=str(out), remedy=remedy)
+    _write(read_with_site(source, malformed or "refuse"), out, target)
 
 
 @import_.command("command")
@@ -130,7 +210,14 @@ def _import(ctx: click.Context, source: str, form: str, columns: Sequence[str] =
         remedy = "Write a .parquet or .csv file."
         raise BridgeError("SWF has no room for what jobs ask of a cluster", where=str(out), remedy=remedy)
     choices = ImportConfig(**given_on_command_line(ctx, ImportConfig))
-    imported = import_accounting(source, form, _zone(ctx.params["timezone"]), machine, choices, columns, site)
+    zone = zone_of(ctx.params["timezone"])
+    imported = import_accounting(source, form, zone, machine, choices, columns, site)
+    _write(imported, out, target)
+    _say_ignored(machine)
+
+
+def _write(imported: "Workload", out: Path, target: Format) -> None:
+    """Write what was imported, and say what was counted on the way."""
     texts = [name for name in imported.jobs if imported.jobs[name].dtype.kind not in "iuf"]
     if target is FORMATS["swf"]:
         imported = replace(imported, jobs=imported.jobs.drop(columns=texts))
@@ -144,7 +231,6 @@ def _import(ctx: click.Context, source: str, form: str, columns: Sequence[str] =
         tally_table(
             imported.tally, "records left out, mended, noted, or with what no scheduler looks at"
         ).print()
-    _say_ignored(machine)
     if target is FORMATS["swf"]:
         click.echo(f"SWF holds numbers only: left out {', '.join(map(str, texts))}.")
 
@@ -156,7 +242,8 @@ def _say_ignored(machine: "AccountingMachine | None") -> None:
         TERMINAL.say(f"no scheduler looks at: {texts}")
 
 
-def _zone(name: str) -> tzinfo:
+def zone_of(name: str) -> tzinfo:
+    """Return the time zone of a name; BridgeError: there is none."""
     if name == "UTC":
         return UTC
     try:

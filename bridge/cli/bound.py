@@ -24,17 +24,32 @@ _SEQUENCES = {
 @options(SchedulerConfig, "estimator", "cancelled", "nodes", "first", "cluster", heading=shared.RULES)
 @shared.malformed_option
 @group("Sequences", shared.field_options(Sampling, **_SEQUENCES))
+@group(
+    "Actions",
+    shared.flag("--actions", "In place of that: what rules would win that may stop and suspend jobs."),
+    click.option(
+        "--share",
+        type=click.FloatRange(0, 1, min_open=True),
+        default=1.0,
+        metavar="FRACTION",
+        help="With --actions: part of the users whose jobs permit it.  [default: 1]",
+    ),
+)
 @shared.json_option
 @click.pass_context
-def bound(ctx: click.Context, /, log: str, as_json: bool, **_: Any) -> None:
+def bound(ctx: click.Context, /, log: str, actions: bool, share: float, as_json: bool, **_: Any) -> None:
     """Tell how much true run times, and true arrivals, would win on sequences sampled from LOG.
 
     The base is the best of ten rules behind EASY, in hindsight. Beside it: lookahead, the best rule with true
     run times, and a clairvoyant that looks ahead on true run times and the true arrivals of 12 h.
 
+    With --actions the base is SAF behind EASY, and beside it are rules that may stop, suspend and resume
+    jobs: what each wins, and what it costs.
+
     \b
     Examples:
       bridge bound bundled-128 --sequences 50
+      bridge bound bundled-128 --actions --share 0.5
       bridge bound sp2.parquet --estimator 'predicted(trees, requested)' --from 0.6 --length 1024
     """
     from bridge.forecasting import bound as bounds
@@ -52,15 +67,27 @@ def bound(ctx: click.Context, /, log: str, as_json: bool, **_: Any) -> None:
     seed = usual.seed if sampling.seed is None else sampling.seed
     starts = before + sample(usual, len(jobs) - before, count, length, seed)
     watch.compiling()
-    with watch.bar("sequences", count * bounds.PLAYED, "sequences") as progress:
-        result = bounds.bound(jobs, setup, starts, length, progress)
-    document = {
+    document: dict[str, Any] = {
         "workload": jobs.name,
         "metric": "bsld",
         "estimator": setup.estimator or setup.rules()[0].estimator,
         "length": length,
         "sequences": count,
         "starts": starts.tolist(),
-        **result.as_dict(),
     }
+    if actions:
+        from bridge.forecasting.action_bound import PLAYED, bound_actions
+        from bridge.report.action_table import action_bound_tables
+
+        with watch.bar("sequences", count * PLAYED, "sequences") as progress:
+            rows, warnings = bound_actions(jobs, setup, starts, length, share, progress)
+        watch.warn(warnings)
+        document |= {"share": share, "warnings": warnings, "rows": [row.as_dict() for row in rows]}
+        show(document, action_bound_tables(document, rows), as_json)
+        return
+    if ctx.get_parameter_source("share") is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError("--share is the part of the users whose jobs permit --actions.")
+    with watch.bar("sequences", count * bounds.PLAYED, "sequences") as progress:
+        result = bounds.bound(jobs, setup, starts, length, progress)
+    document |= result.as_dict()
     show(document, bound_table(bounds_of(document, jobs.name)), as_json)

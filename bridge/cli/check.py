@@ -62,12 +62,15 @@ def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> No
 
     check_options = Checking(**given_on_command_line(ctx, Checking))
     further = parse_capacity(" ".join(check_options.capacity), "--capacity")
-    table, limits, power, recorded = _load(jobs_file, check_options.nodes)
+    table, limits, power, record = _load(jobs_file, check_options.nodes)
+    recorded = record.get("order") == RECORDED
 
+    from bridge.cluster.amounts_text import NODE_AMOUNTS
     from bridge.judge.check import check_schedule
 
     log = None if check_options.workload is None else read(resolve(check_options.workload))
     how: dict[str, Any] = {"tolerance": check_options.tolerance, "ignore": check_options.ignore}
+    how |= {"nodes": record if NODE_AMOUNTS in record else None}
     verdict = check_schedule(table, limits | further, workload=log, power=power, **how)
     document, lines = {"ok": verdict.ok, **record_of(verdict)}, [*_report_lines(verdict, recorded)]
     if power is not None:
@@ -81,10 +84,12 @@ def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> No
         raise click.exceptions.Exit(1)
 
 
-def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int], PowerAudit | None, bool]":
-    """Return the jobs table, the capacities to check it against, and what the machine drew, if known.
+def _load(
+    path: Path, nodes: int | None
+) -> "tuple[pd.DataFrame, dict[str, int], PowerAudit | None, dict[str, Any]]":
+    """Return the jobs table, the capacities to check it against, what the machine drew, and the record.
 
-    And whether it is what a log recorded.
+    Of a file alone there is no record.
     """
     from bridge.judge.energy import recheck
     from bridge.judge.run import read_jobs, read_run
@@ -92,11 +97,10 @@ def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int],
     if is_there(path, Path.is_dir):
         run = read_run(path)
         power = recheck(path, run.config, run.jobs, run.capacity["nodes"])
-        recorded = run.config.get("order") == RECORDED
-        return run.jobs, run.capacity | ({} if nodes is None else {"nodes": nodes}), power, recorded
+        return run.jobs, run.capacity | ({} if nodes is None else {"nodes": nodes}), power, run.config
     if nodes is None:
         raise BridgeError("the machine's size is not known", where=str(path), remedy="Add --nodes N.")
-    return read_jobs(path), {"nodes": nodes}, None, False
+    return read_jobs(path), {"nodes": nodes}, None, {}
 
 
 def _report_lines(verdict: "CheckReport", recorded: bool) -> Iterator[str]:

@@ -1,21 +1,25 @@
 """`bridge cluster`: what a site is, from its own files: imported, made, shown, checked."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL
 from bridge.cli.terminal import show as printed
 from bridge.cluster.source import cluster_file, open_cluster
+from bridge.commands.infer_config import InferConfig
+from bridge.config.options import Command, given_on_command_line, options
 from bridge.report.table import Table
 
 if TYPE_CHECKING:
     from bridge.cluster.imported import ImportedCluster
 
 #: Forms of files, by the names of `--from`.
-_FORMS = ("slurm", "pbsnodes", "platform")
+_FORMS = ("slurm", "pbsnodes", "platform", "swf", "table")
 
 
 @click.group()
@@ -29,8 +33,15 @@ def cluster() -> None:
     "--from",
     "form",
     type=click.Choice(_FORMS),
-    help="What FILE is: slurm.conf or what scontrol prints, pbsnodes -a, a SimGrid platform.  "
-    "[default: by its contents]",
+    help="What FILE is: slurm.conf or what scontrol prints, pbsnodes -a, a SimGrid platform, an SWF log with "
+    "files beside it (.machines, .queues, .users, .groups), a table of nodes (with --map).  "
+    "[default: by its name and contents]",
+)
+@click.option(
+    "--map",
+    "map_name",
+    metavar="NAME",
+    help="Column map of a table (CSV, Parquet) with a row for each node: TOML, or one of bridge's.",
 )
 @click.option(
     "--sacctmgr",
@@ -40,10 +51,29 @@ def cluster() -> None:
     multiple=True,
     help="The output of `sacctmgr -P show qos` or `sacctmgr -P show assoc`. May be repeated.",
 )
+@shared.file_option("--reservations", "The output of `scontrol show reservation`; needs --log.")
+@click.option("--log", metavar="LOG", help="The log on whose clock the times of reservations are written.")
+@click.option(
+    "--timezone",
+    default="UTC",
+    show_default=True,
+    metavar="ZONE",
+    help="Of the times of reservations, for example Europe/Paris.",
+)
 @shared.file_option("--out", "The cluster.toml to write.", required=True)
 @shared.force_option
-def import_(source: Path, form: str | None, accounting: tuple[Path, ...], out: Path, force: bool) -> None:
-    """Write cluster.toml from what a site has: slurm.conf, pbsnodes, a platform.
+def import_(
+    source: Path,
+    form: str | None,
+    map_name: str | None,
+    accounting: tuple[Path, ...],
+    reservations: Path | None,
+    log: str | None,
+    timezone: str,
+    out: Path,
+    force: bool,
+) -> None:
+    """Write cluster.toml from what a site has: slurm.conf, pbsnodes, a platform, an SWF log's files, a table.
 
     What the files hold and no scheduler here honours is listed, once. Limits of --sacctmgr count, whatever
     AccountingStorageEnforce says.
@@ -52,14 +82,21 @@ def import_(source: Path, form: str | None, accounting: tuple[Path, ...], out: P
     Examples:
       bridge cluster import /etc/slurm/slurm.conf --out cluster.toml
       bridge cluster import slurm.conf --sacctmgr qos.txt --sacctmgr assoc.txt --out cluster.toml
+      bridge cluster import slurm.conf --reservations res.txt --log site.parquet --out cluster.toml
       bridge cluster import nodes.txt --from pbsnodes --out cluster.toml
+      bridge cluster import site.swf.gz --out cluster.toml
+      bridge cluster import nodes.csv --map openb --out cluster.toml
     """
     from bridge.cluster.check import check_cluster
     from bridge.cluster.clusterfile import write_cluster_toml
     from bridge.cluster.node_table import build_node_table, partitions_of
 
     shared.check_output(out, force)
-    imported = _imported(source, form or _form_of(source), accounting)
+    imported = _imported(source, form or ("table" if map_name else _form_of(source)), accounting, map_name)
+    if reservations is not None:
+        imported = _with_reservations(imported, reservations, log, timezone)
+    elif log is not None:
+        raise click.UsageError("--log goes with --reservations")
     site = imported.cluster
     write_cluster_toml(site, out, f"imported from {source.name}")
     nodes, partitions = len(build_node_table(site)), len(partitions_of(site))
@@ -77,17 +114,46 @@ def import_(source: Path, form: str | None, accounting: tuple[Path, ...], out: P
         click.echo(f"`bridge cluster check {out}` has {len(findings)} findings: {findings[0].what}, …")
 
 
+def _with_reservations(
+    imported: "ImportedCluster", path: Path, log: str | None, timezone: str
+) -> "ImportedCluster":
+    """Return an import with the reservations of a file, on a log's clock."""
+    from bridge.cli.accounting import zone_of
+    from bridge.cluster.imported import ImportNotes
+    from bridge.cluster.slurm_reservations import read_reservations
+    from bridge.workload.catalogue import read_log
+
+    if log is None:
+        raise click.UsageError("--reservations needs --log, whose clock the cluster has")
+    clock = read_log(log).header.get("UnixStartTime", "")
+    try:
+        unix_start = float(clock)
+    except ValueError as error:
+        what = "its header has no UnixStartTime, so that no date is on its clock"
+        remedy = "Write the reservations by hand, in seconds since the log's begin."
+        raise BridgeError(what, where=log, remedy=remedy) from error
+    notes = ImportNotes(dict(imported.unhonoured), list(imported.notes))
+    site = read_reservations(path, imported.cluster, notes, zone_of(timezone), unix_start)
+    return replace(imported, cluster=site, unhonoured=notes.unhonoured, notes=tuple(notes.notes))
+
+
 def _form_of(path: Path) -> str:
     from bridge.base import files
     from bridge.cluster.slurm_conf import is_settings
 
+    if path.name.lower().removesuffix(files.compression(path)).endswith(".swf"):
+        return "swf"
     text = files.read_text(path)
     if "<platform" in text[:4000]:
         return "platform"
     return "slurm" if is_settings(text) else "pbsnodes"
 
 
-def _imported(source: Path, form: str, accounting: tuple[Path, ...]) -> "ImportedCluster":
+def _imported(
+    source: Path, form: str, accounting: tuple[Path, ...], map_name: str | None
+) -> "ImportedCluster":
+    if (form == "table") != (map_name is not None):
+        raise click.UsageError("--map NAME goes with a table of nodes, and a table of nodes with --map NAME")
     if form == "slurm":
         from bridge.cluster.slurm_site import import_slurm
 
@@ -98,9 +164,57 @@ def _imported(source: Path, form: str, accounting: tuple[Path, ...]) -> "Importe
         from bridge.cluster.pbsnodes import import_pbsnodes
 
         return import_pbsnodes(source)
+    if form == "swf":
+        from bridge.cluster.swf_site import import_swf_site
+
+        return import_swf_site(source)
+    if form == "table":
+        from bridge.cluster.mapped_nodes import import_nodes
+
+        return import_nodes(source, str(map_name))
     from bridge.platform.cluster_hosts import import_platform
 
     return import_platform(source)
+
+
+@cluster.command(cls=Command)
+@click.argument("log", metavar="LOG")
+@shared.file_option("--out", "The cluster.toml to write.", required=True)
+@options(InferConfig, heading="Judged on the second half")
+@click.option(
+    "--nodes", type=click.IntRange(min=1), metavar="N", help="Machine size, if the log states none."
+)
+@shared.malformed_option
+@shared.force_option
+@shared.json_option
+@click.pass_context
+def infer(
+    ctx: click.Context, /, log: str, out: Path, nodes: int | None, force: bool, as_json: bool, **_: Any
+) -> None:
+    """Write what LOG itself says of its site: pools, limits, delay, cycle; each with its evidence.
+
+    Nothing is searched. What the record does not say is "not identifiable", and not written. All is taken
+    from the first half; a step with which windows of the second half are met worse is refused.
+
+    \b
+    Example:
+      bridge cluster infer site.parquet --out site.toml
+      bridge fidelity site.parquet --cluster site.toml
+    """
+    from dataclasses import replace
+
+    from bridge.cluster.clusterfile import write_cluster_toml
+    from bridge.commands.infer import infer_site
+    from bridge.workload.catalogue import read_log
+
+    shared.check_output(out, force)
+    workload = read_log(log, ctx.params["malformed"] or "refuse")
+    if nodes is not None:
+        workload = replace(workload, capacity={**workload.capacity, "nodes": nodes})
+    site = infer_site(workload, InferConfig(**given_on_command_line(ctx, InferConfig)))
+    write_cluster_toml(site.cluster, out, site.comment(log))
+    lines = [*site.lines(), f"wrote {out}"]
+    printed(site.as_dict() | {"out": str(out)}, lines, as_json)
 
 
 @cluster.command()

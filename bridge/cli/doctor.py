@@ -13,6 +13,7 @@ import click
 
 from bridge.base.cache import cache_root
 from bridge.base.checks import CheckResult, Status
+from bridge.base.environment_variables import describe_variables
 from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
 from bridge.cli.main import LEARNING
@@ -107,6 +108,15 @@ def _findings() -> Iterator[CheckResult]:
     yield from (_program(*one) for one in PROGRAMS)
 
 
+def _variables() -> Iterator[CheckResult]:
+    """Yield the environment variables that bridge reads, and what they are set to."""
+    for variable, value in describe_variables():
+        detail = (
+            f"{value}; {variable.purpose}" if value else f"not set: {variable.default}; {variable.purpose}"
+        )
+        yield CheckResult(variable.name, "ok", detail)
+
+
 @click.command()
 @shared.json_option
 def doctor(as_json: bool) -> None:
@@ -114,8 +124,12 @@ def doctor(as_json: bool) -> None:
 
     The exit status is 1 if something is missing that bridge cannot work without.
     """
-    findings = list(_findings())
+    findings, variables = list(_findings()), list(_variables())
     rows = [(f.status, f.what, f"{f.detail}\n{f.remedy}".strip()) for f in findings]
-    show([record_of(f) for f in findings], [Table(("", "", ""), rows, words=(1, 2))], as_json)
+    settings = Table(
+        ("", ""), ((v.what, v.detail) for v in variables), title="Environment variables", words=(1,)
+    )
+    tables = [Table(("", "", ""), rows, words=(1, 2)), settings]
+    show([record_of(f) for f in [*findings, *variables]], tables, as_json)
     if any(f.status == "broken" for f in findings):
         raise click.exceptions.Exit(1)

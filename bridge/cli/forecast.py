@@ -29,6 +29,7 @@ _MOST = 5
 @shared.number("--futures", "Futures a forecast.  [default: 100]", 2, 10_000, metavar="N")
 @shared.number("--seed", "Same seed, same forecast.  [default: 0]", 0, default=0, show_default=False)
 @decide_slurm.observed_options
+@shared.file_option("--progress", "Re-estimate running jobs by what `bridge predict --model series` wrote.")
 @group(
     "Judging",
     shared.flag("--judge", "Forecast all along a replay of LOG under fcfs+easy, and compare with what came."),
@@ -58,11 +59,12 @@ def forecast(ctx: click.Context, /, source: Path | None, judge: bool, as_json: b
       bridge forecast now.json --submit 64:2h --submit 64:1h
       bridge forecast SDSC-SP2.swf.gz --judge --json
       bridge forecast --slurm --partition batch --history log.parquet --job 4711
+      bridge forecast now.json --progress beliefs.parquet
     """
     words = given_on_command_line(ctx).keys()
     decide_slurm.refuse_observed(options["slurm"], source, words)
     if judge:
-        other = {"at", "jobs", "submits", "policy", "plot", "force", "slurm"}
+        other = {"at", "jobs", "submits", "policy", "plot", "force", "slurm", "progress"}
         shared.refuse_options(words & other, "--judge")
         _judge(str(source), as_json, options)
         return
@@ -87,6 +89,11 @@ def _forecast(source: Path | None, as_json: bool, options: dict[str, Any]) -> No
     state, left = decide_slurm.state(
         source, *(options[name] for name in ("at", "policy", "partition", "history"))
     )
+    if options["progress"] is not None:
+        from bridge.forecasting.reestimated import with_beliefs
+        from bridge.workload.running_beliefs import read_beliefs
+
+        state = with_beliefs(state, read_beliefs(options["progress"], state.id))
     for job in options["jobs"]:
         if job in left:
             raise BridgeError(f"no forecast: {left[job]}", where=f"job {job}")

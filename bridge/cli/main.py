@@ -3,6 +3,8 @@
 import importlib
 import os
 import sys
+import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -118,9 +120,19 @@ LEARNING = ("gymnasium", "safetensors", "torch")
     headings=HEADINGS,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+@click.option("-q", "--quiet", is_flag=True, help="Print results and errors only: no notes, no progress.")
+@click.option("-v", "--verbose", is_flag=True, help="Print errors with their stack, and the time it took.")
 @click.version_option(__version__, prog_name="bridge")
-def cli() -> None:
-    """Replay job logs under a scheduling policy, and judge the schedules."""
+def cli(quiet: bool, verbose: bool) -> None:
+    """Replay job logs under a scheduling policy, and judge the schedules.
+
+    -q and -v stand before the command: bridge -q replay bundled-128.
+    """
+    from bridge.cli.terminal import TERMINAL
+
+    if quiet and verbose:
+        raise click.UsageError("--quiet and --verbose contradict each other: choose one")
+    TERMINAL.quiet, TERMINAL.verbose = quiet, verbose
 
 
 def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main, name: str = "bridge") -> int:
@@ -129,6 +141,7 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main, 
     `name`: how it was called, for usage and help.
     """
     print_utf8()
+    started_at = time.monotonic()
     try:
         _refuse_bytes(sys.argv[1:] if argv is None else argv)
         status = run(args=argv, prog_name=name, standalone_mode=False)
@@ -155,13 +168,30 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main, 
         click.echo(f"bridge: error: agents need {error.name}, which is not installed. {remedy}", err=True)
         return 1
     except (BridgeError, OSError, MemoryError) as error:
+        _print_stack(error)
         click.echo(f"bridge: error: {_message_of(error)}", err=True)
         return 1
     except Exception as error:  # the compiler answers Ctrl-C with errors of its own
         if not _hides_interrupt(error):
             raise
         return _interrupted()
+    _print_time(time.monotonic() - started_at)
     return status if isinstance(status, int) else 0
+
+
+def _is_verbose() -> bool:
+    terminal = sys.modules.get("bridge.cli.terminal")  # without it no command was called
+    return terminal is not None and bool(terminal.TERMINAL.verbose)
+
+
+def _print_stack(error: BaseException) -> None:
+    if _is_verbose():
+        traceback.print_exception(error)
+
+
+def _print_time(seconds: float) -> None:
+    if _is_verbose():
+        click.echo(f"bridge: it took {seconds:,.1f} s", err=True)
 
 
 def _interrupted() -> int:

@@ -8,7 +8,7 @@ import click
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL, show
 from bridge.cluster.source import read_cluster
-from bridge.commands.predict import PredictConfig, require_room
+from bridge.commands.predict import PredictConfig, predict_series, require_parquet, require_room
 from bridge.commands.predict import predict as predict_workload
 from bridge.config.fields import record_of
 from bridge.config.options import given_on_command_line, options
@@ -17,6 +17,7 @@ from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 if TYPE_CHECKING:
     from bridge.prediction.accuracy import Accuracy, Sharpness
+    from bridge.workload.table import Workload
 
 
 @click.command()
@@ -40,6 +41,13 @@ def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bo
       bridge predict SDSC-SP2-1998-4.2-cln.swf.gz --model trees --out sp2.parquet
       bridge replay sp2.parquet --order sjf --estimator 'predicted(trees, requested)'
 
+    The model `series` believes of a running job what its progress suggests, from a Parquet file with the
+    columns job, time (seconds since the job's start) and value; FILE then has its beliefs, not the log:
+
+    \b
+      bridge predict log.parquet --model series --series residuals.parquet --out beliefs.parquet
+      bridge replay log.parquet --policy fcfs+easy --estimator 'progress(beliefs.parquet)'
+
     The forest writes quantiles, too: NAME_p02 … NAME_p98 beside the median, NAME.
 
     By the estimator above orders and candidates go by the prediction, while running jobs are believed to take
@@ -48,17 +56,43 @@ def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bo
     config = PredictConfig(**given_on_command_line(ctx, PredictConfig))
     for name in config.unsupported:
         raise click.UsageError(f"{shared.option_name(name)} has no meaning for {config.model}.")
-    require_room(out)
+    (require_parquet if config.model == "series" else require_room)(out)
     shared.check_output(out, force)
     workload = read_log(log, ctx.params["malformed"] or "refuse")
     if ctx.params["cluster"] is not None:
         from bridge.workload.requests import with_default_times
 
         workload = with_default_times(workload, read_cluster(ctx.params["cluster"]))
+    if config.model == "series":
+        _predict_series(workload, config, out, as_json)
+        return
     result = predict_workload(workload, config, TERMINAL)
     result.write(out)
     _show(result.accuracies, f"{workload.name}: {len(workload.jobs):,} jobs", as_json, result.sharpness)
     click.echo(f"wrote {out}; use it with: --estimator 'predicted({result.column}, requested)'", err=as_json)
+
+
+def _predict_series(workload: "Workload", config: PredictConfig, out: Path, as_json: bool) -> None:
+    result = predict_series(workload, config, TERMINAL)
+    result.write(out)
+    changing = int((result.beliefs.first[1:] - result.beliefs.first[:-1] > 1).sum())
+    lines = [f"{workload.name}: beliefs about {changing:,} of {len(result.ids):,} jobs change as they run"]
+    if result.beliefs.synthetic:
+        lines.append(
+            "the series are synthetic, made from true run times: every schedule by them is an oracle's"
+        )
+    if result.errors:
+        tenths = ", ".join(
+            f"{100 * k:.0f} %: {100 * error:.1f}" for k, error in zip(_TENTHS, result.errors, strict=True)
+        )
+        lines.append(f"mean error of the total, %, when so much of a job has run: {tenths}")
+    document = {"jobs": len(result.ids), "changing": changing, "errors": result.errors}
+    show(document, lines, as_json)
+    click.echo(f"wrote {out}; use it with: --estimator 'progress({out})'", err=as_json)
+
+
+#: Parts of a run after which errors are told.
+_TENTHS = tuple(k / 10 for k in range(10))
 
 
 def _show(

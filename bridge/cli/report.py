@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from bridge.cli import options as shared
+from bridge.cli.terminal import show
 
 
 @click.command()
@@ -13,7 +14,8 @@ from bridge.cli import options as shared
     "--html", "The page to write (.html); an existing one is replaced.", to="page", required=True
 )
 @click.option("--title", default="bridge report", show_default=True, help="Heading of the page.")
-def report(inputs: tuple[Path, ...], page: Path, title: str) -> None:
+@shared.json_option
+def report(inputs: tuple[Path, ...], page: Path, title: str, as_json: bool) -> None:
     """Put INPUTs on one HTML page that opens from disk, without a network.
 
     An INPUT is a run folder (replay --out, run --out), a validation folder (validate --out), an evaluation
@@ -29,4 +31,5 @@ def report(inputs: tuple[Path, ...], page: Path, title: str) -> None:
     from bridge.report.page import read_inputs, write_page
 
     write_page(read_inputs(inputs), page, title)
-    click.echo(f"page written to {page}")
+    document = {"page": str(page), "inputs": [str(path) for path in inputs], "bytes": page.stat().st_size}
+    show(document, [f"page written to {page}"], as_json)

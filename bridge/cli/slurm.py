@@ -265,7 +265,6 @@ _QUIET = 10.0
 
 
 def _carry_out(demo: Demo, as_json: bool) -> None:
-    """Carry a demo out, show it, and write its page."""
     from bridge.judge.compare import compare_runs
     from bridge.report.page import read_inputs, write_page
     from bridge.report.tables import comparison_table

@@ -93,11 +93,20 @@ def _compiling_bar() -> Callable[[int, bool], None]:
 
 
 class Terminal(ProgressReporter):
-    """The terminal that a command was called in: bars and lines on stderr."""
+    """The terminal that a command was called in: bars and lines on stderr.
+
+    Attributes:
+        quiet: neither bars nor lines are shown; results and errors are.
+        verbose: errors come with their stack, and the time that a command took is told.
+    """
+
+    quiet = False
+    verbose = False
 
     def say(self, text: str) -> None:
         """Print one line."""
-        click.echo(f"bridge: {text}", err=True)
+        if not self.quiet:
+            click.echo(f"bridge: {text}", err=True)
 
     def dropped(self, tally: Any, of: str = "") -> None:
         """Say which records were dropped, repaired or ignored; `of` comes first: whose they are."""
@@ -116,7 +125,7 @@ class Terminal(ProgressReporter):
         if not is_compiled():
             forget_old_kernels()
             self.say("compiling the scheduler, once on this machine (up to half a minute)…")
-            if sys.stderr.isatty():
+            if sys.stderr.isatty() and not self.quiet:
                 on_compile_progress(_compiling_bar())
 
     @contextmanager
@@ -130,7 +139,7 @@ class Terminal(ProgressReporter):
             nonlocal bar, task
             raise_if_interrupted()
             if bar is None:
-                if time.monotonic() - started_at < PATIENCE or not sys.stderr.isatty():
+                if time.monotonic() - started_at < PATIENCE or not sys.stderr.isatty() or self.quiet:
                     return
                 bar = new_progress_bar(unit)
                 bar.start()

@@ -17,7 +17,7 @@ from bridge.base.files import stem
 from bridge.base.interrupts import interrupts_once, raise_if_interrupted
 from bridge.base.plugins import Typed
 from bridge.cli import options as shared
-from bridge.cli.terminal import TERMINAL, new_progress_bar
+from bridge.cli.terminal import TERMINAL, new_progress_bar, show
 from bridge.commands.request import scheduler
 from bridge.config import Constraint, Count, command_line, spell
 from bridge.config.options import Command, given_on_command_line, group, options
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 POLICY = "rlbackfilling"
 #: Options that change nothing, or only the last bits, of what is learnt.
-_SILENT = frozenset({"out", "resume", "tensorboard", "device", "threads"})
+_SILENT = frozenset({"out", "resume", "tensorboard", "device", "threads", "as_json"})
 _OWN = "  [default: the setting's own]"
 #: Lines that a whole training leaves on a stderr that is no terminal, roughly.
 _LINES = 20
@@ -101,8 +101,9 @@ class TrainOptions:
     shared.POOL,
     shared.field_options(PoolConfig, objective=f"What is rewarded.{_OWN}", oracle_clamp=shared.CLAMP),
 )
+@shared.json_option
 @click.pass_context
-def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
+def train(ctx: click.Context, /, policy: str, as_json: bool, **_: Any) -> None:
     """Train POLICY, by default rlbackfilling, on episodes of a log; the best validated weights are kept.
 
     Every finished epoch is saved. After Ctrl-C, a crash or a power cut, --resume goes on where it was; if
@@ -123,6 +124,7 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
         given_on_command_line(ctx),
         TrainOptions(**given_on_command_line(ctx, TrainOptions)),
     )
+    typed_options.pop("as_json", None)
     if train_options.algorithm is not None:
         typed_options["algorithm"] = Typed(train_options.algorithm)
     entry = scheduler(
@@ -153,7 +155,8 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
         done = f"{folder} has learnt for all its {trainer.epoch:,} epochs already: nothing was trained"
         TERMINAL.say(f"{done}; --epochs N asks for more")
     _run(trainer, train_options.tensorboard)
-    _report(trainer, load(folder, type(recipe)).epoch, _NEXT[entry.name])
+    best = load(folder, type(recipe)).epoch
+    show(_document(trainer, best), _report(trainer, best, _NEXT[entry.name]), as_json)
 
 
 # What is to be trained, and where.
@@ -228,13 +231,13 @@ def _run(trainer: "Trainer", tensorboard: bool) -> None:
 
         events = TensorBoardWriter(trainer.folder, trainer.epoch)
     try:
-        with interrupts_once(), _watched(trainer) as show:
+        with interrupts_once(), _watched(trainer) as show_epoch:
 
             def tell(entry: "EpochRecord") -> None:
                 raise_if_interrupted()
                 if events is not None:
                     events.write(entry)
-                show(entry)
+                show_epoch(entry)
 
             trainer.run(tell)
     except KeyboardInterrupt:
@@ -254,6 +257,9 @@ def _run(trainer: "Trainer", tensorboard: bool) -> None:
 def _watched(trainer: "Trainer") -> "Iterator[Callable[[EpochRecord], None]]":
     """Yield what shows an epoch: a bar on a terminal, else a line on stderr now and then."""
     total = trainer.recipe.training.epoch_limit
+    if TERMINAL.quiet:
+        yield lambda _: None
+        return
     if not sys.stderr.isatty():
         every = max(1, total // _LINES)
 
@@ -268,11 +274,11 @@ def _watched(trainer: "Trainer") -> "Iterator[Callable[[EpochRecord], None]]":
     with new_progress_bar("") as bar:
         task = bar.add_task("first epoch…", total=total, completed=trainer.epoch)
 
-        def show(entry: "EpochRecord") -> None:
+        def advance(entry: "EpochRecord") -> None:
             text = f"{_state(trainer)}, {entry.seconds:.1f} s/epoch"
             bar.update(task, completed=entry.epoch, description=text)
 
-        yield show
+        yield advance
 
 
 def _state(trainer: "Trainer") -> str:
@@ -296,22 +302,33 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
-def _report(trainer: "Trainer", best: int, commands: Iterable[tuple[str, str]]) -> None:
-    """Print what was reached, the weights of epoch `best`, and what to type next, ``{}`` being the folder."""
+def _rows(trainer: "Trainer", best: int) -> list[tuple[str, int, float, float]]:
+    """Return what was reached: sequences, epoch, the agent's metric, the base's."""
     last = trainer.history[-1]
-    metric, epochs = trainer.recipe.metric, len(trainer.history)
-    click.echo(f"{trainer.folder}: {metric}, {epochs} epochs, weights of epoch {best}")
-    rows = [(f"training, epoch {last.epoch}", last.train_mean, last.base_mean)]
-    rows += [
-        (f"validation, epoch {p.epoch}", p.valid_mean, p.valid_base)
+    rows = [("training", last.epoch, last.train_mean, last.base_mean)]
+    return rows + [
+        ("validation", p.epoch, p.valid_mean, p.valid_base)
         for p in trainer.history
         if p.epoch == best and p.valid_mean == p.valid_mean
     ]
+
+
+def _document(trainer: "Trainer", best: int) -> dict[str, Any]:
+    """Return what was reached with the weights of epoch `best`, as plain data."""
+    reached = {
+        name: {"epoch": epoch, "agent": value, "base": base}
+        for name, epoch, value, base in _rows(trainer, best)
+    }
+    folder, metric, epochs = str(trainer.folder), trainer.recipe.metric, len(trainer.history)
+    return {"folder": folder, "metric": metric, "epochs": epochs, "best_epoch": best, **reached}
+
+
+def _report(trainer: "Trainer", best: int, commands: Iterable[tuple[str, str]]) -> list[Any]:
+    """Return what was reached, the weights of epoch `best`, and what to type next."""
+    metric, epochs = trainer.recipe.metric, len(trainer.history)
     table = Table(("sequences", "agent", "base", "ratio"))
-    for name, value, base in rows:
-        table.add(name, f"{value:,.2f}", f"{base:,.2f}", _ratio(value, base))
-    table.print()
+    for name, epoch, value, base in _rows(trainer, best):
+        table.add(f"{name}, epoch {epoch}", f"{value:,.2f}", f"{base:,.2f}", _ratio(value, base))
     where = shlex.quote(str(trainer.folder))
-    click.echo("Next:")
-    for command, what in commands:
-        click.echo(f"  {command.format(where)}  # {what}")
+    lines = [f"  {command.format(where)}  # {what}" for command, what in commands]
+    return [f"{trainer.folder}: {metric}, {epochs} epochs, weights of epoch {best}", table, "Next:", *lines]

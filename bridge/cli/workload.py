@@ -36,6 +36,7 @@ _OF_POWER = ("budget", "accounting", "power_step")
 MODELS = {
     **dict.fromkeys(("lublin-1", "lublin-2"), ("jobs", "seed", "nodes", "users", "load")),
     "poisson": ("jobs", "seed", "base", "gap", "load"),
+    "site": ("jobs", "seed", "users", "load", "cluster"),
     "mrsch": ("jobs", "seed", "nodes", "base", "load", "setting", "sizes", "scale", *_OF_POWER),
 }
 _EITHER = "--scale and --load exclude each other."
@@ -215,8 +216,9 @@ class Generation:
         nodes: machine size of the Lublin models, or of mrsch's base.  [default: 256; mrsch: the log's]
         base: poisson, mrsch: the log whose jobs are taken.
         gap: poisson: mean time between arrivals.  [default: the log's]
-        users: Lublin: add N users, requested times and queues.
-        load: scale arrivals to this offered load.
+        users: Lublin: add N users, requested times and queues; site: how many.  [default of site: 40]
+        load: scale arrivals to this offered load.  [default of site: 0.8, of all cores]
+        cluster: site: whose partitions the jobs are for (cluster.toml, slurm.conf, or one of bridge's).
         setting: mrsch: which workload.
         sizes: mrsch: how burst buffer requests are distributed.  [default: uniform; C1 to C5: heavy-tailed]
         scale: mrsch: multiply times between arrivals.  [default: 0.8; S6 to S9: 1.5; C1 to C4: 1.4; C5: 1.3]
@@ -233,6 +235,7 @@ class Generation:
     gap: Annotated[float | None, Constraint(metavar="S")] = None
     users: Annotated[Count | None, Constraint(metavar="N")] = None
     load: Annotated[float | None, Constraint(metavar="L")] = None
+    cluster: Annotated[str | None, Constraint(metavar="FILE")] = None
     setting: Annotated[str | None, Constraint(choices=SETTINGS)] = None
     sizes: Literal["uniform", "log-uniform", "heavy-tailed"] | None = None
     scale: Annotated[float | None, Constraint(metavar="F")] = None
@@ -252,9 +255,11 @@ def generate(ctx: click.Context, /, model: str, out: Path, force: bool, **_: Any
 
     lublin-1 and lublin-2 are the Lublin-Feitelson model with the parameters behind the logs of these
     names; poisson draws the jobs of --base with replacement and has them arrive at random; mrsch adds
-    burst buffer requests, and power from S6 on, to the jobs of --base.
+    burst buffer requests, and power from S6 on, to the jobs of --base; site spreads Lublin-like jobs over
+    the partitions of --cluster, with cores, memory and GPUs where nodes are shared.
 
     \b
+      bridge workload generate site --cluster teaching-site --jobs 500 --out site.csv
       bridge workload generate mrsch --setting S4 --base theta_2022.swf.gz --seed 1 --out s4.parquet
     """
     from bridge.workload.derive import add_note, scale_to_load
@@ -268,7 +273,7 @@ def generate(ctx: click.Context, /, model: str, out: Path, force: bool, **_: Any
     usual = {} if model == "mrsch" else {"jobs": 10_000}
     generation = Generation(**usual | typed_options)
     generated = _mrsch(generation) if model == "mrsch" else _generate_model(model, generation)
-    if generation.load is not None:
+    if generation.load is not None and model != "site":
         generated = scale_to_load(generated, generation.load)
     table = None
     if generation.setting is not None:
@@ -282,7 +287,8 @@ def generate(ctx: click.Context, /, model: str, out: Path, force: bool, **_: Any
     words |= {name: value for name in ("jobs", "seed") if (value := getattr(generation, name)) is not None}
     command = " ".join([model, *(f"--{name.replace('_', '-')} {value}" for name, value in words.items())])
     header = add_note(generated.header, f"command: bridge workload generate {command}")
-    _write(replace(generated, header=header), out, write)
+    of_cores = f", load {generation.load or 0.8:g} of all cores" if model == "site" else None
+    _write(replace(generated, header=header), out, write, of_cores)
     if table is not None:
         table.print()
 
@@ -316,6 +322,8 @@ def _generate_model(model: str, generation: Generation) -> Workload:
     from bridge.workload import derive, lublin
 
     assert generation.jobs is not None
+    if model == "site":
+        return _site(generation)
     if model == "poisson":
         if generation.base is None:
             raise click.UsageError("poisson needs --base LOG.")
@@ -330,6 +338,16 @@ def _generate_model(model: str, generation: Generation) -> Workload:
         if generation.users is None
         else lublin.add_estimates(workload, generation.seed, generation.users)
     )
+
+
+def _site(generation: Generation) -> Workload:
+    from bridge.cluster.source import read_cluster
+    from bridge.workload.site_jobs import generate_site
+
+    if generation.cluster is None or generation.jobs is None:
+        raise click.UsageError("site needs --cluster FILE.")
+    stated = {name: value for name in ("load", "users") if (value := getattr(generation, name)) is not None}
+    return generate_site(read_cluster(generation.cluster), generation.jobs, generation.seed, **stated)
 
 
 def _exclude(model: str, options: Iterable[str]) -> None:
@@ -391,10 +409,13 @@ def _read(log: str, format_name: str | None, malformed: str | None, nodes: int |
     return replace(records, capacity=capacity, header=with_capacity(records.header, capacity))
 
 
-def _write(records: Workload, out: Path, writer: Callable[[Workload, Path], None]) -> None:
+def _write(
+    records: Workload, out: Path, writer: Callable[[Workload, Path], None], load_text: str | None = None
+) -> None:
     from bridge.workload.statistics import offered_load
 
     writer(records, out)
-    load = offered_load(records)
-    load_text = f", offered load {load:.3f}" if load is not None else ""
+    if load_text is None:
+        load = offered_load(records)
+        load_text = f", offered load {load:.3f}" if load is not None else ""
     click.echo(f"wrote {out}: {len(records.jobs):,} jobs{load_text}")

@@ -20,6 +20,7 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "partition_state": ("partition", "state"),
     "licenses": ("license",),
     "limit": ("limit",),
+    **dict.fromkeys(("cancel", "hold", "release"), ("job",)),
 }
 #: Fields of a limit's event that say whose limit it is.
 _WHOSE = ("partition", "qos", "account", "user")
@@ -51,7 +52,7 @@ def require_consistent(cluster: Cluster, place: Callable[[str], str]) -> None:
 
 
 def check_cluster(cluster: Cluster) -> list[ClusterFinding]:
-    """Return what is wrong with a cluster, errors first, each in the order of the fields."""
+    """Return a cluster's findings, errors first, each in the order of the fields."""
     order: dict[Severity, int] = {"error": 0, "unknown": 1, "unused": 2}
     return sorted(_Checker(cluster).findings(), key=lambda one: order[one.severity])
 
@@ -285,10 +286,10 @@ class _Checker:
                 f"preempt is {scheduler.preempt!r}, and every preempt_mode is off: no job is ever preempted"
             )
             yield ClusterFinding("unused", "scheduler.preempt", what)
-        if scheduler.preempt == "partition" and len({one.tier for one in cluster.partitions}) < 2:
+        if "partition" in scheduler.preempt and len({one.tier for one in cluster.partitions}) < 2:
             what = "all partitions have one tier: no job is ever preempted"
             yield ClusterFinding("unused", "scheduler.preempt", what)
-        if scheduler.preempt == "qos" and not any(one.preempt for one in cluster.qos):
+        if "qos" in scheduler.preempt and not any(one.preempt for one in cluster.qos):
             what = "no QOS preempts another one: no job is ever preempted"
             yield ClusterFinding("unused", "scheduler.preempt", what)
 
@@ -325,7 +326,7 @@ class _Checker:
                     yield ClusterFinding("error", path, f"the event {one.event} needs {name}")
             whose = [name for name in _WHOSE if getattr(one, name)]
             welcome = {*needed, *(_WHOSE if one.event == "limit" else ())}
-            for name in ("nodes", "partition", "state", "license", "qos", "account", "user", "limit"):
+            for name in ("nodes", "partition", "state", "license", "qos", "account", "user", "limit", "job"):
                 if getattr(one, name) and name not in welcome:
                     yield ClusterFinding("error", f"{path}.{name}", f"the event {one.event} has no {name}")
             if one.nodes and "nodes" in welcome:

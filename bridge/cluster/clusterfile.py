@@ -13,7 +13,7 @@ from bridge.config.toml_lines import TomlLines
 
 
 def read_cluster_toml(path: str | Path) -> Cluster:
-    """Return the cluster of a TOML file; BridgeError names file and line of what is no cluster."""
+    """Return the cluster of a TOML file; BridgeError names file and line of a mistake."""
     return read_with_lines(path)[0]
 
 
@@ -27,7 +27,7 @@ def read_with_lines(path: str | Path) -> tuple[Cluster, TomlLines]:
 
 
 def cluster_tables(cluster: Cluster) -> dict[str, Any]:
-    """Return a cluster as plain tables, without what is as by default."""
+    """Return a cluster as plain tables, without default values."""
     tables: dict[str, Any] = sparse_tables(cluster)
     return tables
 
@@ -43,6 +43,6 @@ def write_cluster_toml(cluster: Cluster, path: str | Path, comment: str = "") ->
 
 
 def cluster_digest(cluster: Cluster) -> str:
-    """Return the SHA-256 of what a cluster says, whatever file or form it came from."""
+    """Return the SHA-256 of a cluster's contents, whatever its file or form."""
     text = json.dumps(cluster_tables(cluster), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -142,8 +142,8 @@ class SchedulerParameters:
     Attributes:
         select: which admissible nodes a job gets: lowest weight, lowest index, the smallest rest, most free
             cores.  [default: weight]
-        preempt: who may preempt: nobody, a job of a higher partition tier, or of a QOS that may.
-            [default: none]
+        preempt: who may preempt: nobody, a job of a higher partition tier, or of a QOS that may; with both,
+            a QOS preempts within its own tier only.  [default: none]
         preempt_mode: what becomes of preempted jobs, unless their partition or QOS says otherwise.
             [default: off]
         preempt_exempt_time: s; who runs shorter than this is not preempted.
@@ -153,7 +153,7 @@ class SchedulerParameters:
     """
 
     select: Select = "weight"
-    preempt: Literal["none", "partition", "qos"] = "none"
+    preempt: Literal["none", "partition", "qos", "partition+qos"] = "none"
     preempt_mode: PreemptMode = "off"
     preempt_exempt_time: Natural = 0
     requeue_delay: Natural = 0
@@ -191,7 +191,7 @@ class CalendarEvent:
     Attributes:
         time: s on the log's clock.
         event: nodes go down (running jobs are killed), drain (they end) or up; a partition's state, the
-            number of a licence, or a limit changes.
+            number of a licence, or a limit changes; a waiting job is cancelled, or a job held or released.
         nodes: of down, drain, up: lists of nodes, names of groups, or ALL.
         partition: of partition_state, or whose limit changes.
         state: of partition_state.
@@ -201,10 +201,11 @@ class CalendarEvent:
         user: whose limit changes.
         limit: name of the limit, as in its table: max_wall, grp_tres.cores.
         value: the new number of licences, or limit; -1: no limit.
+        job: of cancel, hold, release: the id of a job of the log.
     """
 
     time: Natural
-    event: Literal["down", "drain", "up", "partition_state", "licenses", "limit"]
+    event: Literal["down", "drain", "up", "partition_state", "licenses", "limit", "cancel", "hold", "release"]
     nodes: Names = ()
     partition: str = ""
     state: Literal["", "up", "down", "drain", "inactive"] = ""
@@ -214,6 +215,22 @@ class CalendarEvent:
     user: str = ""
     limit: str = ""
     value: Annotated[int, Constraint(ge=-1)] = -1
+    job: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failures:
+    """Random failures of nodes, each for itself, drawn before a replay from its first submission to its last.
+
+    Attributes:
+        mean_time_between: s that a node is up between two failures, on average; 0: nodes do not fail.
+        repair_time: s from a failure until the node is back.
+        seed: of the random numbers; the same seed fails the same nodes at the same times.
+    """
+
+    mean_time_between: Natural = 0
+    repair_time: Count = 3_600
+    seed: Natural = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,6 +249,7 @@ class Cluster:
         scheduler: how nodes are chosen, and preemption.
         reservations: nodes that only some jobs may use in a time.
         calendar: what changes at an instant.
+        failures: of nodes, at random.
     """
 
     name: str = "cluster"
@@ -245,3 +263,4 @@ class Cluster:
     scheduler: SchedulerParameters = field(default_factory=SchedulerParameters)
     reservations: tuple[AdvanceReservation, ...] = ()
     calendar: tuple[CalendarEvent, ...] = ()
+    failures: Failures = field(default_factory=Failures)

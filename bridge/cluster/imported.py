@@ -11,7 +11,7 @@ from bridge.config.toml_lines import around
 
 @dataclass(frozen=True)
 class ImportedCluster:
-    """What an import gives.
+    """Result of an import.
 
     Attributes:
         cluster: what was read.
@@ -36,13 +36,13 @@ class ImportedCluster:
 
 @dataclass
 class ImportNotes:
-    """Collects what has no place in a cluster, and what was decided."""
+    """Collects ignored settings, and decisions of an import."""
 
     unhonoured: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def leave(self, what: str, count: int = 1) -> None:
-        """Count what no scheduler honours."""
+        """Count a setting that no scheduler honours."""
         self.unhonoured[what] = self.unhonoured.get(what, 0) + count
 
     def note(self, text: str) -> None:
@@ -53,7 +53,7 @@ class ImportNotes:
 
 @contextmanager
 def mending(place: str, remedy: str = "Mend the line.") -> Iterator[None]:
-    """Raise BridgeError with this place for a cell that is not what it should be."""
+    """Context that turns a wrong cell's ValueError into a BridgeError with this place."""
     try:
         yield
     except (ValueError, OverflowError) as error:

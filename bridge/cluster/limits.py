@@ -20,7 +20,7 @@ PreemptMode = Literal["off", "requeue", "cancel", "suspend"]
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What all limits have in common. A limit that is not stated does not exist.
+    """Limits of a partition, QOS or association. A limit that is not stated does not exist.
 
     Attributes:
         grp_jobs: jobs that run at one time, of all together.
@@ -91,7 +91,7 @@ class Qos(Limits):
 
 @dataclass(frozen=True, kw_only=True)
 class Association(Limits):
-    """What accounts and users have in common.
+    """Base class of accounts and users.
 
     Attributes:
         shares: its shares among its siblings, for fair share; -1: the account's own (Slurm's parent).
@@ -126,7 +126,7 @@ class Account(Association):
 
 @dataclass(frozen=True, kw_only=True)
 class User(Association):
-    """A user in an account; one who works for several accounts has a table for each.
+    """A user in an account; a user of several accounts has a table for each.
 
     Attributes:
         name: as the log's column user_name has it.

@@ -32,12 +32,12 @@ def is_settings(text: str) -> bool:
 def settings(path: Path, text: str) -> Iterator[Line]:
     """Yield the settings of each line of a file, and of what it includes; BridgeError names the line."""
     if _OF_SCONTROL.search(text):
-        yield from _records(path, text)
+        yield from scontrol_records(path, text)
     else:
         yield from _Conf(path.parent).lines(path, text)
 
 
-def _records(path: Path, text: str) -> Iterator[Line]:
+def scontrol_records(path: Path, text: str) -> Iterator[Line]:
     """Yield the records of `scontrol show`, on one line or on many; ``#`` is no comment there."""
     number = 1
     for record in _GOES_ON.sub("\0", text).split("\n"):

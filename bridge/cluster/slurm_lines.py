@@ -15,7 +15,7 @@ def is_absent(line: Mapping[str, str]) -> bool:
 
 
 def count_of(line: Mapping[str, str], *names: str, default: int = 1) -> int:
-    """Return the number that the first of these fields tells, else ValueError."""
+    """Return the number in the first of these fields that is set; else ValueError."""
     name = next((one for one in names if line.get(one)), None)
     if name is None:
         return default
@@ -25,7 +25,7 @@ def count_of(line: Mapping[str, str], *names: str, default: int = 1) -> int:
 
 
 def cores_of(line: Mapping[str, str]) -> int:
-    """Return the cores of a node: its CPUs, else what sockets, cores and threads make; ValueError."""
+    """Return the cores of a node: its CPUs, else sockets × cores × threads; ValueError."""
     cores = count_of(line, "cpus", "procs", "cputot", default=0)
     if cores:
         return cores
@@ -34,7 +34,6 @@ def cores_of(line: Mapping[str, str]) -> int:
 
 
 def features_of(line: Mapping[str, str]) -> list[str]:
-    """Return the features of a node."""
     text = line.get("features") or line.get("feature") or line.get("activefeatures") or ""
     return [feature for feature in re.split("[,&]", text) if feature]
 

@@ -57,7 +57,7 @@ def number_of(text: str) -> int | None:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """Return the names of a list; none for ALL and what says nothing."""
+    """Return the names of a list; none for ALL and empty texts."""
     words = tuple(filter(None, text.split(",")))
     return () if text.lower() in _NOTHING else words
 
@@ -152,7 +152,7 @@ def _is_exclusive(line: Mapping[str, str], notes: ImportNotes) -> bool:
 
 
 def one_default(partitions: Iterable[Partition], notes: ImportNotes) -> None:
-    """Note where jobs go that name no partition, if no line says so."""
+    """Note the default partition, if no line states it."""
     all_of_them = list(partitions)
     if all_of_them and not any(one.default for one in all_of_them):
         notes.note(f"no partition is the default: jobs that name none go to {all_of_them[0].name}")

@@ -57,7 +57,7 @@ def import_slurm(path: Path, accounting: Sequence[Path] = ()) -> ImportedCluster
             elif kind == "downnodes":
                 whole.down.append((place, line))
             elif kind == "reservationname":
-                notes.leave("reservations: write them by hand, on the log's clock")
+                notes.leave("reservations: give them with --reservations")
             elif kind == "licensename":
                 whole.add_license(line)
             elif any(word in line for word in _FRONTENDS):

@@ -118,7 +118,7 @@ def _fitting(number: int, name: str) -> int:
 
 
 def resource(name: str) -> str:
-    """Return what a trackable resource is called as a workload's resource; empty if no job demands it.
+    """Return a trackable resource's name in workloads; empty if no job demands it.
 
     ``cpu`` → ``cores``, ``mem`` → ``main_memory`` (bytes), ``gres/gpu:a100`` → ``gpus_a100``, ``bb/cray`` →
     ``burst_buffer_cray`` (bytes), ``license/x`` → ``license_x``.

@@ -48,7 +48,7 @@ def weights_of(text: str, notes: ImportNotes) -> dict[str, float]:
 
 
 def name_of(name: str) -> str | None:
-    """Return what a trackable resource is called in limits; None: nothing here counts it."""
+    """Return a trackable resource's name in limits; None: it is not counted."""
     if name in _PLAIN:
         return _PLAIN[name]
     if name == "mem":

@@ -15,7 +15,9 @@ from bridge.base.progress import ProgressReporter
 from bridge.commands.request import CommandOutput, CommandRequest, StoppedError
 from bridge.commands.validate import validate
 from bridge.experiment.prepare import beliefs, placement, with_agent
+from bridge.experiment.site_jobs import on_nodes
 from bridge.experiment.spec import Sampling, policy_fields
+from bridge.judge.action_metrics import compute_action_metrics, mean_of
 from bridge.judge.compare import trained_on_them
 from bridge.judge.sequences import SAMPLERS, Play, compare_to_base, sample, values_of
 from bridge.learn.resolve import agents_of
@@ -31,6 +33,7 @@ from bridge.worlds.batsim.dispatcher import DispatcherConfig as Deciding
 from bridge.worlds.batsim.estimates import estimate_requested
 from bridge.worlds.batsim.process import DecisionProcess
 from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.replay import Schedule
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 if TYPE_CHECKING:
@@ -52,18 +55,18 @@ class Contestant:
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """Label in tables."""
         if self.agent is not None:
             return self.agent.name
         setup = self.setup
         if setup.recorded:
             return setup.order
         backfill = f"+{setup.backfill}" if setup.backfill != "none" else ""
-        return setup.order + backfill + (f" by {setup.candidate_order}" if setup.candidate_order else "")
+        by = f" by {setup.candidate_order}" if setup.candidate_order else ""
+        return setup.order + backfill + by + (f"+{setup.action}" if setup.action else "")
 
     @property
     def estimator(self) -> str:
-        """What run times it believes."""
         return self.setup.estimator or self.setup.rules()[0].estimator
 
     def prepare(self, jobs: Jobs) -> Scenario:
@@ -71,7 +74,7 @@ class Contestant:
         return self.setup.build_scenario(jobs, self.agent.recipe.policy() if self.agent else None)
 
     def play(self) -> Play | None:
-        """Return what plays its sequences; None = the built-in rules."""
+        """Return the function that plays its sequences; None = the built-in rules."""
         if self.agent is None:
             return None
         from bridge.learn.agent import play_sequences
@@ -79,8 +82,9 @@ class Contestant:
         return functools.partial(play_sequences, self.agent)
 
 
-#: A contestant, whether it is an oracle, and its value on every sequence.
-Result = tuple[Contestant, bool, "NDArray[Any]"]
+#: A contestant, whether it is an oracle, its value on every sequence; its means of `ACTION_METRICS`, where
+#: any contestant has a rule of action.
+Result = tuple[Contestant, bool, "NDArray[Any]", dict[str, float | None] | None]
 
 
 class EventBackend:
@@ -126,13 +130,24 @@ class EventBackend:
         warnings += dict.fromkeys(text for scenario in prepared for text in scenario.warnings)
         warnings += _refuse_gaps(prepared, jobs)
         watch.warn(warnings)
+        has_action = any(scenario.permits is not None for scenario in prepared)
         try:
             with watch.bar("sequences", len(starts) * len(contestants), "sequences") as advance:
                 for one, ready in zip(contestants, prepared, strict=True):
                     before = len(results) * len(starts)
                     report = functools.partial(lambda first, done: advance(first + done), before)
-                    values = values_of(ready, starts, length, sampling.metric, report, one.play())
-                    results.append((one, ready.oracle, values))
+                    notes: list[dict[str, float]] = []
+                    note = functools.partial(_note_actions, notes)
+                    values = values_of(
+                        ready,
+                        starts,
+                        length,
+                        sampling.metric,
+                        report,
+                        one.play(),
+                        note if has_action else None,
+                    )
+                    results.append((one, ready.oracle, values, mean_of(notes) if has_action else None))
         except KeyboardInterrupt:
             if not results:
                 raise
@@ -151,7 +166,7 @@ class EventBackend:
         return request.process(setup), who
 
     def dispatcher_config(self, request: CommandRequest) -> tuple[Deciding, str]:
-        """Return who decides in a world from outside, and how it is called; BridgeError: as `decide`."""
+        """Return the dispatcher's configuration and the policy's label; BridgeError: as `decide`."""
         typed, name = request.typed, request.policies[0]
         agent = next(iter(agents_of(request.agents)), None)
         if agent is not None:
@@ -160,8 +175,6 @@ class EventBackend:
         else:
             policy_fields(name)  # refuses those of the pool
             policy = name.policy(typed.get("backfill", Policy.backfill), typed.get("candidate_order", ""))
-        if typed.get("cluster"):
-            SchedulerConfig(cluster=str(typed["cluster"])).refuse_cluster("decisions over a socket")
         estimator = typed.get("estimator") or (agent.recipe.setup.estimator if agent else "") or "requested"
         return with_agent(
             _deciding(policy, estimator, typed), agent
@@ -196,7 +209,7 @@ def refuse_protocols(request: CommandRequest, agents: "Iterable[LogAgent]", prot
 def contestants_of(
     request: CommandRequest, setup: SchedulerConfig, agents: "Sequence[LogAgent]", named: bool
 ) -> list[Contestant]:
-    """Return who is judged, the base first; `named`: an agent's folder stands for the log."""
+    """Return the contestants, the base first; `named`: an agent's folder stands for the log."""
     typed = request.typed
     rules = [policy for policy in request.policies if not (policy.agent or policy.plugin)]
     chosen = bool(rules or {"order", "backfill", "estimator", "candidate_order"} & {*typed})
@@ -239,14 +252,18 @@ def _trained_on(
 def _warnings(
     agents: "Sequence[LogAgent]", learnt: Sequence[Flags], starts: Ints, length: int
 ) -> Iterator[str]:
-    """Yield a line for each agent that is judged on sequences with jobs that it may have learnt on."""
+    """Yield a warning for each agent that is judged on sequences with jobs of its training."""
     for agent, jobs in zip(agents, learnt, strict=True):
         if n := sum(bool(jobs[first : first + length].any()) for first in starts.tolist()):
             yield trained_on_them(agent.name, n, len(starts), "sequences")
 
 
+def _note_actions(notes: list[dict[str, float]], prepared: Scenario, schedule: Schedule, first: int) -> None:
+    notes.append(compute_action_metrics(prepared, schedule, first))
+
+
 def _refuse_gaps(prepared: Sequence[Scenario], jobs: Jobs) -> list[str]:
-    """Return what a record is not good for, if one is judged; BridgeError: it lacks some of the jobs."""
+    """Return warnings about a judged record; BridgeError: it lacks some of the jobs."""
     records = [one for one in prepared if one.recorded]
     if missing := max((len(jobs) - len(one.jobs) for one in records), default=0):
         what = f"{missing:,} of {len(jobs):,} jobs have no recorded start, so that sequences would differ"
@@ -260,11 +277,11 @@ def _judged(
     results: Sequence[Result], starts: Any, length: int, metric: str, name: str, warnings: Sequence[str]
 ) -> CommandOutput:
     """Return the results with intervals, and differences from the first one."""
-    first, _, base = results[0]
+    first, _, base, _ = results[0]
     higher = metric == "utilisation"
     judged = [
         compare_to_base(values, base if k else None, starts, length, higher=higher)
-        for k, (*_, values) in enumerate(results)
+        for k, (_, _, values, _) in enumerate(results)
     ]
     document = {
         "workload": name,
@@ -285,8 +302,9 @@ def _judged(
                 "difference": j.difference.as_dict() if j.difference else None,
                 "verdict": j.verdict,
                 "values": [float(v) for v in values],
+                **({} if costs is None else {"action_metrics": costs}),
             }
-            for (who, oracle, values), j in zip(results, judged, strict=True)
+            for (who, oracle, values, costs), j in zip(results, judged, strict=True)
         ],
     }
     setup = first.setup
@@ -295,11 +313,11 @@ def _judged(
 
 
 #: Fields of a setup that an evaluation's record has for every policy.
-_RULES = ("order", "backfill", "candidate_order", "protocol", "preset")
+_RULES = ("order", "backfill", "candidate_order", "action", "protocol", "preset")
 
 
 def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Deciding:
-    """Return the setup of a decision process that knows no experiment, only what was typed.
+    """Return the configuration of a decision process without an experiment, from options alone.
 
     BridgeError: an option does not go with the others.
     """
@@ -337,6 +355,9 @@ def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Decid
         first=typed.get("first"),
         cluster=typed.get("cluster"),
     )
-    recorded, facts = beliefs(replay.build_scenario(replay.select(read_log(workload))))
+    prepared = replay.build_scenario(
+        replay.select(read_log(workload)), None if "cluster" not in typed else policy
+    )
+    recorded, facts = beliefs(prepared)
     believed = estimate_requested if estimator.strip() == "requested" else recorded
-    return replace(setup, facts=facts, estimator=believed)
+    return on_nodes(replace(setup, facts=facts, estimator=believed), prepared)

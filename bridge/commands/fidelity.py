@@ -11,6 +11,7 @@ import pandas as pd
 from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.base.progress import ProgressReporter
+from bridge.cluster.node_table import build_node_table, partitions_of
 from bridge.commands.event import Contestant, contestants_of, refuse_protocols
 from bridge.commands.fidelity_config import FidelityConfig
 from bridge.commands.request import CommandOutput, CommandRequest
@@ -23,12 +24,15 @@ from bridge.judge.stats import block_bootstrap, verdict
 from bridge.learn.resolve import agents_of
 from bridge.policy_name import parse_policy
 from bridge.report import fidelity_tables
+from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.names import RECORDED
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
 from bridge.workload.catalogue import read_log
+from bridge.workload.requests import read_texts
 from bridge.workload.select import Jobs
 from bridge.workload.table import Workload
 from bridge.worlds.fast.continued import continue_from_record
+from bridge.worlds.fast.continued_on_nodes import continue_on_nodes
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.jobs_table import JobsTableBuilder
 from bridge.worlds.fast.recorded import is_recorded, recorded_scenario
@@ -41,13 +45,15 @@ TEXTBOOK = ("fcfs+none", "fcfs+easy", "sjf+easy", "fcfs+conservative")
 LARGEST = 20
 #: Metrics of a machine over time, which has no meaning where windows are pooled.
 _OVER_TIME = ("makespan", "queue.", "loss_of_capacity", "utilisation.", "power.", "energy.")
+#: A job that a cluster refuses, or that never starts, waits so long, s.
+NEVER_STARTED = 60 * 86_400.0
 #: A block of the bootstrap holds this share of the jobs.
 _BLOCK = 0.05
 
 
 @dataclass(frozen=True)
 class _Played:
-    """What became of the n jobs under a policy: starts, µs [n], −1 where none was played; the schedule."""
+    """Outcome of n jobs under a policy: starts, µs [n], −1 if not played; the schedule."""
 
     scenario: Scenario
     start: Ints
@@ -56,7 +62,7 @@ class _Played:
     @cached_property
     def wait(self) -> Floats:
         waits: Floats = (self.start - self.scenario.jobs.submit) / SECOND
-        return waits
+        return np.where(self.start < 0, NEVER_STARTED, waits)
 
 
 class _Log:
@@ -125,12 +131,9 @@ class _Log:
 
 
 def recorded_run(workload: Workload, setup: SchedulerConfig, record: Jobs | None = None) -> RecordedRun:
-    """Return what happened in a whole log to the jobs that are scheduled; `record`: if they are selected."""
+    """Return the recorded run of a log's scheduled jobs; `record`: if they are selected."""
     jobs = record or recorded_scenario(setup.select(workload), setup.rules()[0]).jobs
-    partition = np.full(len(jobs), -1, np.int64)
-    if "partition" in workload.jobs:
-        rows = pd.Index(workload.jobs["job_id"]).get_indexer(pd.Index(jobs.id))
-        partition = workload.jobs["partition"].to_numpy(np.int64)[rows]
+    partition, sizes = _partitions(workload, setup, jobs)
     start = (jobs.submit + jobs.logged_wait) / SECOND
     return RecordedRun(
         jobs.submit / SECOND,
@@ -141,7 +144,29 @@ def recorded_run(workload: Workload, setup: SchedulerConfig, record: Jobs | None
         int(jobs.capacity[0]),
         jobs.user,
         partition,
+        sizes,
     )
+
+
+def _partitions(workload: Workload, setup: SchedulerConfig, jobs: Jobs) -> tuple[Ints, dict[int, int]]:
+    """Return codes of jobs' partitions [n], and how many nodes a cluster says that they have.
+
+    Codes are the log's own, or those of its names where it has no others or a cluster is to be asked. Where
+    jobs share nodes, their number tells nothing.
+    """
+    table = workload.jobs
+    rows = pd.Index(table["job_id"]).get_indexer(pd.Index(jobs.id))
+    codes = table["partition"].to_numpy(np.int64) if "partition" in table else np.full(len(table), -1)
+    if setup.cluster is None and ("partition_name" not in table or (codes >= 0).any()):
+        return codes[rows], {}
+    names = read_texts(table, "partition_name")
+    if jobs.cluster is None:
+        return names.code[rows], {}
+    nodes = build_node_table(jobs.cluster)
+    alone = {one.name: one for one in partitions_of(jobs.cluster) if one.exclusive}
+    there = {code: alone[name] for code, name in enumerate(names.texts) if name in alone}
+    sizes = {code: len(nodes.indices(one.nodes)[0]) for code, one in there.items()}
+    return names.code[rows], sizes
 
 
 def fidelity(request: CommandRequest, watch: ProgressReporter) -> CommandOutput:
@@ -165,7 +190,7 @@ def fidelity(request: CommandRequest, watch: ProgressReporter) -> CommandOutput:
         remedy = "Leave out --window, or name rules such as sjf+easy."
         raise BridgeError("windows are played by rules", where=f"agent {judged[0].name}", remedy=remedy)
     believed = judged[0].setup.estimator if judged[0].setup.order != RECORDED else ""
-    rules = [_textbook(name, log.setup, believed) for name in TEXTBOOK]
+    rules = [who for name in TEXTBOOK if _exists(who := _textbook(name, log.setup, believed))]
     watch.compiling()
     played: dict[Contestant, _Played] = {}
     for who in dict.fromkeys([*judged, *rules]):
@@ -220,6 +245,15 @@ def _textbook(name: str, setup: SchedulerConfig, believed: str) -> Contestant:
     return Contestant(replace(setup, order=policy.order, backfill=policy.backfill, estimator=believed))
 
 
+def _exists(who: Contestant) -> bool:
+    """Tell whether the protocol has this rule, on the nodes of the cluster if there is one."""
+    try:
+        compile_policy(who.setup.policy(), who.setup.rules()[0], on_nodes=who.setup.cluster is not None)
+    except BridgeError:
+        return False
+    return True
+
+
 def _play(log: _Log, who: Contestant, progress: Any) -> _Played:
     if who.setup.recorded:
         start = np.where(log.has_record, log.jobs.submit + log.jobs.logged_wait, -1)
@@ -235,7 +269,14 @@ def _play(log: _Log, who: Contestant, progress: Any) -> _Played:
             schedule = replay_agent(who.agent, scenario, progress)
         return _Played(scenario, schedule.start, schedule)
     recorded = log.jobs.submit + log.jobs.logged_wait
-    starts = continue_from_record(scenario, log.has_record, recorded, log.firsts, log.config.window, progress)
+    if log.jobs.cluster is None:
+        starts = continue_from_record(
+            scenario, log.has_record, recorded, log.firsts, log.config.window, progress
+        )
+    else:
+        starts = continue_on_nodes(
+            log.jobs, log.has_record, recorded, log.firsts, log.config.window, who.prepare, progress
+        )
     start = np.full(len(log.jobs), -1, np.int64)
     start[(log.firsts[:, None] + np.arange(log.config.window)).ravel()] = starts.ravel()
     return _Played(scenario, start, None)

@@ -11,28 +11,32 @@ from bridge.config import Constraint, Count
 from bridge.workload.formats import FORMATS, format_of, write
 
 if TYPE_CHECKING:
+    from bridge.base.arrays import Ints
     from bridge.prediction.accuracy import Accuracy, Sharpness
+    from bridge.workload.running_beliefs import RunningBeliefs
     from bridge.workload.table import Workload
 
 
 @dataclass(frozen=True)
 class PredictConfig:
-    """What predicts, and from what.
+    """Configuration of a prediction: predictor and its inputs.
 
     Attributes:
-        model: a forest (whole distributions) or boosted trees on what is known at submission, or the mean of
-            the user's last two runs.
+        model: a forest (whole distributions) or boosted trees on what is known at submission, the mean of
+            the user's last two runs, or a network on a running job's progress series.
         column: name of the new column.  [default: the model's name]
-        every: forest, trees: learn again every N jobs.  [default: 2500, 1000]
-        memory: forest, trees: learn from the N jobs that ended last.  [default: 20000]
+        every: forest, trees, series: learn again every N jobs.  [default: 2500, 1000, 2500]
+        memory: forest, trees, series: learn from the N jobs that ended last.  [default: 20000, 20000, 4000]
         quantile: trees: share of equal jobs that shall be no longer than predicted.  [default: 0.5]
         seed: same seed, same predictions.  [default: 0]
         with_columns: forest, trees: learn from this column of LOG, too, known at submission (job name,
             script, …).
+        series: series: Parquet with job, time (s since its start) and value, or `synthetic` for trials.
+        step: series: seconds between two looks at a running job.  [default: 300]
         outcome: forest, trees: and from this one of earlier jobs, known when they had ended (exit state, …).
     """
 
-    model: Literal["forest", "trees", "history"] = "trees"
+    model: Literal["forest", "trees", "history", "series"] = "trees"
     column: str | None = None
     every: Annotated[Count | None, Constraint(metavar="N")] = None
     memory: Annotated[Count | None, Constraint(metavar="N")] = None
@@ -40,11 +44,13 @@ class PredictConfig:
     seed: Annotated[int | None, Constraint(ge=0, le=2**32 - 1)] = None
     with_columns: Annotated[tuple[str, ...], Constraint(option="--with", metavar="COLUMN")] = ()
     outcome: Annotated[tuple[str, ...], Constraint(option="--with-outcome", metavar="COLUMN")] = ()
+    series: Annotated[str | None, Constraint(metavar="FILE")] = None
+    step: Annotated[float | None, Constraint(metavar="S", gt=0)] = None
 
     @property
     def settings(self) -> dict[str, Any]:
         """Settings of the predictor that are not its own defaults."""
-        values = {name: getattr(self, name) for name in ("every", "memory", "quantile", "seed")}
+        values = {name: getattr(self, name) for name in ("every", "memory", "quantile", "seed", "step")}
         return {name: value for name, value in values.items() if value is not None}
 
     @property
@@ -55,8 +61,10 @@ class PredictConfig:
 
 #: Fields that mean nothing to a model.
 _WITHOUT = {
-    "history": ("every", "memory", "quantile", "seed", "with_columns", "outcome"),
-    "forest": ("quantile",),
+    "history": ("every", "memory", "quantile", "seed", "with_columns", "outcome", "series", "step"),
+    "forest": ("quantile", "series", "step"),
+    "trees": ("series", "step"),
+    "series": ("column", "quantile", "with_columns", "outcome"),
 }
 
 
@@ -83,6 +91,76 @@ class PredictResult:
         """
         require_room(Path(path))
         write(self.workload, Path(path))
+
+
+@dataclass(frozen=True)
+class SeriesResult:
+    """What is believed of a log's jobs as they run, and how good that is.
+
+    Attributes:
+        ids: of the jobs.
+        errors: mean absolute percentage error of the total length when 0, 10, … 90 % of a job has run, as a
+            fraction; of jobs that take so many steps. Empty where none does.
+    """
+
+    ids: "list[object]"
+    beliefs: "RunningBeliefs"
+    errors: "list[float]"
+
+    def write(self, path: Path) -> None:
+        """Write the beliefs to a .parquet file; BridgeError: it has another name."""
+        from bridge.workload.running_beliefs import write_beliefs
+
+        require_parquet(path)
+        write_beliefs(path, self.ids, self.beliefs)
+
+
+def require_parquet(path: Path) -> None:
+    """Raise BridgeError if a file is not to be Parquet."""
+    if path.suffix != ".parquet":
+        raise BridgeError(
+            "beliefs about running jobs are a Parquet file", where=str(path), remedy="Name a .parquet file."
+        )
+
+
+def predict_series(workload: "Workload", config: PredictConfig, watch: ProgressReporter) -> SeriesResult:
+    """Predict every job's run time before and while it runs, from jobs that had ended at its submission.
+
+    Raises BridgeError: no series are named or can be read, or a setting means nothing to the model.
+    """
+    from bridge.prediction.progress import SeriesPredictor, read_series, synthetic_series
+    from bridge.prediction.submissions import MICRO, of_workload
+
+    if config.unsupported or config.series is None:
+        what = (
+            f"{', '.join(config.unsupported)} means nothing to the model"
+            if config.unsupported
+            else "no series"
+        )
+        remedy = "Leave it out." if config.unsupported else "Name them: --series FILE, or --series synthetic."
+        raise BridgeError(what, where=config.model, remedy=remedy)
+    chosen = SeriesPredictor(**config.settings)
+    jobs, ids = of_workload(workload), workload.jobs["job_id"].tolist()
+    watch.dropped(workload.tally)
+    synthetic = config.series == "synthetic"
+    run = jobs.run / MICRO
+    series = synthetic_series(ids, run, chosen.seed) if synthetic else read_series(Path(config.series))
+    with watch.bar(f"{workload.name} series", len(jobs), "jobs") as advance:
+        beliefs = chosen(jobs, ids, series, advance)
+    return SeriesResult(ids, beliefs, _errors_by_tenths(beliefs, jobs.run))
+
+
+def _errors_by_tenths(beliefs: "RunningBeliefs", run: "Ints") -> "list[float]":
+    """Return the mean error after each tenth of a run, of jobs about which beliefs change."""
+    import numpy as np
+
+    changing = np.flatnonzero((np.diff(beliefs.first) > 1) & (run > 0))
+    errors = np.zeros((len(changing), 10))
+    for row, j in zip(errors, changing.tolist(), strict=True):
+        part = slice(int(beliefs.first[j]), int(beliefs.first[j + 1]))
+        last = np.searchsorted(beliefs.after[part], np.arange(10) * int(run[j]) // 10, side="right") - 1
+        row[:] = np.abs(beliefs.total[part][last] / run[j] - 1)
+    return errors.mean(axis=0).tolist() if len(changing) else []
 
 
 def require_room(path: Path) -> None:

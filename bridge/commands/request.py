@@ -32,7 +32,7 @@ _ENTRIES = {"event": "bridge.commands.event", "pool": "bridge.pool.commands"}
 
 @dataclass(frozen=True)
 class CommandRequest:
-    """What a command is asked for.
+    """A request to a command.
 
     Attributes:
         policies: who decides.
@@ -45,7 +45,7 @@ class CommandRequest:
     typed: Mapping[str, Any] = field(default_factory=dict)
 
     def settings(self, kind: type[T], base: T | None = None) -> T:
-        """Return a settings dataclass with what was typed of it; BridgeError: a value is out of its range."""
+        """Return a settings dataclass from the options given; BridgeError: a value is out of range."""
         own = {name: value for name, value in self.typed.items() if name in fields_of(kind)}
         return from_tables(kind, own, "the options", base)
 
@@ -67,7 +67,7 @@ class CommandRequest:
 
 @dataclass(frozen=True)
 class CommandOutput:
-    """What was found: `document`, everything as JSON values; lines and tables; what is wrong, in words."""
+    """Output of a command: `document`, as JSON values; lines and tables; warnings."""
 
     document: dict[str, Any]
     output: Sequence[Any]
@@ -75,7 +75,7 @@ class CommandOutput:
 
 
 class StoppedError(KeyboardInterrupt):
-    """Somebody stopped the work; the outcome of what was finished by then, and how much that is."""
+    """The user interrupted the work; holds the output of the finished part."""
 
     def __init__(self, outcome: CommandOutput, message: str) -> None:
         super().__init__(message)
@@ -108,13 +108,13 @@ class CommandBackend(Protocol):
         """
 
     def decide(self, request: CommandRequest) -> "tuple[DecisionProcess, str]":
-        """Return who decides for a platform, for one simulation, and what it is called.
+        """Return the decision process of one simulation on a platform, and its label.
 
         BridgeError: no such policy, or it is for another scheduler.
         """
 
     def load_training_data(self, recipe: Any, request: CommandRequest, digest: str = "") -> "TrainingData":
-        """Return what an agent learns on: the request's log, for one of its agents' recipes.
+        """Return the training data of a recipe: the request's log.
 
         `digest`: the digest of the jobs that a training that goes on began with. BridgeError: the jobs cannot
         be read.
@@ -126,7 +126,7 @@ class Live(CommandBackend, Protocol):
     """A scheduler that can decide in a world whose clock is not ours, such as a real Slurm."""
 
     def dispatcher_config(self, request: CommandRequest) -> "tuple[DispatcherConfig, str]":
-        """Return who decides in a world from outside, and how it is called; BridgeError: as `decide`."""
+        """Return the dispatcher's configuration and the policy's label; BridgeError: as `decide`."""
 
 
 def scheduler(name: str) -> CommandBackend:

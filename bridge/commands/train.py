@@ -20,7 +20,7 @@ from bridge.workload.rules import PRESETS
 
 
 def recipe_for(policy: str, options: Mapping[str, Any], before: AnyRecipe | None = None) -> AnyRecipe:
-    """Return what is to be trained: a policy's setting or what was trained before, and what replaces values.
+    """Return the recipe to train: a policy's setting or an earlier one, with options applied.
 
     `policy`: its name, or ``module:ATTR``; empty = as `before` in this folder. `options`: those of `bridge
     train`, by name: ``setting``, ``config``, ``epochs``, ``algorithm``, and fields of the scheduler's
@@ -58,7 +58,7 @@ def start_or_resume(
     command: str = "",
     watch: ProgressReporter = SILENT,
 ) -> Trainer:
-    """Return a training as `bridge train` says, from where the one in the folder was, if there is one.
+    """Return a new training, or the folder's to resume, as `bridge train` does.
 
     `recipe`: see `recipe_for`; `workload`: what is learnt on, empty = as before, or the scheduler's own;
     `options`: of `bridge train`, by name (``seed``, ``device``, ``threads``, ``teacher``, …); `command`

@@ -184,7 +184,7 @@ def _wanted(hint: Any, of: Constraint | None = None) -> str:
 
 
 def to_tables(value: Any, defaults: Any = None) -> Any:
-    """Return a dataclass as nested tables without unset values and what `defaults` has too.
+    """Convert a dataclass to nested tables; omit unset values and those equal to `defaults`.
 
     Tuples become lists, paths texts; `defaults` is an instance of the same dataclass.
     """
@@ -206,7 +206,7 @@ def to_tables(value: Any, defaults: Any = None) -> Any:
 
 
 def sparse_tables(value: Any) -> Any:
-    """Return a dataclass as nested tables without what is as its fields have it by default, at any depth."""
+    """Convert a dataclass to nested tables without default values, at any depth."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         table = {}
         fields = fields_of(type(value))

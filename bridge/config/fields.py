@@ -15,7 +15,7 @@ from bridge.base import plugins, renamed
 
 @dataclass(frozen=True)
 class Constraint:
-    """What a value may be, beyond its type, and how it is spelt on the command line.
+    """Constraints of a value beyond its type, and its spelling on the command line.
 
     An inner ``Constraint`` is completed by an outer one: ``Annotated[Count, Of(metavar="N")]``.
 
@@ -56,7 +56,7 @@ class Constraint:
     digest: Callable[[Any], str] | None = None
 
     def merge(self, outer: "Constraint") -> "Constraint":
-        """Return this with what another one says laid over it."""
+        """Return this constraint, overridden by another one."""
         outer_values = {f.name: getattr(outer, f.name) for f in dataclasses.fields(Constraint)}
         return dataclasses.replace(self, **{k: v for k, v in outer_values.items() if v is not None})
 
@@ -65,13 +65,12 @@ class Constraint:
         return tuple(self.choices()) if callable(self.choices) else self.choices or ()
 
     def knows(self, word: str) -> bool:
-        """Tell whether a text is among the choices, or a rule that somebody brings."""
+        """Return whether a text is among the choices or names a rule of a package."""
         if not self.choices or self.open or word in self.words():
             return True
         return self.plugin is not None and plugins.find(self.plugin, word) is not None
 
     def is_in_bounds(self, number: float) -> bool:
-        """Tell whether a number is within the bounds."""
         return not (
             (self.ge is not None and number < self.ge)
             or (self.le is not None and number > self.le)
@@ -167,7 +166,7 @@ def _keys(kind: Any) -> dict[str, str]:
 
 
 def split(hint: Any) -> tuple[Any, Constraint]:
-    """Return a type without ``Annotated``, and what was said there."""
+    """Split an annotated type into the type and its constraint."""
     of = Constraint()
     if typing.get_origin(hint) is Annotated:
         hint, *more = typing.get_args(hint)
@@ -177,7 +176,7 @@ def split(hint: Any) -> tuple[Any, Constraint]:
 
 
 def attributes(kind: Any) -> dict[str, str]:
-    """Return what the ``Attributes:`` section of a class's docstring says of each name, as one line."""
+    """Return each name's line of the ``Attributes:`` section of a class's docstring."""
     texts: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         section = inspect.cleandoc(base.__doc__ or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]

@@ -71,7 +71,6 @@ class Command(click.Command):
 
 
 def _show_all_help(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    """Print the help with all options, and end."""
     if value and not ctx.resilient_parsing:
         ctx.meta[_SHOW_ALL] = True
         click.echo(ctx.get_help(), color=ctx.color)
@@ -148,7 +147,6 @@ def option_of(field: SettingField, heading: str) -> Callable[[F], F]:
 
 
 def _type(hint: Any, of: Constraint) -> Any:
-    """Return click's type of a field."""
     if typing.get_origin(hint) is Literal:
         return _choice(typing.get_args(hint))
     if of.plugin:
@@ -170,7 +168,6 @@ def _choice(words: Iterable[str]) -> click.Choice[str]:
 
 
 def _sentence(text: str) -> str:
-    """Return a docstring's line as a sentence."""
     text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?", "]")) or not text else f"{text}."
 

@@ -23,7 +23,6 @@ class TomlLines:
 
     @classmethod
     def of_text(cls, text: str, where: str) -> "TomlLines":
-        """Return the lines of a valid TOML text."""
         lines = cls(where)
         table, counts = "", dict[str, int]()
         rest = text.replace("\r\n", "\n").split("\n")
@@ -61,12 +60,11 @@ class TomlLines:
 
 
 def around(path: str) -> str:
-    """Return the path of what holds a field: ``nodes[2]`` of ``nodes[2].cores``; empty at the top."""
+    """Return the path of a field's table: ``nodes[2]`` of ``nodes[2].cores``; empty at the top."""
     return re.sub(r"(?:\.[^.\[\]]*|\[\d+\]|^[^.\[\]]*)$", "", path)
 
 
 def _parts(text: str) -> list[str]:
-    """Return the parts of a dotted key."""
     parts, at = [], 0
     while match := _PART.match(text, at):
         name = match[1]

@@ -10,11 +10,11 @@ from bridge.base.errors import BridgeError
 from bridge.base.jit import entry, hot
 from bridge.env.encoder import CompiledEncoder, EncoderPrograms
 from bridge.env.rows import apply_action, delays_head, encode, key_rows, list_rows, write_context
-from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.core import INSPECT, PAUSE
 from bridge.scheduler.state import SECOND, State
 from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.replay import Schedule, read_schedule_of
 from bridge.worlds.fast.world import DONE, STUCK, WorldState, run_until_decision
 
 #: Passes that one call may make for an episode; never reached, `play` pauses for a bad score.
@@ -95,12 +95,16 @@ class Batch:
     L: most jobs of an episode. `decision_kinds`: int64 [B] the decision that waits
         (`bridge.scheduler.core`), or
     DONE. `delays_head`: bool [B] whether the last answer started a job that may delay the blocked head.
+    `whole`: on a cluster, what every job was allocated is kept for `schedule`.
     Raises
     BridgeError: the workload lacks a resource that the encoder speaks of, or a rule is in Python.
     """
 
-    def __init__(self, prepared: Scenario, encoder: CompiledEncoder, size: int, length: int) -> None:
+    def __init__(
+        self, prepared: Scenario, encoder: CompiledEncoder, size: int, length: int, *, whole: bool = False
+    ) -> None:
         self.prepared, self.encoder, self.length = prepared, encoder, length
+        prepared.refuse_beliefs("agents")
         shape = encoder.encoder
         if shape.resources > len(prepared.jobs.resources):
             raise BridgeError(
@@ -114,10 +118,12 @@ class Batch:
                 where=prepared.compiled.python_rule,
                 remedy="Choose a named one, or an expression.",
             )
-        state = scheduler_state.allocate(
-            size, length, len(prepared.jobs.resources), window=shape.window, users=len(prepared.share)
-        )
-        self.state = episode.configure(state, prepared)
+        cluster = prepared.cluster
+        if cluster is None:
+            encoder.refuse_places(None, 0)
+        else:
+            encoder.refuse_places(len(cluster.classes.partitions), len(cluster.cluster.qos))
+        self.state = episode.allocate(prepared, size, length, window=shape.window, whole=whole)
         self.memory = world.allocate(size, length)
         self.decision_kinds = np.full(size, DONE, np.int64)
         self.delays_head = np.zeros(size, np.bool_)
@@ -181,6 +187,9 @@ class Batch:
         )
         if self._advance is _advance:  # compiled now, if it was not
             self._advance = entry(_advance)
+        if refused >= 0 and self.prepared.cluster is not None:  # jobs that can never start wait for ever
+            self.decision_kinds[self.decision_kinds == STUCK] = DONE
+            refused = int(np.append(np.flatnonzero(self.decision_kinds < DONE), -1)[0])
         if refused >= 0:
             self._refuse(refused)
         total = self._offsets[-1]
@@ -207,6 +216,16 @@ class Batch:
         """[B] the time of each waiting decision, microseconds."""
         return np.asarray(self.state.scalars.now, np.int64)
 
+    def schedule(self, b: int, first: int) -> Schedule:
+        """Return what became of an episode's jobs, which are the workload's from `first` on."""
+        return read_schedule_of(self.state, b, self.prepared, first, first + int(self._counts[b]))
+
     def starts_of(self, b: int) -> Ints:
-        """Return when each of the episode's jobs started, microseconds, −1 = not yet."""
+        """Return when each of the episode's jobs started, microseconds, −1 = not yet.
+
+        Under a rule of action: when it would have started to run through to its end.
+        """
+        if self.prepared.permits is not None:
+            jobs = self.state.jobs[b, : self._counts[b]]
+            return np.where(jobs.end >= 0, jobs.end - jobs.run, -1).astype(np.int64)
         return np.array(self.state.jobs.start[b, : self._counts[b]], np.int64)

@@ -16,10 +16,12 @@ from bridge.base.arrays import Array, Records
 from bridge.base.errors import BridgeError
 from bridge.config.fields import Constraint
 from bridge.scheduler.order import compile_feature
-from bridge.scheduler.score import FIRST_VIEW, LAST_VARIABLE
+from bridge.scheduler.score import FIRST_OF_CLUSTER, FIRST_VIEW, LAST_VARIABLE, Op
 
-DecisionKind = Literal["pick", "backfill", "inspect", "pick+backfill"]
-DECISIONS: tuple[DecisionKind, ...] = ("pick", "backfill", "inspect", "pick+backfill")
+DecisionKind = Literal["pick", "backfill", "inspect", "pick+backfill", "preempt", "trial"]
+DECISIONS: tuple[DecisionKind, ...] = ("pick", "backfill", "inspect", "pick+backfill", "preempt", "trial")
+#: Decisions that a stop row may decline.
+STOPPABLE = ("backfill", "preempt", "trial")
 #: What a row of the running jobs is about.
 By = Literal["job", "unit"]
 #: Rows of one kind that a decision shows, at most: more are a mistake.
@@ -61,7 +63,8 @@ class Encoder:
         decision: what is decided; ``pick+backfill``: one network for both.
         features: name -> expression, one column each, in this order.
         window: W, most candidates shown.
-        stop: BACKFILL only: the blocked head has a row, the last one; choosing it means DECLINE.
+        stop: BACKFILL, PREEMPT, TRIAL: the blocked head (TRIAL: the queue's first job) has a row, the last
+            one; choosing it means DECLINE.
         padding: [F] the row that stands for an absent candidate where a network wants W rows; zeros if
             empty.
         running: name -> expression of a running job (``left`` is how long it is believed to run on).
@@ -115,7 +118,7 @@ class Encoder:
             f"{window}, {self.running_rows}",
             "",
         )
-        undue = self.stop and self.decision != "backfill"
+        undue = self.stop and self.decision not in STOPPABLE
         yield undue, f"a {self.decision} decision has no stop row", "", "Leave `stop` out."
         half = bool(self.running) != bool(self.running_rows) or min(self.running_rows, default=1) < 1
         yield half, "rows of running jobs need features and at least one place", places, ""
@@ -265,3 +268,25 @@ class CompiledEncoder:
 
     encoder: Encoder
     programs: EncoderPrograms
+
+    def refuse_places(self, partitions: int | None, qos: int) -> None:
+        """Raise BridgeError where it sees what a machine has not.
+
+        `partitions`, `qos`: how many a cluster has; None: there is none.
+        """
+        of = (self.programs.rows, self.programs.running, self.programs.queued, self.programs.machine)
+        steps = np.concatenate([program.code[["op", "arg"]] for program in of])
+        names = {Op(op).name.lower() for op in steps["op"] if FIRST_OF_CLUSTER <= op <= LAST_VARIABLE}
+        if not names:
+            return
+        if partitions is None:
+            what, remedy = (
+                f"sees {', '.join(sorted(names))}, which only a cluster has",
+                "Give --cluster FILE.",
+            )
+            raise BridgeError(what, where="features", remedy=remedy)
+        for op, there, name in ((Op.IN_PARTITION, partitions, "partitions"), (Op.IN_QOS, qos, "QOS")):
+            most = int(steps["arg"][steps["op"] == op].max(initial=-1))
+            if most >= there:
+                what = f"the agent sees {op.name.lower()}[{most}], and the cluster has {there} {name}"
+                raise BridgeError(what, where="features", remedy="Use the cluster that it was made for.")

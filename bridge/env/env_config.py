@@ -14,6 +14,7 @@ from bridge.config import Natural, Positive, verify
 from bridge.env.encoder import DECISIONS, DecisionKind, Encoder
 from bridge.env.options import refuse_kinds
 from bridge.env.reward import OwnReward, Reward
+from bridge.scheduler.compiled import ACTING
 from bridge.scheduler.protocol import Policy
 from bridge.workload.select import Jobs
 from bridge.workload.table import Workload
@@ -53,6 +54,12 @@ _INSPECTED = {
     "backfillable": "min(log2(1 + backfillable)/16, 1)",
 }
 
+#: Of a running job that may give way: for how long it is believed to run on, alone and times its nodes.
+_STOPPED = {
+    "left": "min(log10(1 + max(left, 0))/7, 1)",
+    "left area": "min(log10(1 + max(left, 0)*n)/12, 1)",
+}
+
 ENCODERS: Mapping[DecisionKind, Encoder] = {
     "pick": Encoder("pick", {**_JOB, **_MACHINE}, window=64),
     "backfill": Encoder(
@@ -60,6 +67,10 @@ ENCODERS: Mapping[DecisionKind, Encoder] = {
     ),
     "pick+backfill": Encoder("pick+backfill", {**_JOB, **_RESERVATION, **_MACHINE}, window=64),
     "inspect": Encoder("inspect", {**_JOB, **_INSPECTED, **_MACHINE}),
+    "preempt": Encoder(
+        "preempt", {**_JOB, "stop": "blocked", **_STOPPED, **_RESERVATION, **_MACHINE}, window=64, stop=True
+    ),
+    "trial": Encoder("trial", {**_JOB, "stop": "blocked", **_RESERVATION, **_MACHINE}, window=64, stop=True),
 }
 _BEHIND = SchedulerConfig(order="fcfs", backfill="easy")
 SETUPS: Mapping[DecisionKind, SchedulerConfig] = {
@@ -67,6 +78,8 @@ SETUPS: Mapping[DecisionKind, SchedulerConfig] = {
     "backfill": _BEHIND,
     "pick+backfill": replace(_BEHIND, blocked="held"),
     "inspect": SchedulerConfig(order="sjf", backfill="none"),
+    "preempt": SchedulerConfig(order="saf", backfill="easy", action="hybrid(300)"),
+    "trial": SchedulerConfig(order="saf", backfill="easy", action="guest(300)"),
 }
 #: The workload that comes with bridge.
 WORKLOAD = "bundled-128"
@@ -101,7 +114,8 @@ class EnvConfig(DecisionConfig):
     """What is decided, on which jobs, under which rules, and what is seen and rewarded.
 
     Attributes:
-        decision: ``pick``, ``backfill``, ``pick+backfill`` (both by one agent) or ``inspect``.
+        decision: ``pick``, ``backfill``, ``pick+backfill`` (both by one agent), ``inspect``; ``preempt`` or
+            ``trial`` beside a rule of action in `setup`, in whose choice the agent stands.
         setup: order, backfilling, protocol, …; without the agent this is the base that rewards compare with.
         encoder: rows, features, window, stop action, padding, context; may be for any number of resources.
         reward: see `bridge.env.reward.Reward`; or a function of the episode that is over
@@ -148,6 +162,9 @@ class EnvConfig(DecisionConfig):
         if self.guard == "penalty" and self.reward.penalty <= 0:
             raise BridgeError("a guard by penalty needs a reward with a penalty above 0", where="reward")
         self.reward.check()
+        if self.decision in ACTING and (self.reward.spread == "time" or self.reward.idle):
+            what = "jobs that may be stopped have no rewards spread over time, and no idle cost"
+            raise BridgeError(what, where="reward", remedy="Use spread='end' and idle=0.")
         verify(self, "environment", _PLAIN)
         verify(self.setup, "environment")
 
@@ -173,7 +190,7 @@ _PLAIN = ("max_rejects", "retry_after", "length", "part", "seed", "constants")
 
 
 def build_env_config(decision: DecisionKind, **options: Any) -> EnvConfig:
-    """Return a decision's task: ``pick``, ``backfill``, ``pick+backfill`` or ``inspect``.
+    """Return a decision's task: ``pick``, ``backfill``, ``inspect``, ``preempt``, …, see `DECISIONS`.
 
     `options`: any field of `Task`, or of its `Setup` (``order="sjf"``, ``blocked="held"``, …); the others are
     as `ENCODERS` and `SETUPS` have them. Raises BridgeError: one is unknown, or they contradict each other.

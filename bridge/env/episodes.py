@@ -5,16 +5,30 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium.spaces import Discrete, Space
 
 from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.env.batch import Batch
+from bridge.env.bounds import VariableBounds, observation_bounds
 from bridge.env.env_config import EnvConfig
 from bridge.env.episode_starts import EpisodeStarts, constants_of, jobs_of
 from bridge.env.gym_env import Draws, StepResult, drawn_by
-from bridge.env.observation import ObservationBuffer
+from bridge.env.log_snapshot import take_snapshot
+from bridge.env.observation import ObservationBuffer, build_spaces
 from bridge.env.options import refuse_options
-from bridge.env.reward import EpisodeOutcome, base_costs, compute_final_reward, episode_of, scale, weights
+from bridge.env.reward import (
+    EpisodeOutcome,
+    base_costs,
+    broken_off,
+    compute_final_reward,
+    episode_of,
+    refuse_idle_cost,
+    scale,
+    weights,
+)
+from bridge.env.snapshot import EpisodeSnapshot
+from bridge.scheduler.cluster_state import NOT_HELD
 from bridge.scheduler.state import SECOND
 from bridge.worlds.fast.world import DONE
 
@@ -42,6 +56,7 @@ class LogEpisodes(ObservationBuffer):
         if size < 1:
             raise BridgeError("there is at least one place", where=f"{size} environments")
         jobs = jobs_of(task.workload, task.setup)
+        refuse_idle_cost(task.reward, jobs)
         task = replace(task, encoder=task.encoder.for_resources(len(jobs.resources)))
         super().__init__(task.encoder, size)
         self.task = task
@@ -71,10 +86,18 @@ class LogEpisodes(ObservationBuffer):
         """Return the time of each decision or episode's end since the log began, s; and its first job."""
         return {"time": self.batch.now / SECOND, "first_job": self.first.copy()}
 
+    def spaces(self) -> tuple[Space[Any], Discrete]:
+        """Return the observation space, with the bounds of this workload's features, and the actions."""
+        variables = VariableBounds(self.batch.prepared, self.task.length)
+        return build_spaces(self.task.encoder, observation_bounds(self.batch.encoder, variables))
+
+    def snapshot(self, b: int) -> EpisodeSnapshot:
+        """Return what a place's episode looks like now."""
+        return take_snapshot(self.batch, b)
+
     def job_outcomes(self, b: int) -> EpisodeOutcome:
         """Return what has become of an episode's jobs so far; who has not started yet starts at NaN."""
-        outcome = episode_of(self.batch, b)
-        return replace(outcome, start=np.where(outcome.start < 0, np.nan, outcome.start))
+        return broken_off(episode_of(self.batch, b))
 
     def reset(self, rng: Draws, options: dict[str, Any], *, rewind: bool) -> None:
         """Begin an episode at every place, at the first jobs ``start`` if the options have them."""
@@ -168,12 +191,21 @@ class LogEpisodes(ObservationBuffer):
         """Return how much of the cost has accrued so far at places, see `bridge.env.reward.accrued`."""
         until = self.batch.state.jobs.view(np.ndarray)["start"][places].astype(np.float64)
         np.copyto(until, self.batch.now[places, None], where=until < 0)
-        until -= self._submit[places]
+        until -= self._since(until, places)
         np.maximum(until, 0.0, out=until)  # who has not been submitted yet has not waited
         accrued = np.einsum("bl,bl->b", until, self._weight[places])
         if price := self.task.reward.idle:
             accrued += price * np.array([self._idle(b) for b in np.arange(len(self))[places].tolist()])
         return np.asarray(accrued, np.float64)
+
+    def _since(self, until: Floats, places: Ints | slice) -> Floats:
+        """Return since when jobs wait, microseconds; on a cluster, since they are eligible."""
+        state: Any = self.batch.state
+        if self.batch.prepared.cluster is None:
+            return self._submit[places]
+        eligible = state.jobs.view(np.ndarray)["submit"][places].astype(np.float64)
+        held = state.node_jobs.view(np.ndarray)["held"][places] != NOT_HELD
+        return np.where(held, until, eligible)
 
     def _idle(self, b: int) -> float:
         """Return the node time that was idle so far at a place, see `Episode.idle`."""

@@ -15,6 +15,10 @@ from gymnasium.vector.utils import batch_space
 
 from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
+from bridge.env.snapshot import EpisodeSnapshot, render_pixels, render_text
+
+#: How an environment can be shown: as text, or as a picture, uint8 [height, width, 3].
+RENDER_MODES = ("ansi", "rgb_array")
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,9 @@ class VectorEpisodes(Protocol[S]):
     def step(self, actions: npt.NDArray[np.integer]) -> S:
         """Answer every waiting decision."""
 
+    def snapshot(self, b: int) -> EpisodeSnapshot:
+        """Return what a place's episode looks like now, for people."""
+
     def final_info(self, done: S) -> dict[str, Floats]:
         """Return what came of the episodes that ended with an answer, each [B], NaN elsewhere."""
 
@@ -89,16 +96,34 @@ class VectorEpisodes(Protocol[S]):
         """Return what has become of the jobs of a place's episode so far."""
 
 
+def check_render_mode(mode: str | None) -> str | None:
+    """Return a render mode; BridgeError: there is no such mode."""
+    if mode is not None and mode not in RENDER_MODES:
+        remedy = f"Choose {' or '.join(RENDER_MODES)}, or leave it out."
+        raise BridgeError(f"unknown render mode {mode!r}", where="environment", remedy=remedy)
+    return mode
+
+
+def render(view: EpisodeSnapshot, mode: str | None) -> Any:
+    """Return a moment as its render mode has it, None without one."""
+    if mode is None:
+        return None
+    return render_text(view) if mode == "ansi" else render_pixels(view)
+
+
 class SchedulingEnvBase(gymnasium.Env[Any, np.int64]):
-    """One episode after the other, from episodes of one place; nothing is rendered.
+    """One episode after the other, from episodes of one place.
 
     An action that is not legal never fails: another answer is given for it, and ``info["invalid"]`` is True.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  (as Gymnasium declares it)
+    metadata: dict[str, Any] = {  # noqa: RUF012  (as Gymnasium declares it)
+        "render_modes": [*RENDER_MODES],
+        "render_fps": 4,
+    }
 
-    def __init__(self, episodes: VectorEpisodes[Any], render_mode: None = None) -> None:
-        self.render_mode = render_mode
+    def __init__(self, episodes: VectorEpisodes[Any], render_mode: str | None = None) -> None:
+        self.render_mode = check_render_mode(render_mode)
         self._episodes, self.task = episodes, episodes.task
         self.observation_space, self.action_space = episodes.spaces()
         if self.task.seed is not None:
@@ -123,7 +148,15 @@ class SchedulingEnvBase(gymnasium.Env[Any, np.int64]):
 
     def _info(self, invalid: Flags, more: dict[str, Floats]) -> dict[str, Any]:
         info = {**self._episodes.info(), "invalid": invalid, **more}
-        return {name: values[0].item() for name, values in info.items()}
+        values: dict[str, Any] = {name: values[0].item() for name, values in info.items()}
+        return {**values, "action_mask": self._episodes.masks[0].astype(np.int8)}
+
+    def render(self) -> Any:
+        """Show the moment: ``ansi``: text; ``rgb_array``: a picture, uint8 [height, width, 3].
+
+        An environment that was made without ``render_mode`` shows nothing, as in Gymnasium.
+        """
+        return render(self._episodes.snapshot(0), self.render_mode)
 
     def action_masks(self) -> Flags:
         """Return [actions] which are legal now, as sb3-contrib's MaskablePPO asks; none behind the end."""
@@ -135,7 +168,7 @@ class SchedulingEnvBase(gymnasium.Env[Any, np.int64]):
 
 
 class SchedulingVectorEnvBase(gymnasium.vector.VectorEnv[Any, Ints, npt.NDArray[Any]]):
-    """Episodes at B places, all from one generator, in one call; nothing is rendered.
+    """Episodes at B places, all from one generator, in one call.
 
     A place whose episode has ended begins the next one at the following step, whatever its action
     (Gymnasium's ``NEXT_STEP``). `info` holds arrays [B]; what `SchedulingEnvBase` returns with an episode's
@@ -143,12 +176,13 @@ class SchedulingVectorEnvBase(gymnasium.vector.VectorEnv[Any, Ints, npt.NDArray[
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  (as Gymnasium declares it)
-        "render_modes": [],
+        "render_modes": [*RENDER_MODES],
+        "render_fps": 4,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
-    def __init__(self, episodes: VectorEpisodes[Any], render_mode: None = None) -> None:
-        self.render_mode = render_mode
+    def __init__(self, episodes: VectorEpisodes[Any], render_mode: str | None = None) -> None:
+        self.render_mode = check_render_mode(render_mode)
         self._episodes, self.task = episodes, episodes.task
         self.num_envs = len(episodes.masks)
         self.single_observation_space, self.single_action_space = episodes.spaces()
@@ -173,7 +207,11 @@ class SchedulingVectorEnvBase(gymnasium.vector.VectorEnv[Any, Ints, npt.NDArray[
             self._generators = self._seeded(seed)
         self._episodes.reset(self._draws, options or {}, rewind=seed is not None)
         invalid = np.zeros(self.num_envs, np.bool_)
-        return self._episodes.observation(), {**self._episodes.info(), "invalid": invalid}
+        return self._episodes.observation(), {
+            **self._episodes.info(),
+            "invalid": invalid,
+            **self._mask_info(),
+        }
 
     @property
     def _draws(self) -> Draws:
@@ -202,11 +240,18 @@ class SchedulingVectorEnvBase(gymnasium.vector.VectorEnv[Any, Ints, npt.NDArray[
         if len(ended):
             for places, rng in drawn_by(self._draws, ended):
                 self._episodes.reset_at(places, rng)
-        info = {**self._episodes.info(), "invalid": done.invalid}
+        info = {**self._episodes.info(), "invalid": done.invalid, **self._mask_info()}
         if (last := done.terminated | done.truncated).any():
             for name, values in self._episodes.final_info(done).items():
                 info |= {name: values, f"_{name}": last.copy()}
         return self._episodes.observation(), done.rewards, done.terminated.copy(), done.truncated, info
+
+    def _mask_info(self) -> dict[str, npt.NDArray[np.int8]]:
+        return {"action_mask": self._episodes.masks.astype(np.int8)}
+
+    def render(self) -> Any:
+        """Show the moment at each place: a tuple of what `SchedulingEnvBase.render` returns."""
+        return tuple(render(self._episodes.snapshot(b), self.render_mode) for b in range(self.num_envs))
 
     def action_masks(self) -> Flags:
         """Return [B, actions] which are legal now; none at places whose episode is over.

@@ -10,9 +10,23 @@ from bridge.base.arrays import Flags, Floats32, Ints
 from bridge.env.batch import PackedObservations
 from bridge.env.encoder import Encoder
 
-_LIMIT = float(np.finfo(np.float32).max)  # features are finite; more is not known about them
 #: The rows alone, or with the context: ``{"rows": …, "context": …}``.
 Observation = Floats32 | dict[str, Floats32]
+
+
+def build_spaces(encoder: Encoder, bounds: tuple[Floats32, Floats32]) -> tuple[Space[Any], Discrete]:
+    """Return the observation space and the action space of a place.
+
+    An observation is float32 [rows, features]; with a context a dictionary of these ``rows`` and the
+    ``context``, float32 [C]. `bounds`: of a row, [2, F], and of the context, [2, C], see `bridge.env.bounds`.
+    """
+    shape = (encoder.rows, encoder.width)
+    low, high = (np.broadcast_to(bound, shape) for bound in bounds[0])
+    rows, actions = Box(low, high, shape, np.float32), Discrete(encoder.actions)
+    if not encoder.context:
+        return rows, actions
+    context = Box(bounds[1][0], bounds[1][1], (encoder.context,), np.float32)
+    return Dict({"rows": rows, "context": context}), actions
 
 
 class ObservationBuffer:
@@ -35,20 +49,6 @@ class ObservationBuffer:
         self._padding = np.array(encoder.padding or np.zeros(encoder.width), np.float32)
         self._sizes = np.zeros(size, np.int64)  # rows of each waiting decision
         self.clear()
-
-    def spaces(self) -> tuple[Space[Any], Discrete]:
-        """Return the observation space and the action space of a place.
-
-        What is seen is float32 [rows, features]; with a context a dictionary of these ``rows`` and the
-        ``context``, float32 [C].
-        """
-        encoder = self._encoder
-        rows = Box(-_LIMIT, _LIMIT, (encoder.rows, encoder.width), np.float32)
-        actions = Discrete(encoder.actions)
-        if not encoder.context:
-            return rows, actions
-        context = Box(-_LIMIT, _LIMIT, (encoder.context,), np.float32)
-        return Dict({"rows": rows, "context": context}), actions
 
     def observation(self, b: int | EllipsisType = ...) -> Observation:
         """Return what is seen at a place, or at all: the rows, and the context if the encoder has one."""

@@ -20,6 +20,8 @@ ENVIRONMENTS: Mapping[str, "DecisionKind"] = {
     "bridge/Backfill-v0": "backfill",
     "bridge/PickAndBackfill-v0": "pick+backfill",
     "bridge/Inspect-v0": "inspect",
+    "bridge/Preempt-v0": "preempt",
+    "bridge/Trial-v0": "trial",
 }
 
 #: RLSchert's time-stepped pool.

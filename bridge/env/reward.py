@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -14,6 +14,7 @@ from bridge.env.batch import Batch
 from bridge.judge.idle import idle_fitting
 from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown
 from bridge.scheduler.state import SECOND
+from bridge.workload.select import Jobs
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import replay_sequences
 
@@ -25,7 +26,11 @@ Form = Literal["native", "percentage", "relative", "winloss", "plain"]
 
 @dataclass(frozen=True)
 class EpisodeOutcome:
-    """Jobs of an episode and when they started, [L] seconds; their demands [L, R] of a capacity [R]."""
+    """Jobs of an episode and when they started, [L] seconds; their demands [L, R] of a capacity [R].
+
+    On a cluster, jobs are submitted when they are eligible, and those that never start (a start below 0)
+    count nowhere.
+    """
 
     submit: Floats
     run: Floats
@@ -40,7 +45,17 @@ class EpisodeOutcome:
             raise BridgeError("unknown metric of an episode", where=repr(metric), remedy=remedy)
         wait, (name, _, largest) = self.start - self.submit, metric.partition(".")
         values = bounded_slowdown(wait, self.run) if name == "bsld" else wait
+        if not len(values):
+            return 0.0
         return float(values.max() if largest else values.mean())
+
+    def started(self) -> "EpisodeOutcome":
+        """Return the jobs that have started."""
+        which = self.start >= 0
+        if which.all():
+            return self
+        columns = ("submit", "run", "start", "demand")
+        return replace(self, **{name: getattr(self, name)[which] for name in columns})
 
     def idle(self, times: Floats) -> Floats:
         """Return the node time, up to each of these times, that was idle while a waiting job fitted.
@@ -63,6 +78,11 @@ def episode_of(batch: Batch, b: int) -> EpisodeOutcome:
     submit, run = np.array(jobs["submit"]) / SECOND, np.array(jobs["run"]) / SECOND
     demand, capacity = np.array(state.demand[b, : len(start)]), np.array(state.capacity)
     return EpisodeOutcome(submit, run, start / SECOND, demand, capacity)
+
+
+def broken_off(outcome: EpisodeOutcome) -> EpisodeOutcome:
+    """Return what has become of jobs so far: who has not started yet starts at NaN."""
+    return replace(outcome, start=np.where(outcome.start < 0, np.nan, outcome.start))
 
 
 @dataclass(frozen=True)
@@ -104,6 +124,7 @@ class Reward:
 
     def cost(self, episode: EpisodeOutcome) -> float:
         """Return what an episode that is over costs: its metric, and its idle nodes."""
+        episode = episode.started()
         idle = float(episode.idle(np.array([episode.start.max()]))[0]) if self.idle else 0.0
         return episode.value(self.metric) + self.idle * idle
 
@@ -139,7 +160,7 @@ class OwnReward(Reward):
 
     def cost(self, episode: EpisodeOutcome) -> float:
         """Return minus the function's value; BridgeError: it is no finite number."""
-        value = self.function(episode)
+        value = self.function(episode.started())
         try:
             number = float(value)
         except (TypeError, ValueError):
@@ -151,17 +172,24 @@ class OwnReward(Reward):
         return -number
 
 
+def refuse_idle_cost(reward: Reward, jobs: Jobs) -> None:
+    """Raise BridgeError for a cost of idle nodes on a cluster: who fits there is another question."""
+    if reward.idle and jobs.cluster is not None:
+        what, where = "idle nodes have no cost on a cluster", f"reward.idle {reward.idle:g}"
+        raise BridgeError(what, where=where, remedy="Set reward.idle = 0, or leave out --cluster.")
+
+
 def base_costs(base: Scenario, starts: Ints, length: int, reward: Reward) -> Floats:
     """Return what the base policy's schedules cost of the `length` jobs from each of `starts` on."""
     values, jobs = [], base.jobs
     for first, schedule in zip(starts.tolist(), replay_sequences(base, starts, length), strict=True):
         part = slice(first, first + length)
         submit, run = jobs.submit[part] / SECOND, jobs.run[part] / SECOND
-        values.append(
-            reward.cost(
-                EpisodeOutcome(submit, run, schedule.start / SECOND, jobs.demand[part], jobs.capacity)
-            )
-        )
+        if schedule.eligible is not None:
+            submit = np.where(schedule.eligible < 0, submit, schedule.eligible / SECOND)
+        # under a rule of action: when it would have started to run through to its end
+        start = schedule.start / SECOND if schedule.lives is None else schedule.end / SECOND - run
+        values.append(reward.cost(EpisodeOutcome(submit, run, start, jobs.demand[part], jobs.capacity)))
     return np.array(values)
 
 
@@ -193,8 +221,8 @@ def accrued_cost(episode: EpisodeOutcome, metric: str, times: Floats) -> Floats:
     bsld: Σ wait so far / max(run, 10) / L; wait: Σ wait so far / L. Up to a constant (bsld: and for jobs
     shorter than the threshold) the last value is the metric.
     """
-    weight = weights(episode.run, metric)
-    moments = np.concatenate((episode.submit, episode.start))
+    weight = np.where(episode.start < 0, 0.0, weights(episode.run, metric))
+    moments = np.concatenate((episode.submit, np.maximum(episode.start, episode.submit)))
     slopes = np.concatenate((weight, -weight))
     order = np.argsort(moments, kind="stable")
     moments, slopes = moments[order], np.cumsum(slopes[order])

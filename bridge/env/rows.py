@@ -3,9 +3,16 @@
 import math
 
 from bridge.base.arrays import Array
-from bridge.base.jit import hot, inline, inner, kernel
+from bridge.base.jit import by_type, hot, inline, inner, kernel
 from bridge.env.encoder import EncoderPrograms, FeatureProgram
-from bridge.scheduler.core import BACKFILL, DECLINE, INSPECT, apply_choice
+from bridge.scheduler.cluster_state import ClusterState
+from bridge.scheduler.cluster_view import (
+    cluster_list_queued,
+    cluster_may_backfill,
+    cluster_prepare_variable,
+    cluster_subject,
+)
+from bridge.scheduler.core import BACKFILL, DECLINE, INSPECT, PREEMPT, apply_choice
 from bridge.scheduler.reservation import may_backfill
 from bridge.scheduler.running_jobs import first_place, job_at, next_place
 from bridge.scheduler.score import compute, finite, prepare_variable
@@ -14,6 +21,9 @@ from bridge.scheduler.state import STACK, State
 _JOBS = 1  # which of the scheduler's scratch rows holds the rows' jobs
 #: What floating point may add to a whole number of units.
 _ROUNDING = 1e-9
+
+_prepare_variable = by_type(prepare_variable, cluster_prepare_variable, ClusterState)
+_may_backfill = by_type(may_backfill, cluster_may_backfill, ClusterState)
 
 
 @hot
@@ -27,7 +37,7 @@ def list_rows(state: State, b: int, kind: int, stop: bool) -> int:
     n = env.n_candidates
     for k in range(n):
         which[k] = state.candidates[b, k]
-    if kind == BACKFILL and stop:
+    if stop and (kind == BACKFILL or kind >= PREEMPT):  # PREEMPT, TRIAL
         which[n] = env.head
         n += 1
     return int(n)
@@ -47,7 +57,7 @@ def write(state: State, b: int, program: FeatureProgram, n: int, rows: Array) ->
         looked = 0
         while program.views[view] < end:
             step = program.code[program.views[view]]
-            prepare_variable(state, b, step.op, step.arg, looked, which, n)
+            _prepare_variable(state, b, step.op, step.arg, looked, which, n)
             looked += 1
             view += 1
         position = STACK  # of a feature that is such a variable
@@ -88,7 +98,7 @@ def delays_head(state: State, b: int, kind: int, action: int) -> bool:
     """Tell whether a BACKFILL action starts a job that EASY would not, for it may delay the blocked head."""
     if kind != BACKFILL or not 0 <= action < state.scalars[b].n_candidates:
         return False
-    return not may_backfill(state, b, state.candidates[b, action])
+    return not _may_backfill(state, b, state.candidates[b, action])
 
 
 @kernel
@@ -169,20 +179,36 @@ def _by_unit(state: State, b: int, programs: EncoderPrograms, context: Array) ->
     return at
 
 
+@inline
+def _list_queued_pooled(state: State, b: int, most: int, which: Array) -> int:
+    """List the first waiting jobs but the head, and return how many."""
+    n = 0
+    for i in range(state.scalars[b].n_blocks):
+        block = state.blocks[b, i]
+        for k in range(state.size[b, block]):
+            j = state.items[b, block, k]
+            if n < most and j != state.scalars[b].head:
+                which[n] = j
+                n += 1
+    return n
+
+
+@inline
+def _subject_pooled(_state: State, _b: int) -> int:
+    return 0  # whoever that is: the programs read the machine only
+
+
+_list_queued = by_type(_list_queued_pooled, cluster_list_queued, ClusterState)
+_subject = by_type(_subject_pooled, cluster_subject, ClusterState)
+
+
 @inner
 def _write_queued(state: State, b: int, programs: EncoderPrograms, context: Array) -> int:
     """Write the rows of the first waiting jobs but the head, and return how many numbers that is."""
     which = state.scratch[_JOBS]
     width = programs.queued.ends.shape[0]
     size = programs.queued_rows[0] * width
-    n = 0
-    for i in range(state.scalars[b].n_blocks):
-        block = state.blocks[b, i]
-        for k in range(state.size[b, block]):
-            j = state.items[b, block, k]
-            if n < programs.queued_rows[0] and j != state.scalars[b].head:
-                which[n] = j
-                n += 1
+    n = _list_queued(state, b, programs.queued_rows[0], which)
     _write_rarely(state, b, programs.queued, n, context[:size].reshape((-1, width)))
     for k in range(n * width, size):
         context[k] = 0.0
@@ -209,6 +235,6 @@ def write_context(state: State, b: int, programs: EncoderPrograms, context: Arra
     if programs.queued_rows[0] > 0:
         at += _write_queued(state, b, programs, context[at:])
     if programs.machine.ends.shape[0] > 0:
-        which[0] = 0  # whoever that is: the programs read the machine only
+        which[0] = _subject(state, b)
         rows = context[at:].reshape((1, programs.machine.ends.shape[0]))
         _write_rarely(state, b, programs.machine, 1, rows)

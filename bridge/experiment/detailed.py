@@ -89,6 +89,8 @@ class Simulation(Protocol):
     def nodes(self) -> int: ...
     @property
     def n_jobs(self) -> int: ...
+    @property
+    def shares_nodes(self) -> bool: ...
 
     def process(self) -> DecisionProcess:
         """Return who decides."""
@@ -239,7 +241,7 @@ def _fault(
     submitted = result.dispatcher.submitted
     if submitted < task.n_jobs:
         return fault(f"only {submitted:,} of {task.n_jobs:,} jobs were ever submitted")
-    lost = [job for job in result.jobs if job.state in ("rejected", "lost")]
+    lost = [job for job in result.jobs if job.state in ("rejected", "lost") and not job.by_rule]
     if result.refusals or lost:
         first = str(result.refusals[0]) if result.refusals else f"{lost[0].job_id} {lost[0].why}"
         held = f"{len(result.refusals):,} decisions were held back"
@@ -253,6 +255,7 @@ def options(task: Simulation, endpoint: str, prefix: str = PREFIX) -> list[str]:
     words = where(task.on, endpoint, prefix)
     words += ["--energy-host" if task.on == BATSIM5 else "-E"] if detailed.powered else []
     words += ["--mmax", str(task.nodes)] if task.nodes < task.hosts else []
+    words += ["--enable-compute-sharing"] if task.shares_nodes else []
     words += UNGUARDED if task.on != "simgrid" and detailed.staging else ()
     return [*words, *detailed.options]
 

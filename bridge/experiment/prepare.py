@@ -11,6 +11,7 @@ from bridge.base.errors import BridgeError
 from bridge.cluster.source import cluster_file
 from bridge.experiment.job_profiles import builder
 from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD
+from bridge.experiment.site_jobs import on_nodes
 from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.judge.compare import trained_on_them
 from bridge.policy_name import is_own
@@ -77,6 +78,11 @@ class PreparedExperiment:
         return self.setup.nodes or self.hosts
 
     @property
+    def shares_nodes(self) -> bool:
+        """Whether jobs share nodes."""
+        return self.prepared.cluster is not None and self.prepared.cluster.is_shared
+
+    @property
     def n_jobs(self) -> int:
         return len(self.prepared.jobs)
 
@@ -98,7 +104,8 @@ class PreparedExperiment:
             facts=facts,
             power=build_power_plan(self.platform, detailed, jobs.idle_power) if self.platform else None,
         )
-        return DecisionProcess(with_agent(setup, self.agent), energy=detailed.powered)
+        setup = on_nodes(with_agent(setup, self.agent), self.prepared)
+        return DecisionProcess(setup, energy=detailed.powered)
 
     def write_inputs(self, folder: Path) -> None:
         """Write the platform and the workload of the detailed world to a folder, if it can bear it."""
@@ -148,7 +155,6 @@ def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
     logged = records = read_log(experiment.workload, experiment.malformed, leave=left)
     setup, platform = experiment.seeded(), None
     if simulated:
-        experiment.setup.refuse_cluster("simulated platforms")
         from bridge.experiment.power_options import book_power
 
         platform = read_valid_platform(
@@ -160,7 +166,8 @@ def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
             remedy = "Name a larger platform, or fewer nodes."
             raise BridgeError(what, where=f"--nodes {setup.nodes}", remedy=remedy)
         nodes = setup.nodes or hosts
-        setup = dataclasses.replace(setup, nodes=nodes)
+        if setup.cluster is None:  # else it says how many nodes there are
+            setup = dataclasses.replace(setup, nodes=nodes)
         records = _with_capacities(book_power(records, platform, experiment.detailed, nodes), platform)
     agent = policy = None
     if experiment.agent:
@@ -171,7 +178,10 @@ def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
     kept = records if simulated else None
     n = 0 if agent is None else _count_trained_on(agent, experiment.workload, logged, jobs)
     del records, logged
-    return PreparedExperiment(experiment, setup, kept, setup.build_scenario(jobs, policy), platform, agent, n)
+    scenario = setup.build_scenario(jobs, policy)
+    if simulated:
+        scenario.refuse_beliefs("simulated platforms")
+    return PreparedExperiment(experiment, setup, kept, scenario, platform, agent, n)
 
 
 def _count_trained_on(agent: "LogAgent", name: str, logged: Workload, jobs: "Jobs") -> int:

@@ -152,7 +152,6 @@ class Child:
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended."""
         return self._process.poll() is not None
 
     def wait(self, seconds: float) -> int | None:

@@ -18,6 +18,8 @@ from bridge.base.progress import SILENT, ProgressReporter
 from bridge.base.version import __version__
 from bridge.experiment.prepare import PreparedExperiment, numbering_of
 from bridge.experiment.program import PREFIX, simulation_folder
+from bridge.experiment.site_jobs import SiteOutcome, add_site_columns, nodes_record, outcome_of
+from bridge.judge.action_metrics import run_action_metrics
 from bridge.judge.energy import RECORD, PowerAudit, audit, read_power_trace
 from bridge.judge.energy import record as power_record
 from bridge.judge.hosts import HostAllocation, place_first_fit
@@ -28,6 +30,7 @@ from bridge.scheduler.state import SECOND
 from bridge.wire.times import MICRO
 from bridge.worlds.fast import replay as fast
 from bridge.worlds.fast.allocations import as_intervals
+from bridge.worlds.fast.attempts import cut_short, with_attempts
 from bridge.worlds.fast.jobs_table import JobsTableBuilder
 
 if TYPE_CHECKING:
@@ -54,6 +57,8 @@ def run_fast(
             from bridge.learn.agent import replay as replay_agent
 
             schedule = replay_agent(agent, prepared, progress)
+    cut = cut_short(prepared, schedule)
+    prepared, schedule = with_attempts(prepared, schedule)
     played = JobsTableBuilder(prepared, schedule, killed_at_request=task.setup.rules()[1].kill)
     powered = "power" in jobs.resources
 
@@ -73,21 +78,24 @@ def run_fast(
 
     def rows(start: int, stop: int) -> pd.DataFrame:
         table = with_energy(played.rows(start, stop))
-        if prepared.recorded:  # it may use more nodes than there are
+        if prepared.recorded or schedule.lives is not None:  # it may use more nodes than there are
             return table
         return table.assign(allocated_resources=hosts().texts(start, stop))
 
     measured = with_energy(played.metric_columns())
-    table = rows(0, len(jobs)) if whole else measured
-    waits = (
-        {f"reason.{name}.seconds": total for name, total in played.history.totals().items()}
-        if prepared.cluster is not None
-        else {}
-    )
+    table = rows(0, len(played)) if whole else measured
+    waits = (reason_seconds(played) if prepared.cluster is not None else {}) | cut
     config: dict[str, Any] = {"world": "fast", "idle_power": jobs.idle_power if powered else None}
     result = _run(task, table, config | ({"command": command} if command else {}))
     result = dataclasses.replace(result, metrics={**result.metrics, **waits}) if waits else result
+    if schedule.lives is not None:
+        result = dataclasses.replace(result, metrics=result.metrics | run_action_metrics(prepared, schedule))
     return result if whole else dataclasses.replace(result, rows=rows)
+
+
+def reason_seconds(played: JobsTableBuilder) -> dict[str, float]:
+    """Return for how long all jobs of a cluster together waited for each reason."""
+    return {f"reason.{name}.seconds": total for name, total in played.history.totals().items()}
 
 
 def _run(task: PreparedExperiment, table: pd.DataFrame, record_fields: dict[str, Any], at: str = "") -> Run:
@@ -99,9 +107,11 @@ def _run(task: PreparedExperiment, table: pd.DataFrame, record_fields: dict[str,
         capacity |= cluster.capacity()
         if cluster.is_shared:  # jobs that share nodes do not add up to nodes
             counted = {name: amount for name, amount in capacity.items() if name != "nodes"}
+            record_fields = record_fields | nodes_record(cluster.classes)
     threshold = task.experiment.threshold
     metrics = compute_metrics(table, counted, bsld_threshold=threshold, idle_power=jobs.idle_power)
     rule = setup.order if setup.recorded else f"{setup.order}+{setup.backfill}"
+    rule += f"+{setup.action}" if setup.action else ""
     who = task.agent.name if task.agent else rule
     return Run(
         record(task) | record_fields, capacity, table, metrics, task.prepared.oracle, f"{jobs.name} {who}{at}"
@@ -141,7 +151,8 @@ def detailed_run(
 
 def collect(task: PreparedExperiment, conducted: "DetailedRun") -> Run:
     """Return the run of a detailed simulation, complete or not."""
-    jobs = jobs_table(task, conducted)
+    site = _site_of(task, conducted)
+    jobs = jobs_table(task, conducted, site)
     detailed = task.experiment.detailed
     record_fields = conducted.record_fields(task) | {
         "walltime": detailed.limit.name,
@@ -151,9 +162,11 @@ def collect(task: PreparedExperiment, conducted: "DetailedRun") -> Run:
         "passes": conducted.result.dispatcher.passes,
     }
     more: dict[str, float | int | None] = {}
+    if site is not None:
+        more |= reason_seconds(site.builder)
     if (audited := _audited(task, conducted, jobs)) is not None:
         power_trace, record_fields[RECORD] = audited
-        more = {
+        more |= {
             "power.budget": power_trace.budget,
             "power.max": power_trace.peak,
             "power.mean": power_trace.mean,
@@ -219,7 +232,17 @@ def record(task: PreparedExperiment) -> dict[str, Any]:
     }
 
 
-def jobs_table(task: PreparedExperiment, conducted: "DetailedRun") -> pd.DataFrame:
+def _site_of(task: PreparedExperiment, conducted: "DetailedRun") -> SiteOutcome | None:
+    """Return what became of the jobs of a cluster; None without one, or if the simulation never began."""
+    if task.prepared.cluster is None or not conducted.result.messages:
+        return None
+    dispatcher: Any = conducted.result.dispatcher
+    return outcome_of(dispatcher, task.prepared, kills=task.setup.rules()[1].kill)
+
+
+def jobs_table(
+    task: PreparedExperiment, conducted: "DetailedRun", site: SiteOutcome | None = None
+) -> pd.DataFrame:
     """Return one row per job that has ended or was rejected, in the order of the simulation's file.
 
     Batsim's columns as Batsim has them, but for the ids, which are the log's again. Further columns as in a
@@ -249,7 +272,7 @@ def jobs_table(task: PreparedExperiment, conducted: "DetailedRun") -> pd.DataFra
         table[name] = pd.Series([reason[k] for reason in reasons], index=table.index, dtype=kind)
     for r, name in enumerate(jobs.resources[1:], 1):
         table[name] = jobs.demand[row, r]
-    return table
+    return table if site is None else add_site_columns(table, row, site)
 
 
 def _reason(job: "DispatchedJob | None", jobs: "Jobs", numbering: "Numbering") -> tuple[str, str, float]:

@@ -281,7 +281,8 @@ def policy_fields(policy: PolicyName) -> dict[str, str]:
         return {"agent": policy.plugin}
     if policy.agent:
         return {"agent": policy.agent}
-    return {"order": policy.order} | ({"backfill": policy.backfill} if policy.backfill else {})
+    optional = {"backfill": policy.backfill, "action": policy.action}
+    return {"order": policy.order, **{name: value for name, value in optional.items() if value}}
 
 
 def read_document(path: Path) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class LevelCorrection:
         return (n * self._sorted[place] + weight * self._first) / (n + weight) + self._integral
 
     def record_miss(self, below: bool) -> None:
-        """Take notice of whether an outcome lay below the quantile that was given."""
+        """Record whether the outcome was below the forecast quantile."""
         self._integral += self._gain * (self.level - below)
 
     def learn(self, score: float) -> None:

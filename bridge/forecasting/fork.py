@@ -29,6 +29,7 @@ class Fork:
 
     def __init__(self, state: MachineState, policy: str = "") -> None:
         self.compiled = compile_policy(policy_of(policy or state.policy), protocol("standard"))
+        self.compiled.refuse_action("forecasts")
         self._length = self._users = -1
         self._scheduler: Scheduler
         self._world: WorldState

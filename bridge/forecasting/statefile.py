@@ -178,7 +178,6 @@ def state_of(document: object, where: str = "state") -> MachineState:
 
 
 def document_of(state: MachineState) -> dict[str, Any]:
-    """Return a state as its file has it."""
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,

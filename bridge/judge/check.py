@@ -9,6 +9,8 @@ import pandas as pd
 
 from bridge.base.arrays import Flags, Floats
 from bridge.base.errors import BridgeError
+from bridge.cluster.amounts_text import NODE_AMOUNTS, NODE_RESOURCES, PER_NODE, read_amounts
+from bridge.judge.check_nodes import find_excess
 from bridge.judge.energy import PowerAudit
 from bridge.judge.jobs import (
     FINAL_STATES,
@@ -25,8 +27,8 @@ KINDS: tuple[str, ...] = (
     "duplicate-job", "unknown-state", "rejected-but-started", "missing-value", "no-demand", "negative",
     "start-before-submit", "start-before-eligible", "finish-before-start", "execution-time", "waiting-time",
     "turnaround-time", "walltime", "larger-than-machine", "capacity", "allocation-unreadable",
-    "allocation-size", "host-range", "host-overlap", "power-budget", "not-in-workload", "workload-demand",
-    "workload-submit", "workload-run",
+    "allocation-size", "host-range", "host-overlap", "node-amount", "power-budget", "not-in-workload",
+    "workload-demand", "workload-submit", "workload-run",
 )  # fmt: skip
 UNITS = {"nodes": "nodes", "burst_buffer": "bytes", "power": "W"}
 #: How many running jobs a violation of the capacity names.
@@ -47,7 +49,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What a check found.
+    """Result of a check.
 
     Attributes:
         jobs, started, rejected: how many jobs, those with a start and an end, those in state REJECTED.
@@ -90,14 +92,15 @@ def check_schedule(
     ignore: Collection[str] = (),
     workload: Workload | None = None,
     power: PowerAudit | None = None,
+    nodes: Mapping[str, str] | None = None,
 ) -> CheckReport:
     """Check ``jobs`` against every rule of docs/metrics.md, section "What a valid schedule is".
 
     Demands for resources of `capacity` other than ``nodes`` are columns of the resource's name. `tolerance`:
     how far times may be off, s. `ignore`: kinds of violation (see ``KINDS``) to leave out. `workload`: the
     log, to compare demands, submit times and run times with. `power`: what the machine drew, if that was
-    simulated. Raises BridgeError: no capacity of ``nodes``, a resource without a column, no such kind, or no
-    such tolerance.
+    simulated. `nodes`: what a record says of a cluster's nodes, see `bridge.cluster.amounts_text`. Raises
+    BridgeError: no capacity of ``nodes``, a resource without a column, no such kind, or no such tolerance.
     """
     _refuse_nonsense(jobs, capacity, tolerance, ignore)
     schedule = _Schedule(jobs, tolerance, ignore)
@@ -108,8 +111,13 @@ def check_schedule(
     if (jobs["allocated_resources"].fillna("") != "").any():
         _check_hosts(schedule, capacity["nodes"])
     notes = _check_log(schedule, workload) if workload is not None else ()
-    if shares.any():
-        notes = (*notes, "jobs share nodes: cores and GPUs are checked all together, not node by node")
+    if shares.any() and not (nodes and PER_NODE in jobs):
+        what = (
+            "jobs share nodes, and the table does not tell what each has of them (a run's jobs.parquet does)"
+        )
+        notes = (*notes, f"{what}: cores and GPUs are checked all together, not node by node")
+    elif shares.any() and nodes:
+        _check_nodes(schedule, nodes)
     if power is not None and power.first_over is not None:
         schedule.add("power-budget", np.array([power.first_over]), lambda _: ([], power.finding))
     killed = is_killed_attempt(jobs)
@@ -327,6 +335,21 @@ def _check_hosts(schedule: _Schedule, nodes: int) -> None:
         return [job, holder], text
 
     schedule.add("host-overlap", schedule.start[rows], describe)
+
+
+def _check_nodes(schedule: _Schedule, record: Mapping[str, str]) -> None:
+    """Check what jobs have of each node that they share, by a record of what the nodes have."""
+    has = read_amounts(record[NODE_AMOUNTS], NODE_AMOUNTS)
+    names = record[NODE_RESOURCES].split()
+    end = np.where(schedule.timed, schedule.end - schedule.tolerance - schedule.inexact, np.nan)
+    excess = find_excess(schedule.frame, schedule.start, end, has)
+
+    def describe(k: int) -> tuple[list[str], str]:
+        job, name = schedule.ids[excess.rows[k]], names[excess.resources[k]]
+        text = f"{excess.used[k]} of {excess.capacity[k]} {name} of node {excess.nodes[k]} in use"
+        return [job], f"{text} when job {job} starts"
+
+    schedule.add("node-amount", schedule.start[excess.rows], describe)
 
 
 def _check_log(schedule: _Schedule, workload: Workload) -> tuple[str, ...]:

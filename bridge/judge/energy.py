@@ -69,7 +69,7 @@ def read_power_trace(path: Path | str) -> PowerTrace:
 
 @dataclass(frozen=True)
 class PowerAudit:
-    """What was drawn against the budget. Powers are of the hosts and hours that the budget counts.
+    """Power drawn against the budget. Powers are of the hosts and hours that the budget counts.
 
     Attributes:
         budget: W, None if there is none.
@@ -91,7 +91,7 @@ class PowerAudit:
 
     @property
     def finding(self) -> str:
-        """What is wrong in one sentence; empty if nothing is."""
+        """The violation in one sentence; empty if there is none."""
         if self.first_over is None:
             return ""
         return (
@@ -109,7 +109,7 @@ def audit(
     nodes: int = 0,
     jobs: pd.DataFrame | None = None,
 ) -> PowerAudit:
-    """Compare what a machine (all but the master) drew with the budget of its compute hosts, W.
+    """Compare a machine's power (all hosts but the master) with the budget of its compute hosts, W.
 
     `storage`: what storage hosts draw all the time, W, which the budget does not count. `uncounted`: what
     each of the `nodes` without a job of `jobs` draws, W, where the budget counts the nodes of jobs only.
@@ -145,7 +145,7 @@ RECORD = "power"
 
 
 def record(power_audit: PowerAudit, table: str, *, storage: float, uncounted: float) -> dict[str, Any]:
-    """Return what a run keeps: the result, and what is needed to audit again (`audit`).
+    """Return the record of an audit in a run: its result, and its inputs (`audit`).
 
     The table of consumed energy is named by its path in the run's folder.
     """

@@ -50,7 +50,7 @@ class WaitingShares:
 
 
 class RecordedRun:
-    """What happened to n jobs: times in s, and nodes, [n] each; a partition or user of −1 is not known.
+    """The recorded run of n jobs: times in s, and nodes, [n] each; partition or user −1 = unknown.
 
     `capacity`: the machine's nodes. `sizes`: nodes of partitions, where they are known (as of a cluster);
     others are as large as the most that was ever in use of them.
@@ -99,7 +99,7 @@ class RecordedRun:
         }
 
     def room(self, time: float) -> float:
-        """Return how large the machine is at a time, by what is in use around it and by what it states."""
+        """Return the machine's size at a time, by its use around then and by its stated size."""
         times, levels = self._in_use
         first = int(np.searchsorted(times, time - HIGH_WATER / 2, side="right")) - 1
         last = int(np.searchsorted(times, time + HIGH_WATER / 2, side="right"))
@@ -149,7 +149,7 @@ class RecordedRun:
         return delays
 
     def shares(self, instants: int = INSTANTS, seed: int = SEED) -> WaitingShares:
-        """Return what the record explains of all waiting, by so many random instants."""
+        """Estimate the explained shares of all waiting from random instants."""
         times = np.random.default_rng(seed).uniform(self.submit.min(), self.submit.max(), instants)
         counts, idle_user, total, all_fit = np.zeros(len(REASONS), np.int64), 0, 0, 0
         has_users = bool((self.user >= 0).any()) and len(np.unique(self.user)) > 1

@@ -113,7 +113,7 @@ def plain_ids(*tables: "pd.Series[str]") -> "list[pd.Index[str]]":
 
 
 def jobs_of(jobs: pd.DataFrame) -> "pd.Series[str]":
-    """Return each row's job: its id, without what makes it that of a killed attempt."""
+    """Return each row's job id, without the suffix of killed attempts."""
     ids = jobs["job_id"].astype("str")
     killed = is_killed_attempt(jobs)
     return ids.mask(killed, ids.str.rpartition("#")[0]) if killed.any() else ids

@@ -44,6 +44,8 @@ def compute_sequence_metric(prepared: Scenario, schedule: Schedule, first: int, 
     part = slice(first, first + len(schedule.start))
     submit, run = schedule.submit, prepared.jobs.run[part] / 1e6
     wait = (schedule.start - submit) / 1e6
+    if schedule.lives is not None:  # it may have had several starts
+        wait = (schedule.end - submit) / 1e6 - run
     turnaround = wait + run
     if schedule.eligible is not None:  # on a cluster: those that started; they wait since they are eligible
         has_started = schedule.start >= 0
@@ -66,6 +68,12 @@ def compute_sequence_metric(prepared: Scenario, schedule: Schedule, first: int, 
                 f"{metric} is defined for one pool of nodes only",
                 where=f"cluster {prepared.cluster.cluster.name!r}",
                 remedy="Compare by bsld, wait or utilisation, or leave out --cluster.",
+            )
+        case "idle.fitting" if schedule.lives is not None:
+            raise BridgeError(
+                f"{metric} is defined for jobs with one life only",
+                where=f"action {prepared.compiled.policy.action!r}",
+                remedy="Compare by bsld, wait or utilisation, or leave out the action.",
             )
         case "idle.fitting":
             jobs = prepared.jobs
@@ -110,13 +118,18 @@ def values_of(
     metric: str,
     progress: ProgressCallback = ignore_progress,
     play: Play | None = None,
+    note: Callable[[Scenario, "Schedule", int], None] | None = None,
 ) -> Floats:
     """Replay every sequence and return its metric, [sequences]; see `value_of`.
 
     `starts`, `length`: [sequences] first jobs; jobs a sequence. `progress` is called with the number of
-    finished ones. `play` replays them where an agent decides; else the built-in rules do.
+    finished ones. `play` replays them where an agent decides; else the built-in rules do. `note` is called
+    with each schedule and its first job.
     """
     schedules = (play or replay_sequences)(prepared, starts, length, progress)
+    if note is not None:
+        for first, schedule in zip(starts, schedules, strict=True):
+            note(prepared, schedule, int(first))
     return np.array(
         [compute_sequence_metric(prepared, s, int(f), metric) for f, s in zip(starts, schedules, strict=True)]
     )

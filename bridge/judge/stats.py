@@ -53,7 +53,7 @@ class ConfidenceInterval:
 
     @property
     def mark(self) -> str:
-        """What stands behind the interval in a table."""
+        """Mark behind the interval in a table."""
         return mark_of(self.kind)
 
     def percent_of(self, base: float) -> "ConfidenceInterval":
@@ -68,7 +68,7 @@ class ConfidenceInterval:
 
 
 def mark_of(kind: str | None) -> str:
-    """Return what stands behind an interval of that kind in a table."""
+    """Return the mark behind an interval of that kind in a table."""
     return MARK if kind == "t" else ""
 
 
@@ -116,12 +116,12 @@ class Part:
     deviations: Floats
 
     def scaled(self, factor: float) -> "Part":
-        """Return what a multiple of the mean varies by."""
+        """Return the variance part of a multiple of the mean."""
         return Part(factor**2 * self.variance, self.freedom, factor * self.deviations)
 
 
 def parts(rows: Sequence[Floats], block: int, resamples: int = RESAMPLES, seed: int = SEED) -> list[Part]:
-    """Return what the mean of a sum of rows varies by: first the blocks of values, then each row's seeds.
+    """Return the variance parts of the mean of a sum of rows: blocks of values, then each row's seeds.
 
     `rows`: [seeds, n] values each, on the same n neighbours; of a difference the base's are negative. Blocks
     are drawn with replacement from the series closed to a circle (D. Politis, J. Romano, "A circular

@@ -61,7 +61,6 @@ def _pairs(text: str) -> tuple[tuple[float, str], ...]:
 
 
 def _history(jobs: pd.DataFrame, mask: "pd.Series[bool]") -> str:
-    """Return the history of reasons of one job in words."""
     pairs = _pairs(str(jobs.loc[mask, "reasons"].iloc[0]))
     return ", ".join(f"{reason} since {since:,.0f} s" for since, reason in pairs) or "no reason"
 

@@ -1,6 +1,7 @@
 """A trained agent at work: on sequences and whole logs, as another world's decider; where it may decide."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +16,13 @@ from bridge.learn.checkpoint import LogAgent
 from bridge.learn.checkpoint_files import sha256_of
 from bridge.learn.rollout import ActionFunction, copy_for_inference, make_action_function, play
 from bridge.learn.user_policy import OwnAgent
+from bridge.scheduler.cluster_session import ClusterSession
 from bridge.scheduler.session import Session
 from bridge.workload.catalogue import resolve
 from bridge.workload.select import Jobs
 from bridge.workload.table import Workload
 from bridge.worlds.fast.episode import Scenario
-from bridge.worlds.fast.replay import Schedule, read_schedule
+from bridge.worlds.fast.replay import Schedule
 
 #: Sequences that are played side by side.
 _TOGETHER = 100
@@ -63,7 +65,7 @@ def schedules_by(
     for k in range(0, len(starts), _TOGETHER):
         part = starts[k : k + _TOGETHER]
         play(batch, answer, part)
-        schedules += [read_schedule(batch.state, b, length) for b in range(len(part))]
+        schedules += [batch.schedule(b, first) for b, first in enumerate(part.tolist())]
         progress(len(schedules))
     return schedules
 
@@ -72,14 +74,14 @@ def replay(agent: LogAgent, prepared: Scenario, progress: ProgressCallback = ign
     """Replay all jobs under the agent's policy. Raises BridgeError: the agent brings everything to a halt."""
     require_resources(agent, prepared.jobs.resources)
     n = len(prepared.jobs)
-    batch, answer = Batch(prepared, agent.encoder(), 1, n), action_function_of(agent)
+    batch, answer = Batch(prepared, agent.encoder(), 1, n, whole=True), action_function_of(agent)
 
     def record_actions(view: PackedObservations) -> Ints:
         progress(int(batch.memory.clock.arrived[0] - batch.state.scalars.n_waiting[0]))
         return answer(view)
 
     play(batch, record_actions, np.zeros(1, np.int64))
-    return read_schedule(batch.state, 0, n)
+    return batch.schedule(0, 0)
 
 
 class AgentDecider:
@@ -118,6 +120,11 @@ class AgentDecider:
             remedy = "Say how much there is of the others (`--resource NAME=AMOUNT`), in the order of its "
             remedy += "training workload."
             raise refused(self._agent, f"the agent sees {sees} resources, the machine has {there}", remedy)
+        if isinstance(session, ClusterSession):
+            state: Any = session.state
+            self._encoder.refuse_places(len(state.partition_cores), len(state.qos_priority))
+        else:
+            self._encoder.refuse_places(None, 0)
         if session.resources:
             require_resources(self._agent, session.resources)
         self._compared = True
@@ -138,7 +145,7 @@ def require_resources(agent: LogAgent, names: Sequence[str]) -> None:
 
 
 def require_protocol(agent: LogAgent, protocol: str, cross: bool) -> None:
-    """Refuse an agent under a protocol that it did not learn under, unless that is what is wanted."""
+    """Raise BridgeError for an agent of another protocol, unless `cross` allows it."""
     learnt = agent.recipe.setup.protocol
     if learnt != protocol and not cross:
         what = f"has learnt under the protocol {learnt}, not {protocol}"

@@ -49,7 +49,7 @@ class Agent(Generic[R]):
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """Label in tables."""
         return self.folder.resolve().name
 
     def encoder(self: "Agent[Recipe]") -> CompiledEncoder:
@@ -160,7 +160,7 @@ def _renamed(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def load_weights_into(network: nn.Module, tensors: Mapping[str, Tensor], prefix: str, where: Path) -> None:
-    """Give a network the weights of a prefix; refuses those of another network, and what is not finite."""
+    """Load the weights of a prefix into a network; BridgeError: other shapes, or not finite."""
     own = _fitting(network, tensors, prefix, where)
     if not all(bool(torch.isfinite(v).all()) for v in own.values()):
         raise BridgeError("a weight is not a finite number", where=str(where))

@@ -30,7 +30,7 @@ MAX_SEED = 2**63 - 1
 
 
 def read_document(folder: str | Path) -> dict[str, Any]:
-    """Return what stands in agent.json, of whatever scheduler; BridgeError: it is missing or none."""
+    """Return agent.json's contents, for any scheduler; BridgeError: missing or invalid."""
     path = Path(folder) / AGENT
     if not is_there(path):
         remedy = f"A checkpoint is a folder with {AGENT} and {WEIGHTS}; `bridge train` makes one."
@@ -119,7 +119,7 @@ def sha256_of(path: Path) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return what decides the bits of a training."""
+    """Return the versions that decide the bits of a training."""
     import torch
 
     versions_by_name = {

@@ -15,17 +15,18 @@ _ANSWERS = {
     "pick": "which of the waiting jobs runs next",
     "backfill": "which waiting job runs before the blocked head",
     "inspect": "whether the order's pick may run now, or waits",
+    "preempt": "which running job gives way to the blocked head",
+    "trial": "which waiting job is tried next",
     "pick+backfill": "which of the waiting jobs runs next, and which run before a blocked one",
 }
 
 
 def facts(recipe: AnyRecipe) -> dict[str, Any]:
-    """Return what follows from a recipe."""
     return kind_of(recipe.scheduler).facts(recipe)
 
 
 def lines(recipe: AnyRecipe, facts: dict[str, Any], package: str) -> Iterator[tuple[str, str]]:
-    """Yield what is shown besides the features, line by line; `facts` are the `facts`."""
+    """Yield the further lines of a description, beside the features."""
     yield f"{recipe.name}/{recipe.setting}", recipe.summary
     yield "source", recipe.source
     yield "package", package

@@ -50,7 +50,6 @@ class Feature:
         return np.quantile(self.chosen, QUANTILES).tolist(), np.quantile(self.all, QUANTILES).tolist()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON values."""
         chosen, everything = self.quantiles()
         return {
             "feature": self.name,
@@ -71,7 +70,6 @@ class Explanation:
     rows: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON values."""
         counts = {name: getattr(self, name) for name in ("decisions", "chosen", "rows")}
         features = [feature.as_dict() for feature in self.features]
         return {**counts, "quantiles": list(QUANTILES), "features": features}
@@ -107,7 +105,7 @@ def explain(
     length: int,
     progress: ProgressCallback = ignore_progress,
 ) -> Explanation:
-    """Play sequences and compare what was chosen with all that was shown.
+    """Play sequences and compare the chosen candidates with all that were visible.
 
     Arguments are those of `bridge.learn.agent.schedules`. Raises BridgeError: no decision had to be taken,
     nothing was ever chosen (INSPECT: rejected), or a sequence does not fit.

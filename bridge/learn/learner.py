@@ -43,7 +43,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class EpochResult:
-    """What an epoch brought: means over its episodes of the metric (agent, base) and the sum of rewards.
+    """Result of an epoch: means over its episodes of the metric, the base's metric and the summed rewards.
 
     Attributes:
         more: numbers that only this algorithm has; further columns of the progress.
@@ -61,7 +61,7 @@ class EpochResult:
 
 @dataclass(frozen=True)
 class TrainingContext(Generic[R]):
-    """What a learner is given.
+    """Inputs of a learner.
 
     Attributes:
         jobs: what episodes are made of: the workload as the recipe's rules select it, or a pool's jobs.
@@ -104,7 +104,7 @@ class Learner(ABC):
         """Return the mean of the metric on the validation sequences under a network like `actor`."""
 
     def extra(self) -> dict[str, Tensor]:
-        """Return what belongs in a checkpoint beside the actor."""
+        """Return further tensors of a checkpoint, beside the actor's."""
         return {}
 
     def tensors(self) -> dict[str, Tensor]:

@@ -111,7 +111,7 @@ class Flat(Padded):
         self.layers = perceptron((size, *shape.hidden, outputs))
 
     def inputs(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
-        """Return what the layers get, [D, inputs]; no weight changes it."""
+        """Return the layers' inputs, [D, inputs]; they do not depend on weights."""
         dense = self.dense(rows, offsets).flatten(1)
         return torch.cat((dense, context), 1) if context.shape[1] else dense
 
@@ -318,7 +318,7 @@ def critic_of(recipe: Recipe) -> nn.Module:
 def cached_forward(
     network: nn.Module, rows: Tensor, offsets: Tensor, context: Tensor
 ) -> Callable[[], Tensor]:
-    """Return a call of the network on always the same decisions; what no weight changes is computed once."""
+    """Return a function that evaluates the network on fixed inputs; what no weight changes is reused."""
     if type(network) is not Flat:
         return lambda: network(rows, offsets, context)
     inputs = network.inputs(rows, offsets, context)

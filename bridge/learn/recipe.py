@@ -115,7 +115,7 @@ def may_still_improve(best: int, epochs: int) -> bool:
 
 @dataclass(frozen=True)
 class RecipeBase:
-    """What every recipe has.
+    """Base class of recipes.
 
     Attributes:
         name, setting: which policy, in which of its settings.
@@ -144,7 +144,7 @@ class RecipeBase:
 
         @property
         def algorithm(self) -> str:
-            """Who teaches it (`bridge.learn.algorithms`)."""
+            """Name of its algorithm (`bridge.learn.algorithms`)."""
 
         @property
         def protocol(self) -> str:
@@ -152,11 +152,11 @@ class RecipeBase:
 
         @property
         def decision(self) -> str:
-            """What the agent decides."""
+            """Kind of decision that the agent makes."""
 
         @property
         def metric(self) -> str:
-            """What progress and validation measure."""
+            """Metric of progress and validation."""
 
     def variant(self, setting: str, summary: str, **changes: Any) -> Self:
         """Return another setting; a dictionary replaces single values of a field, such as ``training``.
@@ -175,7 +175,7 @@ class RecipeBase:
         yield from ()
 
     def check(self) -> None:
-        """Refuse what cannot be trained: a value out of its range, or two that contradict each other."""
+        """Raise BridgeError for values out of range or in contradiction."""
         verify(self, "recipe")
         for broken, name, value, remedy in self.constraints():
             if broken:
@@ -383,12 +383,12 @@ class Recipe(RecipeBase, DecisionConfig):
 
     @property
     def decision(self) -> DecisionKind:
-        """What the agent decides."""
+        """Kind of decision that the agent makes."""
         return self.encoder.decision
 
     @property
     def metric(self) -> str:
-        """What progress and validation measure."""
+        """Metric of progress and validation."""
         return self.reward.metric
 
     @property

@@ -12,7 +12,7 @@ from torch import nn
 
 from bridge.base.arrays import Flags, Floats, Floats32, Ints
 from bridge.env.batch import Batch, PackedObservations
-from bridge.env.reward import EpisodeOutcome, episode_of
+from bridge.env.reward import EpisodeOutcome, broken_off, episode_of
 from bridge.learn.learner import Mode, tensors
 from bridge.worlds.fast.world import DONE
 
@@ -113,17 +113,18 @@ def collect_by(
     """Play an episode from each start (as many as places, at most), and return all decisions.
 
     `choose` returns the answers of a step, and their log probabilities. Episodes that want more decisions
-    than a `limit` above 0 break off there; some of their jobs have not started, see `unfinished`.
+    than a `limit` above 0 break off there: jobs that have not started start at NaN then, see `is_unfinished`.
     """
     view, shape = batch.reset(starts), batch.encoder.encoder
     none = np.zeros(0, np.int64)
     rows, context = np.zeros((0, shape.width), np.float32), np.zeros((0, shape.context), np.float32)
     kept = [(rows, none, context, none, np.zeros(0), none, none, np.zeros(0, np.bool_))]
-    actions = np.zeros(len(batch.decision_kinds), np.int64)
+    actions, broken = np.zeros(len(batch.decision_kinds), np.int64), set[int]()
     while len(view.rows):
         live, waiting_view = select_waiting(view)
         if limit and len(kept) > limit:  # each of them has decided in every step
             batch.decision_kinds[live] = DONE
+            broken = {*live.tolist()}
             break
         answers, log_prob = choose(waiting_view)
         actions[live] = answers
@@ -133,7 +134,10 @@ def collect_by(
         kept.append(
             (rows, np.diff(waiting_view.offsets), waiting_view.context, answers, log_prob, live, times, late)
         )
-    episodes = [episode_of(batch, b) for b in range(len(starts))]
+    episodes = [
+        broken_off(episode) if b in broken else episode
+        for b, episode in enumerate(episode_of(batch, b) for b in range(len(starts)))
+    ]
     rows, sizes, *each = (np.concatenate(part) for part in zip(*kept, strict=True))
     order = np.argsort(each[3], kind="stable")  # by episode, then time
     index, offsets = pick_rows(np.concatenate(([0], np.cumsum(sizes))), order)
@@ -160,7 +164,7 @@ def concatenate_rollouts(parts: Sequence[Rollout]) -> Rollout:
 
 def is_unfinished(rollout: Rollout) -> Flags:
     """Tell of each episode whether it broke off, see `collect_by`."""
-    return np.array([bool((episode.start < 0).any()) for episode in rollout.episodes], np.bool_)
+    return np.array([bool(np.isnan(episode.start).any()) for episode in rollout.episodes], np.bool_)
 
 
 def keep_episodes(rollout: Rollout, kept: Flags) -> Rollout:
@@ -181,7 +185,7 @@ def keep_episodes(rollout: Rollout, kept: Flags) -> Rollout:
 
 
 def copy_for_inference(actor: nn.Module) -> nn.Module:
-    """Return a copy of the actor for decisions that must come out the same in both worlds: in float64."""
+    """Return a float64 copy of the actor, so that it decides alike in all worlds."""
     return copy.deepcopy(actor).cpu().double().eval()
 
 
@@ -196,7 +200,7 @@ def play(batch: Batch, answer: ActionFunction, starts: Ints) -> None:
 
 
 class DecisionRecorder:
-    """An `Answer` that remembers what it saw and said.
+    """Wraps an action function; records observations and actions.
 
     Attributes:
         kept: rows, rows of each decision, context and actions, step by step.

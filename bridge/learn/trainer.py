@@ -52,7 +52,7 @@ class EpochRecord:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "EpochRecord":
-        """Return what `row` returned."""
+        """Return the record of a row; inverse of `row`."""
         own = {name: row[name] for name in cls.__dataclass_fields__ if name != "more"}
         return cls(**own, more={name: value for name, value in row.items() if name not in own})
 
@@ -231,7 +231,6 @@ class TensorBoardWriter:
             self._writer = SummaryWriter(str(self._path), purge_step=done + 1)
 
     def write(self, entry: EpochRecord) -> None:
-        """Write an epoch's values; what was not measured has none."""
         with written(self._path):
             for curve, name in CURVES.items():
                 value = float(getattr(entry, name))
@@ -247,7 +246,7 @@ class TensorBoardWriter:
 
 @contextmanager
 def written(path: Path) -> Iterator[None]:
-    """What is written inside, to a path; raises BridgeError if it cannot be."""
+    """Context that raises BridgeError if a path cannot be written."""
     try:
         yield
     except OSError as error:

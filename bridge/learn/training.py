@@ -42,7 +42,7 @@ class TrainingData:
 
     @classmethod
     def of(cls, recipe: AnyRecipe, log: Any, sha256: str) -> "TrainingData":
-        """Return what an agent learns on: a workload, or jobs of the time-stepped pool, of this digest."""
+        """Return the training data: a workload, or jobs of the time-stepped pool, of this digest."""
         if not isinstance(recipe, Recipe):
             return cls(recipe, log, sha256)
         jobs = recipe.setup.select(log)

@@ -36,13 +36,13 @@ class UserPolicy:
 
 @dataclass(frozen=True, eq=False)
 class OwnAgent(Agent[Recipe]):
-    """An `UserPolicy` in the place of a trained agent; its folder is what was typed."""
+    """A `UserPolicy` in the place of a trained agent; its folder is its reference."""
 
     own: UserPolicy = field(kw_only=True)
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """Label in tables."""
         return self.own.name
 
     def answer(self, view: PackedObservations) -> Ints:
@@ -56,7 +56,7 @@ class OwnAgent(Agent[Recipe]):
 
 
 def load_user_policy(reference: str) -> OwnAgent:
-    """Return the policy that ``module:ATTR`` names (else BridgeError): an `UserPolicy`, or what makes one."""
+    """Load the `UserPolicy` (or its factory) that ``module:ATTR`` names; else BridgeError."""
     policy = load_reference(reference)
     remedy = "Name an OwnPolicy, or a function that returns one, see examples/own_policy.py."
     if callable(policy) and not isinstance(policy, UserPolicy):

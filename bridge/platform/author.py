@@ -90,7 +90,6 @@ class _Author:
         return {name: range(*ends) for name, ends in zip(names, itertools.pairwise(starts), strict=True)}
 
     def host_name(self, number: int) -> str:
-        """Return the name of a compute host."""
         if self.hosts is not None:
             return self.hosts[number][0]
         return f"{self.spec.nodes.prefix}{number:0{self.width}}"

@@ -40,7 +40,7 @@ def check_platform(
 
 
 def require_valid(path: str | Path, data: bytes | None = None, *, energy: bool = False) -> list[LintFinding]:
-    """Check a file, or contents before they are written; return what is not an error.
+    """Check a file, or contents before they are written; return the warnings.
 
     Raises BridgeError for the first error.
     """

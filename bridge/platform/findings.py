@@ -90,7 +90,7 @@ class FindingCollector:
 
 
 def verdict(findings: Iterable[LintFinding]) -> Verdict:
-    """What SimGrid will say to the file with these findings."""
+    """Return SimGrid's verdict on a file with these findings."""
     return "refuses" if any(finding.simgrid == "refuses" for finding in findings) else "loads"
 
 
@@ -163,7 +163,6 @@ def findings_of_simgrid(paths: Sequence[str | Path], *, timeout: float = 120.0) 
 
 
 def _settings(file: str) -> tuple[str, ...]:
-    """SimGrid's settings for a file."""
     with suppress(XmlError):
         root, _ = parse_xml(read_bytes(file))
         return NO_TASKS if wifi_links(root) else TASKS

@@ -41,7 +41,7 @@ class Routes:
         self._numbers: dict[str, dict[str, int]] = {}
 
     def route(self, src: str, dst: str) -> Route:
-        """The route from host (or router) `src` to `dst`; RouteError tells why there is none."""
+        """Return the route from host (or router) `src` to `dst`; RouteError: there is none."""
         names = self._global(src, dst, 0)
         links = tuple(LOOPBACK if name == LOOPBACK.name else self.platform.link(name) for name in names)
         return Route(links, sum(link.latency for link in links))

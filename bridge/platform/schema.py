@@ -24,7 +24,7 @@ ROUTINGS: Mapping[str, str] = _DATA["routings"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute: what SimGrid makes of its text, whether it must be there, whether it may be empty."""
+    """One attribute: SimGrid's parser of its text, whether it is required, whether it may be empty."""
 
     kind: str
     required: bool
@@ -63,7 +63,7 @@ _CONTENT = {tag: _automaton(states) for tags, states in _DATA["content"].items()
 
 
 class ContentModel:
-    """Follows the children of one element and says why the next one may not stand there."""
+    """Checks the order of an element's children; explains why one is not allowed."""
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
@@ -104,13 +104,13 @@ _CHOICES = dict(_DATA["choices"]) | {key: _FLAG for key, kind in _KINDS.items() 
 
 
 class ConfigElements:
-    """What the `<config>` of one file have set so far: SimGrid passes over what is set already."""
+    """Settings of the `<config>` elements of a file so far: SimGrid ignores repeated ones."""
 
     def __init__(self) -> None:
         self.settable = {key for key, kind in _KINDS.items() if kind == "set_before"}
 
     def mistakes(self, properties: Mapping[str, str]) -> Iterator[str]:
-        """What SimGrid stops at among the properties of one `<config>`."""
+        """Yield the properties of one `<config>` at which SimGrid stops."""
         for key, value in sorted(properties.items()):
             if key not in _KINDS and key not in _CHOICES:
                 yield f"'{key}' is no setting of SimGrid 3.32"

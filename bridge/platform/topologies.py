@@ -25,7 +25,7 @@ Cable = tuple[str, Hashable, Hashable, int]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Wiring:
-    """What the three topologies share: zone name, figures of one cable, split-duplex or not, limiters."""
+    """Parameters of all three topologies: zone name, one cable's figures, split-duplex or not, limiters."""
 
     zone: str
     bandwidth: float
@@ -101,7 +101,7 @@ class Topology(abc.ABC):
         return None if width is None else (self.wiring.bandwidth * width, self.wiring.latency)
 
     def cables(self) -> Iterator[tuple[str, str, float]]:
-        """What to draw: (end, end, bandwidth in bytes per second). Ends are `host N` or names of switches."""
+        """Yield the cables to draw: (end, end, bandwidth in bytes/s). Ends are `host N` or switches."""
         cables: dict[frozenset[Hashable], tuple[Hashable, Hashable, int]] = {}
         for _, a, b, width in self._cables:
             pair = frozenset((a, b))

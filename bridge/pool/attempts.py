@@ -69,7 +69,7 @@ class PoolJob:
         return self.attempts[:-1]
 
     def register_next_attempt(self, now: int, profiles: JobProfiles, acknowledges: bool) -> list[ev.Decision]:
-        """Add the next attempt at `now` (µs) and return what registers it, the job's history with it.
+        """Add the next attempt at `now` (µs); return the decisions that register it, with the job's history.
 
         `profiles`: the profiles, the job's among them. `acknowledges`: the platform will announce it as it
         does any job.

@@ -167,12 +167,14 @@ class PoolBatch(PoolBatchBase):
     def values(self, b: int, objective: Objective) -> Floats:
         """Return an objective of each job of a pool that is over: completion times count in steps.
 
+        A weighted one has the weight of the pool's settings.
         Jobs that did not end count as if they ended now, which flatters: these are a learner's numbers.
         """
         schedule = self.schedule(b)
         end = np.where(schedule.ended, schedule.end, self.state.env.now[b])
         took = (end - schedule.submit).astype(np.float64)
-        return took / schedule.length if objective == "slowdown" else took
+        weight = self.settings.weight if objective == "weighted" else float(objective == "completion")
+        return (1.0 - weight) * took / schedule.length + weight * took
 
 
 class Arrival(NamedTuple):

@@ -32,7 +32,7 @@ DYNAMIC = "--enable-dynamic-jobs"
 
 @dataclass(frozen=True)
 class PoolDispatcherConfig(PlacementConfig):
-    """Everything that decides what a tick dispatcher does.
+    """Configuration of a pool's dispatcher.
 
     Attributes:
         answer: the policy; for one simulation only, since it may count its answers.
@@ -46,7 +46,7 @@ class PoolDispatcherConfig(PlacementConfig):
 
 
 class PoolDispatcher(WireScheduler[Attempt]):
-    """Feeds one live pool from messages, and carries out what it decides.
+    """Runs one live pool: applies messages, and sends its decisions.
 
     `tickets`: the pool's jobs by their number there. Raises BridgeError: the settings ask for the oracle
     clamp.

@@ -17,12 +17,14 @@ from bridge.base.plugins import did_you_mean
 from bridge.config import Count, Natural, Unsigned, verify
 from bridge.env.gym_env import Draws, SchedulingEnvBase, SchedulingVectorEnvBase, StepResult, drawn_by
 from bridge.env.options import refuse_kinds, refuse_options
+from bridge.env.snapshot import EpisodeSnapshot
 from bridge.pool.batch import PoolBatch
 from bridge.pool.evaluate import jobs_of
 from bridge.pool.jobset import STEP_SECONDS, JobSet, with_estimates
 from bridge.pool.observation import highest
 from bridge.pool.schedule import PoolSchedule
 from bridge.pool.settings import PoolConfig
+from bridge.pool.snapshot import take_snapshot
 from bridge.pool.world import Sequences, draw_sequences
 from bridge.scheduler.names import Kill
 
@@ -32,7 +34,7 @@ TRIES = 100
 
 @dataclass(frozen=True)
 class PoolEnvConfig:
-    """What an environment plays.
+    """Configuration of a pool's environment.
 
     Attributes:
         data: a job file, a set of jobs, or None for synthetic jobs.
@@ -155,8 +157,11 @@ class PoolEpisodes:
         return StepResult(self.pools.rewards.copy(), ended & ~left, ended & left, invalid)
 
     def job_outcomes(self, b: int) -> PoolSchedule:
-        """Return what has become of the jobs of a place's episode so far."""
         return self.pools.schedule(b)
+
+    def snapshot(self, b: int) -> EpisodeSnapshot:
+        """Return what a place's pool looks like now, bookings included."""
+        return take_snapshot(self.pools.state, b, self.task.settings.slots)
 
     def final_info(self, done: StepResult) -> dict[str, Floats]:
         """Return mean slowdowns and mean completion times (s) of episodes that have ended; else NaN."""
@@ -178,19 +183,19 @@ class PickOrKillEnv(SchedulingEnvBase):
     all jobs in the system gain by it (`bridge.pool.machine`); other answers earn 0. An episode terminates
     when all jobs have ended, and is truncated after the pool's last step.
 
-    `info` has ``time`` (s) and ``invalid``; with the episode's last step also ``slowdown`` and
-    ``completion_time`` (s), means over its jobs; one that has not ended by then counts as if it had.
-    `outcome` is a `bridge.pool.schedule.Schedule`.
+    `info` has ``time`` (s), ``invalid`` and ``action_mask`` (int8 [actions]); with the episode's last step
+    also ``slowdown`` and ``completion_time`` (s), means over its jobs; one that has not ended by then
+    counts as if it had. `outcome` is a `bridge.pool.schedule.Schedule`.
     """
 
-    def __init__(self, *, render_mode: None = None, **options: Any) -> None:
+    def __init__(self, *, render_mode: str | None = None, **options: Any) -> None:
         super().__init__(PoolEpisodes(_task(options), 1), render_mode)
 
 
 class PickOrKillVectorEnv(SchedulingVectorEnvBase):
     """`PickOrKillEnv`, B times (`num_envs`), see `bridge.env.gym_env.SchedulingVectorEnvBase`."""
 
-    def __init__(self, num_envs: int, *, render_mode: None = None, **options: Any) -> None:
+    def __init__(self, num_envs: int, *, render_mode: str | None = None, **options: Any) -> None:
         super().__init__(PoolEpisodes(_task(options), num_envs), render_mode)
 
 

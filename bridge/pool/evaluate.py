@@ -125,7 +125,7 @@ def build_evaluation(
     kill: Kill,
     options: EvaluationOptions,
 ) -> PoolEvaluation:
-    """Return the outcome of what somebody made of `prepare`'s sequences; BridgeError: a job did not end."""
+    """Return the evaluation of schedules of `prepare`'s sequences; BridgeError: a job did not end."""
     for s, schedule in enumerate(schedules):
         left = int(np.count_nonzero(~schedule.ended))
         if left:

@@ -34,13 +34,15 @@ REFUSED, MOVED, BOOKED, KILLED = -1, 0, 1, 2
 @inline
 def reward(state: PoolState, b: int) -> float:
     """Return the reward of a step: -Σ 1 / L over all jobs in the system, L their believed length; or minus
-    their number.
+    their number; or a weighted sum of both.
 
     Source: RLSchert, Equations 9 and 10, with the believed total length where the paper says remaining.
     """
     env = state.env[b]
-    if state.pool[0].completion:
-        return -float(env.n_booked + env.n_ready + env.n_waiting + env.tail - env.head)
+    weight = state.pool[0].weight
+    many = float(env.n_booked + env.n_ready + env.n_waiting + env.tail - env.head)
+    if weight == 1.0:
+        return -many
     jobs = state.jobs[b]
     total = 0.0
     last = state.beliefs.shape[2] - 1
@@ -53,7 +55,7 @@ def reward(state: PoolState, b: int) -> float:
         total += 1.0 / jobs[state.waiting[b, k]].believed
     for k in range(env.head, env.tail):
         total += 1.0 / jobs[state.backlog[b, k]].believed
-    return -total
+    return -total if weight == 0.0 else -((1.0 - weight) * total + weight * many)
 
 
 @inner

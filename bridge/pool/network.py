@@ -146,7 +146,6 @@ class ActorCritic(nn.Module):
 
 
 def network_of(recipe: PoolRecipe) -> ActorCritic:
-    """Return a fresh network."""
     critic = recipe.training.critic == "outlook"
 
     def build_network() -> ActorCritic:
@@ -156,7 +155,7 @@ def network_of(recipe: PoolRecipe) -> ActorCritic:
 
 
 def weights(network: ActorCritic) -> int:
-    """Return the number of weights, without biases and what says values, as the paper counts."""
+    """Return the number of weights, without biases and the value head, as the paper counts."""
     return sum(
         parameter.numel()
         for name, parameter in network.named_parameters()

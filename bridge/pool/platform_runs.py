@@ -63,7 +63,7 @@ class PoolPolicy:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """Label in tables."""
         return self.agent.name if self.agent else self.text
 
     @property
@@ -90,7 +90,7 @@ class PoolPolicy:
         return evaluate_agent(self.agent, jobs, options, progress=progress)
 
     def words(self, settings: PoolConfig) -> tuple[str, ...]:
-        """Return what `bridge decide` is told of it and its pool."""
+        """Return the arguments of `bridge decide` for it and its pool."""
         if self.agent is not None:  # whose own estimator is in the workload already
             return (str(self.agent.folder.resolve()), "--estimator", "running")
         pool = ("--pool-units", str(settings.units), "--pool-slots", str(settings.slots))
@@ -117,7 +117,7 @@ def policy_of(name: PolicyName | str) -> PoolPolicy:
 def dispatcher(
     policy: PoolPolicy, settings: PoolConfig, name: str, platform: Platform | None, **setup: Any
 ) -> PoolDispatcher:
-    """Return what decides behind Batsim, for one simulation; `name`, `platform`: of the placement rule."""
+    """Return the dispatcher of one simulation behind Batsim; `name`, `platform`: of the placement rule."""
     rule = placement(name, platform)
     return PoolDispatcher(
         PoolDispatcherConfig(
@@ -159,7 +159,7 @@ class PoolTask:
 
     @property
     def detailed(self) -> Detailed:
-        """What the platform program is started with."""
+        """Inputs of the platform program."""
         if self.policy.kill == "none" or self.on == BATSIM5:  # which is asked by the hello
             return self.detailed_options
         needed = (DYNAMIC, REUSE) if self.detailed_options.kind.contends else (DYNAMIC,)
@@ -170,7 +170,6 @@ class PoolTask:
 
     @property
     def hosts(self) -> int:
-        """Compute hosts of the platform."""
         return len(self.platform.compute)
 
     @property
@@ -179,8 +178,12 @@ class PoolTask:
         return self.settings.units
 
     @property
+    def shares_nodes(self) -> bool:
+        """Jobs have hosts of their own."""
+        return False
+
+    @property
     def n_jobs(self) -> int:
-        """Jobs of the sequence."""
         return len(self.sequences.arrivals_of(self.sequence)[0])
 
     def place(self, out: Path) -> Path:
@@ -188,7 +191,6 @@ class PoolTask:
         return run_folder(out, self.policy.text) / str(self.sequence + 1)
 
     def process(self) -> DecisionProcess:
-        """Return who decides."""
         return DecisionProcess(
             dispatcher(self.policy, self.settings, self.detailed_options.placement, self.platform)
         )
@@ -383,7 +385,7 @@ class TwoWorldResult:
 
 
 def beyond(documents: Sequence[Mapping[str, Any]], tolerance: float) -> list[str]:
-    """Return, in words, what `Both.as_dict` shows to differ by more than a share of the fast world."""
+    """Return a line for each value of `Both.as_dict` that differs by more than a share of the fast world."""
     problems = []
     for one in documents:
         for key in COMPARED:

@@ -137,7 +137,7 @@ class PoolRecipe(RecipeBase):
 
     @property
     def metric(self) -> str:
-        """What progress and validation measure: the objective."""
+        """Metric of progress and validation: the objective."""
         return self.pool.objective
 
     def constraints(self) -> Iterator[Rule]:

@@ -151,7 +151,7 @@ def deciding(recipe: PoolRecipe, actor: nn.Module, how: Mode, seed: int) -> Pool
 
 
 def make_teacher(teacher: PoolActionFunction, recipe: PoolRecipe) -> PoolActionFunction:
-    """Return what a teacher tells an agent.
+    """Return a function that gives the teacher's actions, limited to those that the agent has.
 
     If the agent is to kill, the paper's rule speaks first. An answer that the agent does not have is replaced
     by the first one that it has.
@@ -174,7 +174,7 @@ _TOGETHER = 16
 
 
 def options_of(agent: PoolCheckpoint, base: EvaluationOptions | None = None) -> EvaluationOptions:
-    """Return what an agent is judged on if nothing else is said: its own pool, rate, steps and beliefs.
+    """Return an agent's default evaluation: its own pool, rate, steps and estimates.
 
     Seed, number of sequences and share of predictable jobs are the `base`'s.
     """

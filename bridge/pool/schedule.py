@@ -51,7 +51,7 @@ class PoolSchedule:
 
     @property
     def wait(self) -> Ints:
-        """Steps from arrival to the last start of the jobs that ended, what was run in vain included."""
+        """Steps from arrival to the last start of the jobs that ended, killed attempts included."""
         done = self.ended
         return self.start[done] - self.submit[done]
 
@@ -62,7 +62,7 @@ class PoolSchedule:
 
 
 def schedule_of(state: PoolState, b: int) -> PoolSchedule:
-    """Return a copy of what has become of the jobs of pool `b` that have arrived."""
+    """Return a copy of the outcomes of the arrived jobs of pool `b`."""
     env = state.env[b]
     jobs = state.jobs[b, : env.n_submitted]
     names = ("id", "submit", "units", "length", "start", "end", "kills", "lost")

@@ -10,7 +10,7 @@ from bridge.config.fields import record_of
 #: Weight of packing against shortness in Tetris*.
 KNOB = 1e-6
 
-Objective = Literal["slowdown", "completion"]
+Objective = Literal["slowdown", "completion", "weighted"]
 #: Fields of a pool that read true lengths.
 ORACLES = ("oracle_clamp", "oracle_picture")
 
@@ -31,7 +31,9 @@ class PoolConfig:
             TRUE length. Behaviour of the authors' code: an oracle.
         oracle_picture: the picture shows the TRUE lengths of waiting jobs in place of what is believed of
             them. Behaviour of the authors' code: an oracle.
-        objective: what the reward measures.
+        objective: what the reward measures: slowdown, completion time in steps, or their weighted sum.
+        completion_weight: of a step of completion time, where the objective is weighted; the slowdown has
+            the rest.
     """
 
     units: Annotated[Count, Constraint(le=10_000, option="--pool-units")] = 20
@@ -43,9 +45,15 @@ class PoolConfig:
     oracle_clamp: Annotated[bool, Constraint(option="--oracle-clamp")] = False
     oracle_picture: bool = False
     objective: Objective = "slowdown"
+    completion_weight: Share = 0.1
 
     def __post_init__(self) -> None:
         verify(self, "time-stepped pool")
+
+    @property
+    def weight(self) -> float:
+        """Weight of completion times in the objective; the slowdown has the rest."""
+        return {"slowdown": 0.0, "completion": 1.0, "weighted": self.completion_weight}[self.objective]
 
     @property
     def actions(self) -> int:

@@ -48,7 +48,7 @@ ENV = np.dtype([("reward", "f8"), *((name, "i4") for name in _SCALARS)], align=T
 #: One killed attempt: what was believed before it ran (`believed`), and when it was killed (`belief`).
 KILL = np.dtype([(name, "i4") for name in ("job", "start", "end", "believed", "belief")], align=True)
 
-#: Settings as kernels read them, by their own names but the last: what the reward counts.
+#: Settings as kernels read them, by their own names but the last: the weight of completion times in rewards.
 _COPIED = (
     "units",
     "slots",
@@ -59,7 +59,7 @@ _COPIED = (
     "oracle_clamp",
     "oracle_picture",
 )
-POOL = np.dtype([(name, "i8") for name in (*_COPIED, "completion")])
+POOL = np.dtype([*((name, "i8") for name in _COPIED), ("weight", "f8")])
 
 
 class _Arrays(NamedTuple):
@@ -90,7 +90,7 @@ def allocate(batch: int, length: int, width: int, settings: PoolConfig) -> PoolS
     state = zeros(PoolState, sizes | {"H": settings.horizon, "K": settings.kill_slots})
     for name in _COPIED:
         state.pool[name] = getattr(settings, name)
-    state.pool.completion = settings.objective == "completion"
+    state.pool.weight = settings.weight
     state.palette[:] = np.random.default_rng([0, 0]).permutation(np.arange(1, COLOURS))
     for b in range(batch):
         reset(state, b)

@@ -72,7 +72,7 @@ class PoolTest(Protocol):
 
 
 class Player(Protocol):
-    """Who plays, and what is asked of it: a study's cell, see `bridge.study.cells.Cell`."""
+    """A contestant of a study's cell, see `bridge.study.cells.Cell`."""
 
     @property
     def heuristic(self) -> Heuristic | None: ...
@@ -114,7 +114,7 @@ def digest_of(jobs: "JobSet") -> str:
 
 
 def judged(cell: Player, agent: "PoolCheckpoint | None", jobs: "JobSet") -> Iterable[dict[str, Any]]:
-    """Yield what each test has found: a value of each metric for every sequence."""
+    """Yield each test's results: a value of each metric for every sequence."""
     for test in cell.tests:
         evaluation = played(cell, agent, jobs, test)
         counts = np.array([len(schedule.id) for schedule in evaluation.schedules], np.float64)

@@ -240,7 +240,7 @@ class PoolPpoUpdate:
         self.actions, self.taught = tensors(network, rollout.actions, rollout.teacher_actions)
 
     def run(self, adam: torch.optim.Optimizer, rng: np.random.Generator) -> tuple[Losses, dict[str, float]]:
-        """Update the network; return how it went, and what only the pool's learners have."""
+        """Update the network; return the losses, and numbers of the pool's learners only."""
         training, rollout = self.training, self.rollout
         passes = 1 if training.algorithm == "pg" and not self.lesson else training.iterations
         recent: deque[float] = deque(maxlen=_RECENT)

@@ -13,7 +13,6 @@ from bridge.report.table import Table
 
 
 def tables_of_cluster(cluster: Cluster) -> list[Table]:
-    """Return the tables of a cluster that there is something in."""
     table = build_node_table(cluster)
     partitions = partitions_of(cluster)
     return [
@@ -43,7 +42,6 @@ def _nodes(cluster: Cluster, table: NodeTable) -> Table:
 
 
 def gpus_text(group: NodeGroup) -> str:
-    """Return the GPUs of a node in words."""
     return ", ".join(f"{count} {kind}" for kind, count in group.gpus.items())
 
 

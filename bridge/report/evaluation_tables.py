@@ -8,6 +8,7 @@ import numpy as np
 from bridge.judge.sequences import PairedResult
 from bridge.judge.stats import FEWEST, ConfidenceInterval
 from bridge.judge.world_agreement import Agreement, Rank
+from bridge.report.action_table import action_costs
 from bridge.report.table import Table
 from bridge.report.tables import COMPARED, difference, format_metric, metric_name, wait_difference
 
@@ -19,7 +20,7 @@ ORACLE = "* true run times are read (oracle)."
 
 
 def evaluation(document: Mapping[str, Any], judged: Sequence[PairedResult], protocol: str) -> list[Any]:
-    """Return what is shown of policies on the same sequences.
+    """Return the tables and lines of policies on the same sequences.
 
     `document` is as `bridge evaluate --json` prints it, `judged` the policies' values, `protocol` the base's.
     """
@@ -41,7 +42,7 @@ def evaluation(document: Mapping[str, Any], judged: Sequence[PairedResult], prot
             _between(j.difference, digits) if j.difference else "",
             one["verdict"],
         )
-    output: list[Any] = [table]
+    output: list[Any] = [table, *action_tables(policies)]
     output.append(_blocks(judged[0].mean))
     if any(one["oracle"] for one in policies):
         output.append(ORACLE)
@@ -56,6 +57,14 @@ def evaluation(document: Mapping[str, Any], judged: Sequence[PairedResult], prot
             )
             output.append(f"{one['name']}: {verdict} {than} {base}: {text} {between}")
     return output
+
+
+def action_tables(policies: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Return what actions win and cost, a policy a column; nothing where no policy has an action."""
+    rows = [one for one in policies if "action_metrics" in one]
+    if not rows:
+        return []
+    return [action_costs([(one["name"], one["action_metrics"]) for one in rows])]
 
 
 def _blocks(mean: ConfidenceInterval) -> str:
@@ -78,7 +87,7 @@ def _between(estimate: ConfidenceInterval, digits: int) -> str:
 
 
 def agreements(agreed: Sequence[Agreement], ranks: Mapping[str, Rank]) -> list[Any]:
-    """Return what is shown of policies in both worlds."""
+    """Return the tables and lines of policies in both worlds."""
     output: list[Any] = []
     for one in agreed:
         output += [_agreement(one), *_differences(one)]
@@ -101,7 +110,7 @@ def _agreement(one: Agreement) -> Table:
 
 
 def _differences(one: Agreement) -> Iterator[str]:
-    """Yield what the worlds do differently, in sentences."""
+    """Yield a sentence for each difference between the worlds."""
     jobs = one.jobs
     yield f"{jobs.differing_starts:,} of {jobs.common:,} jobs start at another time on the platform"
     if jobs.first is not None:

@@ -26,7 +26,7 @@ def policies_of(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def fidelity(document: Mapping[str, Any]) -> list[Any]:
-    """Return what is shown of a document of `bridge fidelity`."""
+    """Return the tables and lines of a document of `bridge fidelity`."""
     policies = policies_of(document)
     mean = document["recorded"]["wait.mean"]
     how = f", {document['windows']:,} windows of {document['window']:,} jobs" if document["windows"] else ""
@@ -70,7 +70,6 @@ def measures(one: Mapping[str, Any]) -> list[str]:
 
 
 def _verdict(verdicts: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the paired verdicts in words."""
     names = {"null": "the null", "textbook": "the textbook rule"}
     words = {"better": "nearer to the record than", "worse": "farther from the record than"}
     parts = []

@@ -152,7 +152,7 @@ def _positions(pieces_by_name: dict[str, Piece], merged: Any) -> _Places:
 
 
 def label(platform: Platform, piece: Piece) -> str:
-    """What stands under a piece: name, number and span of its hosts, bandwidth, capacity."""
+    """Return the text under a piece: name, number and span of its hosts, bandwidth, capacity."""
     if piece.role == "compute":
         first, last = min(piece.hosts), max(piece.hosts)
         if first == last and not piece.switches:

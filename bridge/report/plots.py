@@ -1,11 +1,13 @@
 """The pictures of runs and of agents: nodes over time, Gantt chart, distributions; their looks."""
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
@@ -19,6 +21,7 @@ from bridge.base.files import replacing
 from bridge.judge.jobs import Started, is_killed_attempt, started
 from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown, step_function
 from bridge.judge.run import Run
+from bridge.report.svg import shrink
 from bridge.report.tables import duration
 
 #: (values, shares of the sample at or below each), ascending.
@@ -73,7 +76,9 @@ def save(figure: Figure, path: Path | str) -> None:
         raise BridgeError("pictures are saved as .png or .svg", where=str(path), remedy="Change the suffix.")
     metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
     with replacing(path) as out, mpl.rc_context({"svg.hashsalt": "bridge", "svg.fonttype": "none"}):
-        figure.savefig(out, format=kind, dpi=150, metadata=metadata)
+        data = io.BytesIO()
+        figure.savefig(data, format=kind, dpi=150, metadata=metadata)
+        out.write(shrink(data.getvalue().decode()).encode() if kind == "svg" else data.getvalue())
 
 
 def _started(run: Run, name: str, what: str, *, killed: bool = True) -> Started:
@@ -153,10 +158,11 @@ def timeline(run: Run) -> Figure:
     return figure
 
 
-def gantt(run: Run, colour_by: Literal["auto", "user", "job"] = "auto") -> Figure:
+def gantt(run: Run, colour_by: Literal["auto", "partition", "user", "job"] = "auto") -> Figure:
     """Draw the schedule of `MOST_JOBS` at most; jobs without hosts are placed first-fit for the picture.
 
-    `colour_by` ``user`` has a legend; ``auto`` takes it if the run has users, and no more than colours.
+    `colour_by` ``partition`` and ``user`` have a legend; ``auto`` takes the first that the run has, unless
+    it has more values than there are colours. Jobs that share nodes are drawn half transparent.
     """
     done = _started(run, run.name, "Gantt chart")
     if len(done) > MOST_JOBS:
@@ -173,18 +179,20 @@ def gantt(run: Run, colour_by: Literal["auto", "user", "job"] = "auto") -> Figur
     low, high = allocation.first, allocation.last + 1
     bars = np.stack([np.stack([left, right, right, left], 1), np.stack([low, low, high, high], 1)], 2)
 
-    names, group = _groups(run, done.jobs.get("user"), len(done), colour_by)
+    names, group = _groups(run, done.jobs, colour_by)
     figure = new_figure(10, float(np.clip(2.5 + nodes / 24, 4.0, 8.0)))
     axes = figure.subplots()
     shades = np.array(COLOURS)[group % len(COLOURS)][owner].tolist()
     looks: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.6 if len(done) <= 300 else 0.2}
+    if "shares_nodes" in done.jobs:
+        looks["alpha"] = np.where(done.jobs["shares_nodes"].to_numpy(bool)[owner], 0.5, 1.0)
     axes.add_collection(PolyCollection(list(bars), facecolors=shades, **looks))
     axes.set(xlabel=f"time ({unit_name})", xlim=(first / unit, final / unit))
     axes.set(ylabel="host", ylim=(0, max(nodes, int(high.max()))))
     if len(done) <= LABELLED:
         _label(axes, done.jobs["job_id"].astype(str).tolist(), owner, bars, shades)
     if names:
-        keys = [Patch(color=COLOURS[k % len(COLOURS)], label=f"user {name}") for k, name in enumerate(names)]
+        keys = [Patch(color=COLOURS[k % len(COLOURS)], label=name) for k, name in enumerate(names)]
         _legend(figure, keys, min(len(keys), 8))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     plain(axes, grid="x")
@@ -193,15 +201,19 @@ def gantt(run: Run, colour_by: Literal["auto", "user", "job"] = "auto") -> Figur
     return figure
 
 
-def _groups(run: Run, users: object, count: int, colour_by: str) -> tuple[list[str], Ints]:
+def _groups(run: Run, jobs: pd.DataFrame, colour_by: str) -> tuple[list[str], Ints]:
     """Return the legend's names (empty if coloured per job) and each job's colour group."""
-    if users is not None and colour_by != "job":
-        distinct, group = np.unique(np.asarray(users), return_inverse=True)
-        if colour_by == "user" or len(distinct) <= len(COLOURS):
-            return [str(name) for name in distinct], group.astype(np.int64)
-    if colour_by == "user":
-        raise BridgeError("the run has no users to colour by", where=run.name, remedy="Colour by job.")
-    return [], np.arange(count)
+    for column in ("partition", "user"):
+        if colour_by not in ("auto", column) or column not in jobs:
+            continue
+        distinct, group = np.unique(jobs[column].to_numpy(), return_inverse=True)
+        if colour_by == column or len(distinct) <= len(COLOURS):
+            return [f"{column} {name}" for name in distinct], group.astype(np.int64)
+    if colour_by in ("partition", "user"):
+        raise BridgeError(
+            f"the run has no {colour_by}s to colour by", where=run.name, remedy="Colour by job."
+        )
+    return [], np.arange(len(jobs))
 
 
 def _label(axes: Axes, ids: Sequence[str], owner: Ints, bars: Floats, shades: Sequence[str]) -> None:

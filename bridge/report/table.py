@@ -50,7 +50,6 @@ class Table:
             self.add(*row)
 
     def add(self, *cells: object) -> None:
-        """Add a row."""
         texts = [_COMMANDS.sub("\N{REPLACEMENT CHARACTER}", str(cell)) for cell in cells]
         self.rows.append(texts + [""] * (len(self.headings) - len(texts)))
 

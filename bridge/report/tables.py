@@ -42,7 +42,6 @@ def _short(value: float) -> str:
 
 
 def format_metric(key: str, value: float | None) -> str:
-    """Return a metric's value as the tables show it, by its key."""
     if value is None:
         return "–"
     match key.split(".")[0]:
@@ -60,7 +59,7 @@ def format_metric(key: str, value: float | None) -> str:
 
 
 def metric_name(key: str) -> str:
-    """Return what a metric is called in a comparison."""
+    """Return a metric's title in a comparison."""
     return key.replace("jobs.state.COMPLETED_", "jobs ").lower()
 
 
@@ -140,7 +139,7 @@ def signed(key: str, value: float | None) -> str:
 
 
 def difference(key: str, base: float | None, step: float | None) -> str:
-    """Return a difference with its sign, and in per cent of the base where that says something."""
+    """Return a difference with its sign, and in per cent of the base where that is meaningful."""
     if step is None or base is None:
         return "–"
     text = signed(key, step) if step else "="
@@ -199,7 +198,7 @@ def forecast_table(rows: Iterable[Mapping[str, Any]], now: float, title: str) ->
 
 
 def judged_table(document: Mapping[str, Any], name: str) -> Table:
-    """Return how good forecasts were on a log, as `forecasting.scoring` says, beside its baselines."""
+    """Return the scores of forecasts on a log (`forecasting.scoring`) beside the baselines."""
     headings = (
         "forecast",
         "after",
@@ -259,7 +258,7 @@ def whatif_table(outcomes: "Iterable[WhatIfResult]", changed: bool, futures: int
 
 
 def explanation_table(document: Mapping[str, Any], chosen: str, title: str) -> Table:
-    """Return what an agent looks at, as `bridge explain --json` tells; `chosen`: what it does with jobs."""
+    """Return the features that an agent uses, by `bridge explain --json`; `chosen`: its action on jobs."""
     counts = {name: f"{document[name]:,}" for name in ("chosen", "rows", "decisions", "sequences", "length")}
     quantiles = " / ".join(f"{q:.0%}" for q in document["quantiles"])
     table = Table(
@@ -285,7 +284,7 @@ def accuracy_table(accuracies: "Mapping[str, Accuracy | None]", title: str) -> T
 
 
 def log_tables(records: "Workload", summary: "Summary") -> list[Table]:
-    """Return what is known of a log as a whole, and how its quantities are distributed."""
+    """Return a log's totals, and the distributions of its quantities."""
     from bridge.workload.table import idle_power_of
 
     labels = ((label, records.header.get(label)) for label in _LABELS["header"])

@@ -4,10 +4,20 @@ The counterpart of the passes in `bridge.scheduler.core` for `ClusterState`, cal
 """
 
 from bridge.base.arrays import Array
-from bridge.base.jit import inline, inner
+from bridge.base.jit import inline, inner, kernel
+from bridge.scheduler.calendar import (
+    begin_timed,
+    forget_firsts,
+    has_firsts,
+    lives_full,
+    next_due,
+    next_first,
+    note_end,
+)
 from bridge.scheduler.cluster_state import GONE_CANCELLED, NOT_HELD, ClusterState
 from bridge.scheduler.decisions import (
     BACKFILL,
+    BOOK,
     INSPECT,
     NOTHING,
     PHASE_BACKFILL,
@@ -33,6 +43,7 @@ from bridge.scheduler.heads import (
     make_head,
     may_fit,
     note_head,
+    partition_of_head,
     reserve_heads,
 )
 from bridge.scheduler.lanes import (
@@ -44,17 +55,20 @@ from bridge.scheduler.lanes import (
     remove_from_lane,
     sort_lanes,
 )
-from bridge.scheduler.names import EASY
+from bridge.scheduler.names import CONSERVATIVE, EASY
 from bridge.scheduler.placement import allocate_chosen, release_allocation, select
+from bridge.scheduler.preemption import GONE, preempt
 from bridge.scheduler.queue import BY_ALT, BY_ORDER, precedes, size_class, sort_jobs
 from bridge.scheduler.running_jobs import remove_running
-from bridge.scheduler.starting import record_start
+from bridge.scheduler.starts import record_start
 from bridge.scheduler.state import (
     HOW_BACKFILLED,
     NEVER,
     SECOND,
     STARTED_AS_HEAD,
 )
+from bridge.scheduler.timed_jobs import stood
+from bridge.scheduler.timed_nodes import set_bars
 
 
 @inner
@@ -69,12 +83,13 @@ def cluster_submit(state: ClusterState, b: int, j: int) -> None:
 def cluster_finish(state: ClusterState, b: int, j: int) -> None:
     """Job `j` has ended now."""
     env, job = state.scalars[b], state.jobs[b, j]
+    note_end(state, b, j)
     remove_running(state, b, j)
     release_allocation(state, b, j)
     job.end = env.now
     count_end(state, b, j)
     if state.switches[0].uses_fairshare:
-        used = job.n * ((env.now - job.start) / SECOND)
+        used = job.n * ((env.now - job.start - stood(state, b, j)) / SECOND)
         state.usage[b, job.user] += used
         env.used_total += used
 
@@ -84,6 +99,9 @@ def cluster_withdraw(state: ClusterState, b: int, j: int) -> None:
     """Waiting job `j` leaves without having run."""
     if state.node_jobs[b, j].held == NOT_HELD:
         remove_from_lane(state, b, j)
+        head = state.heads[b, state.lanes[state.node_jobs[b, j].lane].partition]
+        if head.job == j:
+            head.job = -1
     leave(state, b, j, GONE_CANCELLED)
 
 
@@ -102,8 +120,13 @@ def cluster_begin_pass(state: ClusterState, b: int) -> None:
     more.n_reserved = 0
     more.n_profile = 0
     more.n_live = -1
+    more.next_locked = 0
     for p in range(state.heads.shape[1]):
-        state.heads[b, p].job = -1
+        head = state.heads[b, p]
+        state.locked[b, p] = head.job if state.switches[0].head_locked and head.n >= 0 else -1
+        head.job = -1
+        head.n = 0
+    begin_timed(state, b)
 
 
 @inline
@@ -112,12 +135,14 @@ def cluster_next_wake(state: ClusterState, b: int) -> int:
     wake = state.scalars[b].wake_at
     if state.node_scalars[b].n_timers > 0:
         wake = min(wake, state.timers[b, 0].time)
-    return int(wake)
+    return int(min(wake, next_due(state, b)))
 
 
 @inner
 def cluster_is_due(state: ClusterState, b: int) -> bool:
     """Tell whether a job becomes eligible now, or the scheduler wanted to be woken."""
+    if has_firsts(state, b):
+        return True
     return bool(release_due(state, b) > 0 or state.scalars[b].wake_at <= state.scalars[b].now)
 
 
@@ -125,6 +150,8 @@ def cluster_is_due(state: ClusterState, b: int) -> bool:
 def cluster_must_pause(state: ClusterState, b: int) -> bool:
     """Tell whether the allocations of one more pass might find no place in the log."""
     size = state.log_class.shape[1]
+    if lives_full(state, b) or state.node_scalars[b].overflow:
+        return True
     return bool(size > 0 and state.node_scalars[b].n_log > size - state.entry_class.shape[1])
 
 
@@ -197,28 +224,40 @@ def _strike(state: ClusterState, b: int, j: int) -> None:
 
 
 @inner
-def _show_head(state: ClusterState, b: int, j: int) -> None:
-    """Let features and rules see the head of job `j`'s partition; else the first head, if there is one."""
-    env, more = state.scalars[b], state.node_scalars[b]
-    p = state.lanes[state.node_jobs[b, j].lane].partition
-    if state.heads[b, p].job < 0:
-        if more.n_heads == 0:
-            return
-        p = state.head_order[b, 0]
-    env.head = state.heads[b, p].job
-    env.shadow = state.heads[b, p].shadow
-    env.is_reserved = 1
-    extra = 0
-    for c in range(state.head_extra.shape[2]):
-        if state.classes[c].counted:
-            extra += state.head_extra[b, p, c, 0]
-        else:
-            whole = 1
-            for r in range(state.head_extra.shape[3]):
-                if state.head_extra[b, p, c, r] < state.node_amounts[c, r]:
-                    whole = 0
-            extra += whole
-    state.extra[b, 0] = extra
+def cluster_reject(state: ClusterState, b: int) -> None:
+    """The inspected pick is rejected: its partition is put aside for the rest of the pass, without a head."""
+    env = state.scalars[b]
+    head = state.heads[b, state.lanes[state.node_jobs[b, env.head].lane].partition]
+    head.job, head.n = env.head, -1
+    env.phase = PHASE_PICK
+    env.head = -1
+
+
+@inner
+def _next_locked(state: ClusterState, b: int) -> int:
+    """Return the next head that an earlier pass has left, by partition, and only resources hold; or -1."""
+    more = state.node_scalars[b]
+    while more.next_locked < state.locked.shape[1]:
+        j = state.locked[b, more.next_locked]
+        more.next_locked += 1
+        if j >= 0 and is_eligible(state, b, j):
+            return int(j)
+    return -1
+
+
+@inner
+def _first_of_partition(state: ClusterState, b: int, p: int) -> int:
+    """Return the first eligible job of a partition in queue order; there is one."""
+    best = -1
+    for i in range(state.node_scalars[b].n_active):
+        g = state.active[b, i]
+        if state.lanes[g].partition == p and not lane_is_exhausted(state, b, g):
+            j = first_in_lane(state, b, g)
+            while j >= 0 and not is_eligible(state, b, j):
+                j = next_in_lane(state, b, j)
+            if j >= 0 and (best < 0 or precedes(state.jobs[b], j, best)):
+                best = j
+    return int(best)
 
 
 @inner
@@ -249,10 +288,10 @@ def _gather(state: ClusterState, b: int, out: Array, guard: bool, listing: int) 
     n = 0
     for i in range(more.n_active):
         g = state.active[b, i]
-        if lane_is_exhausted(state, b, g):
-            continue
         p = state.lanes[g].partition
         head, room = state.heads[b, p], state.room[b, p]
+        if head.n < 0 or lane_is_exhausted(state, b, g):
+            continue
         block = state.lane_states[b, g].head
         while block >= 0:
             if state.min_nodes[b, block] <= room:
@@ -309,7 +348,7 @@ def _list_cluster_candidates(state: ClusterState, b: int) -> None:
         state.candidates[b, k] = which[k]
     env.n_candidates = n
     if n > 0:
-        _show_head(state, b, state.candidates[b, 0])
+        env.head = _head_beside(state, b, state.candidates[b, 0])
 
 
 @inner
@@ -322,6 +361,7 @@ def cluster_advance(state: ClusterState, b: int) -> int:
             return NOTHING
         if env.phase == PHASE_PICK:
             if env.n_waiting == 0:
+                forget_firsts(state, b)
                 env.phase = PHASE_IDLE
                 return NOTHING
             if rules.dynamic_order and not env.is_sorted:
@@ -329,14 +369,23 @@ def cluster_advance(state: ClusterState, b: int) -> int:
                     return SCORE
                 sort_lanes(state, b)
                 env.is_sorted = 1
-            if rules.agent_pick:
-                if _list_pickable(state, b) > 0:
-                    return PICK
-                env.head = -1
-            else:
-                if more.n_live < 0:
-                    _list_live_lanes(state, b)
-                env.head = _next_eligible(state, b)
+            if rules.backfill == CONSERVATIVE:
+                forget_firsts(state, b)
+                return BOOK
+            if rules.head_locked:
+                env.head = _next_locked(state, b)
+                if env.head >= 0:
+                    env.phase = PHASE_TRY
+                    continue
+            env.head = next_first(state, b)
+            if env.head < 0:
+                if rules.agent_pick:
+                    if _list_pickable(state, b) > 0:
+                        return PICK
+                else:
+                    if more.n_live < 0:
+                        _list_live_lanes(state, b)
+                    env.head = _next_eligible(state, b)
             if env.head < 0:
                 env.phase = PHASE_BACKFILL
                 env.n_candidates = -1
@@ -357,8 +406,15 @@ def cluster_advance(state: ClusterState, b: int) -> int:
             env.phase = PHASE_PICK
             strikes = rules.backfill != EASY
             chosen = fits_beside_heads(state, b, j, strikes)
+            if chosen < 0 and rules.head_first:
+                j = _first_of_partition(state, b, state.lanes[state.node_jobs[b, j].lane].partition)
+                chosen = fits_beside_heads(state, b, j, strikes)
             if chosen >= 0:
                 _start_on_nodes(state, b, j, chosen, STARTED_AS_HEAD, -1)
+            elif preempt(state, b, j, strikes) == GONE:
+                note_head(state, b, j)
+                env.phase = PHASE_IDLE
+                return NOTHING
             elif strikes:
                 _strike(state, b, j)
             else:
@@ -399,7 +455,13 @@ def cluster_backfill_choice(state: ClusterState, b: int, choice: int) -> None:
     env.n_candidates = kept if n < state.candidates.shape[1] else -1
     more.n_caps = 0
     if kept > 0:
-        _show_head(state, b, state.candidates[b, 0])
+        env.head = _head_beside(state, b, state.candidates[b, 0])
+
+
+@inline
+def _head_beside(state: ClusterState, b: int, j: int) -> int:
+    """Return the head that job `j` waits behind, see `partition_of_head`."""
+    return int(state.heads[b, partition_of_head(state, b, j)].job)
 
 
 @inner
@@ -408,6 +470,7 @@ def _fits(state: ClusterState, b: int, j: int, guard: bool) -> int:
     if guard:
         return fits_beside_heads(state, b, j, False)
     state.node_scalars[b].n_caps = 0
+    set_bars(state, b, j, state.scalars[b].now)
     return select(state, b, state.node_jobs[b, j].shape_number, state.free_node[b], False)
 
 
@@ -418,6 +481,12 @@ def cluster_sort_by_scores(state: ClusterState, b: int) -> None:
     n = list_lanes(state, b, flat)
     rearrange_lanes(state, b, flat, n)
     state.scalars[b].is_sorted = 1
+
+
+@kernel
+def list_waiting_on_nodes(state: ClusterState, b: int, out: Array) -> None:
+    """Write the waiting jobs of all lanes to `out`, in no order."""
+    list_lanes(state, b, out)
 
 
 @inner

@@ -70,6 +70,8 @@ NODE_JOB = np.dtype(
         ("group", "i4"),  # jobs of one user and name, of which a singleton is one; -1: of no such group
         ("is_singleton", "i4"),
         ("succeeds", "i4"),  # its end is a success, for afterok
+        ("account", "i4"),  # places among the accounts and QOS that jobs have; -1: none
+        ("qos", "i4"),
         ("gone", "i4"),  # it left without having run: GONE_*
     ],
     align=True,
@@ -110,7 +112,8 @@ LANE_STATE = np.dtype(
     ],
     align=True,
 )
-#: A partition's head slot. `n`: entries of what is reserved for it, in `head_classes` and `head_units`.
+#: A partition's head slot. `n`: entries of what is reserved for it, in `head_classes` and `head_units`; -1:
+#: an agent has rejected the job, and the partition is put aside for the rest of the pass.
 HEAD = np.dtype(
     [
         ("shadow", "i8"),
@@ -122,6 +125,10 @@ HEAD = np.dtype(
 )
 #: A time at which a job may become eligible.
 TIMER = np.dtype([("time", "i8"), ("job", "i8")], align=True)
+#: A step of the profile of conservative backfilling: holes may begin there if it is a candidate.
+STEP = np.dtype([("time", "i8"), ("next", "i4"), ("is_candidate", "i4")], align=True)
+#: Demands of a shape, of this length at least, have no hole before a time, as was found in a pass.
+HOLE = np.dtype([("look", "i8"), ("length", "i8"), ("time", "i8")])
 #: One scheduler's further scalars.
 NODE_SCALARS = np.dtype(
     [
@@ -135,9 +142,12 @@ NODE_SCALARS = np.dtype(
         ("free_entry", "i4"),  # the allocations' pool: the first free entry
         ("n_log", "i4"),
         ("n_held", "i4"),
+        ("n_steps", "i4"),  # of the profile of conservative backfilling
+        ("overflow", "i4"),  # it would have had more than there is memory for
         ("inspected", "i4"),
         ("is_phase_two", "i4"),
         ("n_caps", "i4"),
+        ("next_locked", "i4"),  # partitions whose locked heads this pass has looked at
         ("n_profile", "i4"),  # steps of the profile of this pass; 0: there is none
         ("profile_place", "i4"),  # the running job that its next step releases
         ("profile_late", "i4"),  # jobs past their estimates are not released yet
@@ -168,6 +178,12 @@ class ClusterFields(NamedTuple):
     lanes: Annotated[Records, LANE, "G"]
     counted: Annotated[Records, COUNTED, "GK"]
     lane_least: Annotated[Array, "i8", "G", "Q"]  # lower bounds of its jobs' quantities
+    admissible_share: Annotated[Array, "f8", "S"]  # share of the nodes that may take a shape
+    largest_node: Annotated[
+        Array, "i8", "R"
+    ]  # the most that a node has; UNCOUNTED: of some it is not counted
+    partition_cores: Annotated[Array, "i8", "P"]  # of all nodes that are up
+    qos_priority: Annotated[Array, "f8", "QO"]  # of the highest, 0 ... 1
     # the jobs
     node_jobs: Annotated[Records, NODE_JOB, "B", "L"]
     quantity: Annotated[Array, "i8", "B", "L", "Q"]
@@ -192,6 +208,8 @@ class ClusterFields(NamedTuple):
     head_classes: Annotated[Array, "i4", "B", "P", "C"]
     head_units: Annotated[Array, "i8", "B", "P", "C"]
     head_extra: Annotated[Array, "i8", "B", "P", "C", "R"]
+    locked: Annotated[Array, "i4", "B", "P"]  # heads that stay heads until they start, or -1
+    held_jobs: Annotated[Array, "i8", "B", 4]  # how many wait for a time, for jobs, for ever: by HELD_*
     caps: Annotated[Array, "i4", "B", "P"]  # heads whose extra amounts bound what a job may take
     counter_used: Annotated[Array, "i8", "B", "K"]
     timers: Annotated[Records, TIMER, "B", "T"]
@@ -208,8 +226,13 @@ class ClusterFields(NamedTuple):
     work_free: Annotated[Array, "i8", "C", "R"]
     profile_time: Annotated[Array, "i8", "PT"]  # free nodes by class from a time on, by believed ends
     profile_nodes: Annotated[Array, "i8", "PT", "C"]
+    steps: Annotated[Records, STEP, "ST"]
+    step_free: Annotated[Array, "i8", "ST", "C", "R"]
+    holes: Annotated[Records, HOLE, "S"]
     class_keys: Annotated[Array, "i8", "C", 3]
     class_order: Annotated[Array, "i4", "C1"]
+    of_partition: Annotated[Array, "i8", "P"]  # what features read, by partition or account
+    of_account: Annotated[Array, "i8", "AC"]
 
 
 if TYPE_CHECKING:

@@ -1,6 +1,8 @@
 """Translates a policy under a protocol to what the kernels read: switches and programs."""
 
+import abc
 from dataclasses import dataclass, fields
+from typing import cast
 
 import numpy as np
 
@@ -8,16 +10,33 @@ from bridge.base import plugins
 from bridge.base.arrays import Array
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
+from bridge.scheduler.action_state import ACTION_SWITCHES
+from bridge.scheduler.actions import Action, format_action, parse_action
+from bridge.scheduler.cluster_bookings import book_in_order
+from bridge.scheduler.cluster_state import ClusterState
+from bridge.scheduler.decisions import BOOK
 from bridge.scheduler.growing_scores import is_non_decreasing
 from bridge.scheduler.names import BACKFILLS, CONSERVATIVE, EASY
 from bridge.scheduler.order import Order, order
 from bridge.scheduler.protocol import BLOCKED, UNCAPPED, Policy, Protocol
 from bridge.scheduler.python_rules import Chooser, decide
-from bridge.scheduler.state import SECOND, SWITCHES, State
+from bridge.scheduler.state import NEVER, SECOND, SWITCHES, State
 
 #: Conservative backfilling keeps its bookings from pass to pass while more jobs than this wait; so few are
 #: sooner booked afresh.
 KEEP_ABOVE = 48
+
+
+#: Decisions of an agent in a rule of action, and the rules that have them.
+ACTING = {"preempt": ("las", "hybrid"), "trial": ("speculative", "guest")}
+
+
+class Ranker(abc.ABC):
+    """What brings the waiting jobs of a cluster into the order of their priorities."""
+
+    @abc.abstractmethod
+    def rank(self, state: State, b: int) -> None:
+        """Write scores to the waiting jobs and sort them."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +49,8 @@ class CompiledPolicy:
     candidate_order: Order
     rules: Array  # RULES [1]
     chooser: Chooser | None = None
+    action: Action | None = None
+    priorities: Ranker | None = None
 
     @property
     def python_rule(self) -> str:
@@ -38,13 +59,29 @@ class CompiledPolicy:
             return f"order {self.order.name!r}"
         return f"backfilling {self.policy.backfill!r}" if self.chooser is not None else ""
 
+    def refuse_action(self, subject: str) -> None:
+        """Raise BridgeError if a rule of action is named to what cannot stop jobs yet."""
+        if self.action is not None:
+            remedy = "Leave the action out here; replay, evaluate, bound --actions and environments have it."
+            where = f"action {format_action(self.action)!r}"
+            raise BridgeError(f"{subject} cannot stop jobs yet", where=where, remedy=remedy)
+
     def install_in(self, state: State) -> State:
         """Return a state in which this decides."""
         program, alt_program = (one.program.view(np.recarray) for one in (self.order, self.candidate_order))
-        return state._replace(switches=self.rules, program=program, alt_program=alt_program)
+        own: dict[str, Array] = {"switches": self.rules, "program": program, "alt_program": alt_program}
+        if self.action is not None:
+            own["action"] = _action_switches(self.action, self.policy.agent)
+        return state._replace(**own)
 
     def decide(self, state: State, b: int, kind: int) -> bool:
         """Let the rules outside decide, if there are, see `bridge.scheduler.python_rules.decide`."""
+        if kind == BOOK:
+            book_in_order(cast(ClusterState, state), b)
+            return True
+        if kind == core.SCORE and self.priorities is not None:
+            self.priorities.rank(state, b)
+            return True
         if kind == core.SCORE and self.order.lookahead is not None:
             self.order.lookahead.reorder_queue(state, b, self.order.others)
             return True
@@ -57,19 +94,54 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     Raises:
         BridgeError: unknown order, backfill or agent decision, or one that the protocol does not have.
     """
-    chooser = None
+    chooser = _backfill_rule(policy, rules_of)
+    _refuse_settings(policy, rules_of)
+    main = order(policy.order, rules_of.orders)
+    alt_name = policy.candidate_order or rules_of.candidate_order
+    alt = order(alt_name or "fcfs", rules_of.orders if alt_name != "fcfs" else None)
+    if main.lookahead is not None:
+        _refuse_beside_lookahead(policy, rules_of, alt_name)
+    if alt_name and alt.dynamic:
+        raise BridgeError(
+            "candidates can only be sorted by an order that does not change while jobs wait",
+            where=f"candidate order {alt_name!r}",
+            remedy="Use fcfs, lcfs, sjf, saf, srf or an expression of s, t and n.",
+        )
+    if main.by_priority and not on_nodes:
+        raise BridgeError(
+            "has the weights of a cluster, and there is none",
+            where=f"order {main.name!r}",
+            remedy="Name one with --cluster; Slurm's formula as SchedInspector has it is the order slurm.",
+        )
+    if on_nodes:
+        _refuse_on_nodes(policy, rules_of, main)
+    action = parse_action(policy.action) if policy.action else None
+    _refuse_without_action(policy, action)
+    if action is not None:
+        _refuse_beside_action(policy, rules_of, main)
+    rules = _switches(policy, rules_of, main, chooser, has_candidate_order=bool(alt_name), on_nodes=on_nodes)
+    return CompiledPolicy(rules_of, policy, main, alt, rules, chooser, action)
+
+
+def _backfill_rule(policy: Policy, rules_of: Protocol) -> Chooser | None:
+    """Return the callable of a backfilling rule of a package; None for those of the kernels."""
     if policy.backfill not in BACKFILLS:
         rule = plugins.find("backfill", policy.backfill)
         if not callable(rule):
             raise plugins.unknown("backfilling", policy.backfill, BACKFILLS)
         if "backfill" in policy.agent:
             raise BridgeError("an agent backfills already", where=f"backfilling {policy.backfill!r}")
-        chooser = rule
-    elif policy.backfill not in rules_of.backfills:
+        return rule
+    if policy.backfill not in rules_of.backfills:
         raise BridgeError(
             f"the protocol {rules_of.name} has no {policy.backfill} backfilling",
             remedy=f"Choose {', '.join(rules_of.backfills)}, or another protocol.",
         )
+    return None
+
+
+def _refuse_settings(policy: Policy, rules_of: Protocol) -> None:
+    """Raise BridgeError for settings of the policy that contradict each other or the protocol."""
     if policy.candidate_order and policy.backfill in BACKFILLS and policy.backfill != "easy":
         raise BridgeError(
             "only EASY's candidates have an order of their own",
@@ -88,29 +160,28 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
             where=f"max_rejects {policy.max_rejects}",
             remedy="Leave it out, or use the protocol schedgym.",
         )
-    unknown = policy.agent - {"pick", "inspect", "backfill"}
+    unknown = policy.agent - {"pick", "inspect", "backfill", *ACTING}
     if unknown:
         raise BridgeError("unknown agent decision", where=", ".join(sorted(unknown)))
-    main = order(policy.order, rules_of.orders)
-    alt_name = policy.candidate_order or rules_of.candidate_order
-    alt = order(alt_name or "fcfs", rules_of.orders if alt_name != "fcfs" else None)
-    if main.lookahead is not None:
-        _refuse_beside_lookahead(policy, rules_of, alt_name)
-    if alt_name and alt.dynamic:
-        raise BridgeError(
-            "candidates can only be sorted by an order that does not change while jobs wait",
-            where=f"candidate order {alt_name!r}",
-            remedy="Use fcfs, lcfs, sjf, saf, srf or an expression of s, t and n.",
-        )
-    if on_nodes:
-        _refuse_on_nodes(policy, rules_of, main)
+
+
+def _switches(
+    policy: Policy,
+    rules_of: Protocol,
+    main: Order,
+    chooser: Chooser | None,
+    *,
+    has_candidate_order: bool,
+    on_nodes: bool,
+) -> Array:
+    """Return the policy and the protocol as the kernels read them: SWITCHES [1]."""
     rules = np.zeros(1, SWITCHES).view(np.recarray)
     one = rules[0]
     for switch in {f.name for f in fields(rules_of)} & set(SWITCHES.names or ()):
         one[switch] = int(getattr(rules_of, switch))
-    one.own_candidate_order = int(bool(alt_name))
+    one.own_candidate_order = int(has_candidate_order)
     one.backfill = EASY if chooser is not None else BACKFILLS[policy.backfill]
-    one.scored_outside = int(main.scorer is not None or main.lookahead is not None)
+    one.scored_outside = int(main.scorer is not None or main.lookahead is not None or main.by_priority)
     one.dynamic_order = int(main.dynamic)
     one.uses_fairshare = int("fairshare" in main.uses)
     one.agent_pick = int("pick" in policy.agent)
@@ -128,26 +199,68 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     one.growing_order = int(
         main.dynamic
         and not on_nodes
+        and not policy.action
         and not (needs_order or one.scored_outside or main.uses & {"z", "l", "fairshare"})
         and is_non_decreasing(main.program)
     )
-    return CompiledPolicy(rules_of, policy, main, alt, rules, chooser)
+    if policy.action:
+        one.keep_above = NEVER  # stopped jobs come back into the midst of the queue
+    return rules
+
+
+def _action_switches(action: Action, agent: frozenset[str]) -> Array:
+    """Return a rule of action, parts of which an agent may decide, as the kernels read it: [1]."""
+    switches = np.zeros(1, ACTION_SWITCHES).view(np.recarray)
+    levels = (*action.seconds, action.seconds[-1])
+    switches[0] = (
+        action.code,
+        *(round(seconds * SECOND) for seconds in levels[:2]),
+        *(round(seconds * SECOND) for seconds in (action.restart, action.host, action.resume, action.guard)),
+        int("preempt" in agent),
+        int("trial" in agent),
+    )
+    return switches
 
 
 def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
     """Refuse what is not defined on the nodes of a cluster, or not there yet."""
     for broken, what in (
         (rules_of.name != "standard", f"the protocol {rules_of.name}"),
-        (policy.backfill == "conservative", "conservative backfilling"),
+        (policy.backfill == "conservative" and bool(policy.agent), "conservative backfilling with an agent"),
         (main.lookahead is not None, f"the order {policy.order!r}"),
-        (policy.blocked in ("held", "first"), f"a blocked pick that is {policy.blocked!r}"),
-        (bool(policy.agent), "an agent"),
+        (bool(policy.action), f"the action {policy.action!r}"),
     ):
         if broken:
             raise BridgeError(
                 f"{what} does not know the nodes of a cluster yet",
                 where=f"policy {policy.order}+{policy.backfill}",
-                remedy="Use the protocol standard with none or easy, or leave out --cluster.",
+                remedy="Use the protocol standard with none, easy or conservative, or leave out --cluster.",
+            )
+
+
+def _refuse_without_action(policy: Policy, action: Action | None) -> None:
+    """Refuse an agent's decision that needs a rule of action of another kind, or one at all."""
+    for decision in policy.agent & {*ACTING}:
+        if action is None or action.kind not in ACTING[decision]:
+            raise BridgeError(
+                f"an agent that decides {decision} needs an action {' or '.join(ACTING[decision])}",
+                where=f"action {policy.action!r}",
+                remedy="Give the action, such as action='hybrid(0)' or action='guest(300)'.",
+            )
+
+
+def _refuse_beside_action(policy: Policy, rules_of: Protocol, main: Order) -> None:
+    """Refuse what a rule of action is not defined beside."""
+    for broken, what in (
+        (rules_of.name != "standard", f"the protocol {rules_of.name}"),
+        (main.lookahead is not None, f"the order {policy.order!r}"),
+        (bool(policy.agent - {*ACTING} or policy.blocked), "an agent that orders jobs"),
+    ):
+        if broken:
+            raise BridgeError(
+                f"is not defined beside {what}",
+                where=f"action {policy.action!r}",
+                remedy="Use it with the protocol standard and a fixed rule, as saf+easy+guest(300).",
             )
 
 

@@ -8,6 +8,17 @@ A world calls `submit`, `finish` and `wake` for what happened at one instant (or
 
 from bridge.base.arrays import Array
 from bridge.base.jit import by_type, hot, inline, inner, kernel
+from bridge.scheduler.action_pass import (
+    apply_trial,
+    begin_pass_with_lives,
+    end_pass_with_lives,
+    is_pass_over,
+    kind_behind_pass,
+    must_collect_lives,
+    next_wake_with_lives,
+    sort_groups_by_scores,
+)
+from bridge.scheduler.action_state import ActionState
 from bridge.scheduler.amounts import copy_amounts, give, take
 from bridge.scheduler.backfill import (
     _any_waiting_fits,
@@ -28,6 +39,7 @@ from bridge.scheduler.cluster_pass import (
     cluster_is_due,
     cluster_must_pause,
     cluster_next_wake,
+    cluster_reject,
     cluster_sort_by_scores,
     cluster_submit,
     cluster_withdraw,
@@ -44,12 +56,16 @@ from bridge.scheduler.decisions import (
     PHASE_IDLE,
     PHASE_INSPECT,
     PHASE_PICK,
+    PHASE_TRIAL,
     PHASE_TRY,
     PICK,
+    PREEMPT,
     SCORE,
 )
 from bridge.scheduler.growing_scores import bound_scores, find_highest_score
+from bridge.scheduler.lives import finish_with_lives, submit_with_lives
 from bridge.scheduler.names import CONSERVATIVE, EASY
+from bridge.scheduler.preemption_rules import ASK_AGENT, NO_ROOM, ROOM, apply_preemption, preempt_for_head
 from bridge.scheduler.queue import first, insert, list_in_order, rearrange, remove, size_class, sort
 from bridge.scheduler.reservation import reserve_head
 from bridge.scheduler.running_jobs import add_running, first_place, fits, job_at, next_place, remove_running
@@ -69,6 +85,7 @@ __all__ = [  # who drives the machine finds the kinds of decision here, too
     "apply_choice",
     "apply_events",
     "begin_pass",
+    "due_now",
     "finish",
     "is_due",
     "mark_running",
@@ -77,6 +94,7 @@ __all__ = [  # who drives the machine finds the kinds of decision here, too
     "set_out_of_service",
     "sort_by_scores",
     "submit",
+    "wake_time",
     "withdraw",
 ]
 
@@ -99,7 +117,7 @@ def _submit_pooled(state: State, b: int, j: int) -> None:
     insert(state, b, j)
 
 
-_submit = by_type(_submit_pooled, cluster_submit, ClusterState)
+_submit = by_type(by_type(_submit_pooled, submit_with_lives, ActionState), cluster_submit, ClusterState)
 
 
 @hot
@@ -121,7 +139,7 @@ def _finish_pooled(state: State, b: int, j: int) -> None:
         env.used_total += used
 
 
-_finish = by_type(_finish_pooled, cluster_finish, ClusterState)
+_finish = by_type(by_type(_finish_pooled, finish_with_lives, ActionState), cluster_finish, ClusterState)
 
 
 @hot
@@ -182,7 +200,9 @@ def _begin_pass_pooled(state: State, b: int) -> None:
     env.wake_at = NEVER
 
 
-_begin_pass = by_type(_begin_pass_pooled, cluster_begin_pass, ClusterState)
+_begin_pass = by_type(
+    by_type(_begin_pass_pooled, begin_pass_with_lives, ActionState), cluster_begin_pass, ClusterState
+)
 
 
 @hot
@@ -197,7 +217,9 @@ def _next_wake_pooled(state: State, b: int) -> int:
 
 
 #: When the scheduler wants to be woken next, or a held job may become eligible; NEVER if nothing does.
-next_wake = by_type(_next_wake_pooled, cluster_next_wake, ClusterState)
+next_wake = by_type(
+    by_type(_next_wake_pooled, next_wake_with_lives, ActionState), cluster_next_wake, ClusterState
+)
 
 
 @inline
@@ -209,13 +231,27 @@ def _is_due_pooled(_state: State, _b: int) -> bool:
 is_due = by_type(_is_due_pooled, cluster_is_due, ClusterState)
 
 
+@kernel
+def due_now(state: State, b: int) -> bool:
+    """Tell whether a pass is due although no job ended or came; for callers in Python."""
+    return is_due(state, b)
+
+
+@kernel
+def wake_time(state: State, b: int) -> int:
+    """Return `next_wake`, for callers in Python."""
+    return next_wake(state, b)
+
+
 @inline
 def _must_pause_pooled(_state: State, _b: int) -> bool:
     return False
 
 
 #: Whether the world must collect what was allocated before the next pass.
-must_pause = by_type(_must_pause_pooled, cluster_must_pause, ClusterState)
+must_pause = by_type(
+    by_type(_must_pause_pooled, must_collect_lives, ActionState), cluster_must_pause, ClusterState
+)
 
 
 @inner
@@ -239,6 +275,59 @@ def _reserve_again(state: State, b: int) -> None:
 
 
 @inline
+def _act_at_end_pooled(_state: State, _b: int) -> None:
+    return
+
+
+#: What a rule of action does behind the pass.
+_act_at_end = by_type(_act_at_end_pooled, end_pass_with_lives, ActionState)
+
+
+@inline
+def _is_over_pooled(state: State, b: int) -> bool:
+    return bool(state.scalars[b].phase == PHASE_IDLE)
+
+
+#: Whether nothing is left of the pass, but for what waits behind it.
+_is_over = by_type(_is_over_pooled, is_pass_over, ActionState)
+
+
+@inline
+def _kind_behind_pooled(_state: State, _b: int) -> int:
+    return NOTHING
+
+
+#: The decision that waits behind the pass, or NOTHING.
+_kind_behind = by_type(_kind_behind_pooled, kind_behind_pass, ActionState)
+
+
+@inline
+def _answer_action_pooled(_state: State, _b: int, _choice: int) -> None:
+    return
+
+
+@inline
+def _answer_action_lives(state: ActionState, b: int, choice: int) -> None:
+    if state.scalars[b].phase == PHASE_TRIAL:
+        apply_trial(state, b, choice)
+    elif state.scalars[b].phase == PHASE_TRY:
+        apply_preemption(state, b, choice)
+
+
+#: Answer a TRIAL or a PREEMPT.
+_answer_action = by_type(_answer_action_pooled, _answer_action_lives, ActionState)
+
+
+@inline
+def _make_room_pooled(_state: State, _b: int) -> int:
+    return NO_ROOM
+
+
+#: Let running jobs give way to the blocked head; whether it fits now, or an agent must choose.
+_make_room = by_type(_make_room_pooled, preempt_for_head, ActionState)
+
+
+@inline
 def _end_pass(state: State, b: int) -> None:
     """Close the pass; without a head lock the next one picks afresh."""
     env = state.scalars[b]
@@ -246,6 +335,7 @@ def _end_pass(state: State, b: int) -> None:
     if not state.switches[0].head_locked:
         env.head = -1
         env.is_reserved = 0
+    _act_at_end(state, b)
 
 
 @inline
@@ -269,8 +359,8 @@ def _advance_pooled(state: State, b: int) -> int:
     env = state.scalars[b]
     rules = state.switches[0]
     while True:
-        if env.phase == PHASE_IDLE:
-            return NOTHING
+        if _is_over(state, b):
+            return _kind_behind(state, b)
         if env.phase == PHASE_PICK:
             if env.n_waiting == 0:
                 env.head = -1
@@ -310,6 +400,11 @@ def _advance_pooled(state: State, b: int) -> int:
                 env.head = first(state, b)
                 env.is_reserved = 0
                 continue
+            room = _make_room(state, b)
+            if room == ASK_AGENT:
+                return PREEMPT
+            if room == ROOM:
+                continue
             env.phase = PHASE_BACKFILL
             env.n_candidates = -1  # not listed yet
             if rules.backfill == EASY and not (env.is_reserved and rules.reserve_once):
@@ -326,7 +421,7 @@ def _advance_pooled(state: State, b: int) -> int:
             if not _book_in_order(state, b):
                 return PAUSE
             _end_pass(state, b)
-            return NOTHING
+            return _kind_behind(state, b)
         if env.phase == PHASE_BACKFILL:
             if rules.backfill == EASY:
                 if rules.agent_backfill:
@@ -343,7 +438,7 @@ def _advance_pooled(state: State, b: int) -> int:
                 else:
                     _easy(state, b)
             _end_pass(state, b)
-            return NOTHING
+            return _kind_behind(state, b)
 
 
 _advance = by_type(_advance_pooled, cluster_advance, ClusterState)
@@ -380,7 +475,9 @@ def _sort_by_scores_pooled(state: State, b: int) -> None:
     state.scalars[b].is_sorted = 1
 
 
-_sort_by_scores = by_type(_sort_by_scores_pooled, cluster_sort_by_scores, ClusterState)
+_sort_by_scores = by_type(
+    by_type(_sort_by_scores_pooled, sort_groups_by_scores, ActionState), cluster_sort_by_scores, ClusterState
+)
 
 
 @kernel
@@ -397,6 +494,15 @@ def _backfill_choice_pooled(state: State, b: int, choice: int) -> None:
 
 
 _backfill_choice = by_type(_backfill_choice_pooled, cluster_backfill_choice, ClusterState)
+
+
+@inline
+def _reject_pooled(state: State, b: int) -> None:
+    state.scalars[b].head = -1
+    _end_pass(state, b)
+
+
+_reject = by_type(_reject_pooled, cluster_reject, ClusterState)
 
 
 @hot
@@ -420,9 +526,8 @@ def apply_choice(state: State, b: int, choice: int) -> None:
         if choice == DECLINE:
             env.rejections += 1
             state.jobs[b, env.head].rejects += 1
-            env.head = -1
             env.wake_at = env.now + state.switches[0].retry_after
-            _end_pass(state, b)
+            _reject(state, b)
         else:
             env.accepted = 1
     elif env.phase == PHASE_BACKFILL:
@@ -430,3 +535,5 @@ def apply_choice(state: State, b: int, choice: int) -> None:
             _end_pass(state, b)
         else:
             _backfill_choice(state, b, choice)
+    else:
+        _answer_action(state, b, choice)

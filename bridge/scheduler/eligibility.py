@@ -26,6 +26,19 @@ from bridge.scheduler.cluster_state import (
 from bridge.scheduler.lanes import insert_in_lane
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.state import NEVER
+from bridge.scheduler.timed_jobs import (
+    first_start,
+    is_user_held,
+    lane_is_down,
+    limit_of,
+    may_start,
+    note_eligible,
+    note_gone,
+    note_start,
+    note_submitted,
+    refuse_if_closed,
+    stood,
+)
 
 #: Of one condition, or all of a job's: met, not yet, never.
 _MET, _OPEN, _IMPOSSIBLE = 0, 1, 2
@@ -88,9 +101,10 @@ def _singleton_waits(state: ClusterState, b: int, j: int) -> bool:
 @inline
 def _started_or_left(state: ClusterState, b: int, j: int) -> int:
     """Return since when `after` job `j` counts: its start, or when it was cancelled; -1: not yet."""
-    if state.node_jobs[b, j].gone == GONE_CANCELLED:
+    start = first_start(state, b, j)
+    if start < 0 and state.node_jobs[b, j].gone == GONE_CANCELLED:
         return int(state.node_jobs[b, j].never_at)
-    return int(state.jobs[b, j].start)
+    return int(start)
 
 
 @inline
@@ -181,7 +195,7 @@ def limit_reached(state: ClusterState, b: int, j: int, kind: int) -> int:
             amount = state.quantity[b, j, of.quantity]
             if of.kind == COUNT_TIME:
                 amount *= state.jobs[b, j].est_wait // TIME_UNIT
-            if state.counter_used[b, of.counter] + amount > of.limit:
+            if state.counter_used[b, of.counter] + amount > limit_of(state, b, k):
                 return k
     return -1
 
@@ -190,14 +204,14 @@ def limit_reached(state: ClusterState, b: int, j: int, kind: int) -> int:
 def lane_is_exhausted(state: ClusterState, b: int, g: int) -> bool:
     """Tell whether certainly no job of a lane may start: its partition is down, or a limit is reached."""
     lane = state.lanes[g]
-    if lane.is_down:
+    if lane_is_down(state, b, g):
         return True
     for k in range(lane.first, lane.last):
         of = state.counted[k]
         if (
             of.tested
             and of.kind == COUNT_RUNNING
-            and state.counter_used[b, of.counter] + state.lane_least[g, of.quantity] > of.limit
+            and state.counter_used[b, of.counter] + state.lane_least[g, of.quantity] > limit_of(state, b, k)
         ):
             return True
     return False
@@ -208,7 +222,17 @@ def is_eligible(state: ClusterState, b: int, j: int) -> bool:
     """Tell whether only resources hold job `j`, which is in its lane."""
     if state.node_jobs[b, j].is_singleton and _of_conditions(state, b, j) != _MET:
         return False  # of the same user and name, another one has started since
+    if not may_start(state, b, j):
+        return False
     return limit_reached(state, b, j, COUNT_RUNNING) < 0
+
+
+@inline
+def _hold(state: ClusterState, b: int, j: int, kind: int) -> None:
+    """Let submitted job `j` wait for something else from now on: one of HELD_*, or NOT_HELD."""
+    state.held_jobs[b, state.node_jobs[b, j].held] -= 1
+    state.held_jobs[b, kind] += 1
+    state.node_jobs[b, j].held = kind
 
 
 @inner
@@ -218,10 +242,11 @@ def _enter_lane(state: ClusterState, b: int, j: int) -> None:
     of = state.node_jobs[b, j]
     job.submit = state.scalars[b].now
     more.n_released += 1
+    note_eligible(state, b, j)
     if of.for_ever > 0:
-        of.held = HELD_FOR_EVER
+        _hold(state, b, j, HELD_FOR_EVER)
         return
-    of.held = NOT_HELD
+    _hold(state, b, j, NOT_HELD)
     more.n_held -= 1
     which = state.scratch[0]
     which[0] = j
@@ -240,10 +265,12 @@ def consider(state: ClusterState, b: int, j: int) -> None:
     job = state.node_jobs[b, j]
     if job.held == NOT_HELD or job.held == HELD_FOR_EVER:
         return
-    if job.begin > state.scalars[b].now:
-        job.held = HELD_UNTIL
+    if is_user_held(state, b, j):
         return
-    job.held = HELD_BY_JOBS
+    if job.begin > state.scalars[b].now:
+        _hold(state, b, j, HELD_UNTIL)
+        return
+    _hold(state, b, j, HELD_BY_JOBS)
     if job.first_condition < job.last_condition:
         result = _of_conditions(state, b, j)
         if result == _IMPOSSIBLE and job.never_at < 0:
@@ -259,19 +286,22 @@ def consider(state: ClusterState, b: int, j: int) -> None:
 def enter(state: ClusterState, b: int, j: int) -> None:
     """Job `j` is submitted: it is refused, held, or comes to its lane."""
     job, more = state.node_jobs[b, j], state.node_scalars[b]
+    note_submitted(state, b, j)
+    refuse_if_closed(state, b, j)
     beyond = limit_reached(state, b, j, COUNT_SUBMITTED)
     if job.refuse == 0 and beyond >= 0:
         job.refuse = 1 + state.counted[beyond].reason
     if job.refuse > 0:
         job.gone = GONE_REFUSED
         job.held = HELD_FOR_EVER
+        note_gone(state, b, j)
         tell_children(state, b, j)
         return
     _count(state, b, j, COUNT_SUBMITTED, 1)
-    job.held = HELD_BY_JOBS
+    _hold(state, b, j, HELD_BY_JOBS)
     more.n_held += 1
     if job.begin > state.scalars[b].now:
-        job.held = HELD_UNTIL
+        _hold(state, b, j, HELD_UNTIL)
         if job.begin < NEVER:
             push_timer(state, b, job.begin, j)
     for k in range(job.first_condition, job.last_condition):
@@ -290,7 +320,9 @@ def leave(state: ClusterState, b: int, j: int, gone: int) -> None:
     if job.held != NOT_HELD:
         state.node_scalars[b].n_held -= 1
     job.gone = gone
+    _hold(state, b, j, NOT_HELD)
     job.held = HELD_FOR_EVER
+    note_gone(state, b, j)
     if job.never_at < 0:
         job.never_at = state.scalars[b].now
     _count(state, b, j, COUNT_SUBMITTED, -1)
@@ -340,6 +372,7 @@ def tell_group(state: ClusterState, b: int, j: int) -> None:
 def count_start(state: ClusterState, b: int, j: int) -> None:
     """Job `j` starts: count it, and let time run for those that wait for its start."""
     job = state.node_jobs[b, j]
+    note_start(state, b, j)
     _count(state, b, j, COUNT_RUNNING, 1)
     _count_time(state, b, j, state.jobs[b, j].est_wait, 1)
     if job.group >= 0:
@@ -348,17 +381,37 @@ def count_start(state: ClusterState, b: int, j: int) -> None:
 
 
 @inner
-def count_end(state: ClusterState, b: int, j: int) -> None:
-    """Job `j`, which ran, has ended now."""
+def count_stop(state: ClusterState, b: int, j: int) -> None:
+    """Job `j`, which ran, has stopped now: it counts no more as one that runs."""
     job, of = state.jobs[b, j], state.node_jobs[b, j]
     _count(state, b, j, COUNT_RUNNING, -1)
     _count_time(state, b, j, job.est_wait, -1)
-    _count_time(state, b, j, job.end - job.start, 1)
-    _count(state, b, j, COUNT_SUBMITTED, -1)
+    _count_time(state, b, j, state.scalars[b].now - job.start - stood(state, b, j), 1)
     if of.group >= 0:
         state.group_running[b, of.group] -= 1
-    tell_children(state, b, j)
     tell_group(state, b, j)
+
+
+@inner
+def count_end(state: ClusterState, b: int, j: int) -> None:
+    """Job `j`, which ran, has ended now."""
+    _count(state, b, j, COUNT_SUBMITTED, -1)
+    count_stop(state, b, j)
+    tell_children(state, b, j)
+
+
+@inner
+def wait_again(state: ClusterState, b: int, j: int, delay: int) -> None:
+    """Job `j`, which ran, waits again: for a time, or for resources at once."""
+    job, now = state.node_jobs[b, j], state.scalars[b].now
+    count_stop(state, b, j)
+    state.node_scalars[b].n_held += 1
+    job.held = HELD_UNTIL
+    if delay > 0:
+        job.begin = max(job.begin, now + delay)
+        push_timer(state, b, now + delay, j)
+    else:
+        _enter_lane(state, b, j)
 
 
 @inner

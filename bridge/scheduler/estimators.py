@@ -4,13 +4,18 @@
 |---|---|---|---|---|
 | requested | request | request | request | |
 | actual | run | run | run | yes |
+| soft | soft walltime | the same | the same | |
 | cqsim | request | run | request | yes |
 | noisy | run × (1 + U(0, p)) | the same | the same | yes |
 | predicted | a column | the same | the same | |
 | predicted(…, requested) | a column | the same | request | |
+| progress(FILE) | a file's column | the same | the file's as it runs | if the series are synthetic |
+| blended | √(request × the last two runs) | request | request | |
+| blended(COLUMN) | √(request × a column) | request | request | |
 
-``cqsim`` is CQSim's mixture. ``noisy`` is the experiment of RLBackfilling (2023), Figure 1. An oracle
-reads true run times; every table marks it.
+``soft`` is what the job's user expects, and may be exceeded (column ``soft_walltime``), never more than the
+request; the request where it is not stated. ``cqsim`` is CQSim's mixture. ``noisy`` is the experiment of
+RLBackfilling (2023), Figure 1. An oracle reads true run times; every table marks it.
 """
 
 import re
@@ -29,7 +34,11 @@ from bridge.scheduler.python_rules import JobsView
 _NOISY = re.compile(r"noisy\(\s*([0-9.eE+-]+)\s*(?:,\s*([0-9]{1,18})\s*)?\)")
 #: What running jobs are believed to take where it is not what was predicted: no column can have this name.
 REQUESTED = "requested"
+#: The estimator that believes the column of soft walltimes, and the column.
+SOFT, SOFT_COLUMN = "soft", "soft_walltime"
+_BLENDED = re.compile(r"blended(?:\(\s*([A-Za-z_]\w*)\s*\))?")
 _PREDICTED = re.compile(r"predicted(?:\(\s*([A-Za-z_]\w*)\s*(?:,\s*(requested)\s*)?\))?")
+_PROGRESS = re.compile(r"progress\(\s*(\S(?:.*\S)?)\s*\)")
 #: A believed length is at least one second: zero would let a job pass any reservation.
 _SHORTEST = 1_000_000
 
@@ -79,6 +88,12 @@ def last_two_runs(user: Ints, submit: Ints, run: Ints, request: Ints, wait: Ints
     return np.minimum(np.maximum(predicted, _SHORTEST), np.maximum(request, _SHORTEST))
 
 
+def progress_file(name: str) -> str | None:
+    """Return the file of beliefs about running jobs that an estimator names; None for any other."""
+    match = _PROGRESS.fullmatch(name.strip())
+    return match[1] if match else None
+
+
 def estimate(
     name: str,
     run: Ints,
@@ -104,6 +119,9 @@ def estimate(
         return RunTimeEstimates(request, request, request, False)
     if text == "actual":
         return RunTimeEstimates(run, run, run, True)
+    if text == SOFT:
+        believed = _soft(request, columns)
+        return RunTimeEstimates(believed, believed, believed, False)
     if text == "cqsim":
         return RunTimeEstimates(request, run, request, True)
     if match := _NOISY.fullmatch(text):
@@ -125,6 +143,10 @@ def estimate(
             column, behind = None, REQUESTED
         believed = _predicted(text, column, columns, predictor)
         return RunTimeEstimates(believed, believed, request if behind else believed, False)
+    if match := _BLENDED.fullmatch(text):
+        believed = _predicted(text, match[1], columns, predictor)
+        mean = np.sqrt(request.astype(np.float64)) * np.sqrt(believed.astype(np.float64))
+        return RunTimeEstimates(_micro(np.maximum(mean, 1.0), text), request, request, False)
     rule = plugins.find("estimator", text)
     if not callable(rule) or jobs is None:
         raise plugins.unknown("estimator", text, dict.fromkeys(ESTIMATORS))
@@ -132,6 +154,17 @@ def estimate(
         np.asarray(rule(jobs()), np.float64), len(run), f"estimator {shortened(text, 200)!r}", text
     )
     return RunTimeEstimates(believed, believed, believed, False)
+
+
+def _soft(request: Ints, columns: Mapping[str, Floats] | None) -> Ints:
+    """Return soft walltimes, in microseconds; requests where a job states none."""
+    if not columns or SOFT_COLUMN not in columns:
+        what, where = f"the workload has no column {SOFT_COLUMN!r}", f"estimator {SOFT!r}"
+        raise BridgeError(what, where=where, remedy="Name another estimator, or a log that has it.")
+    seconds = columns[SOFT_COLUMN]
+    stated = np.isfinite(seconds) & (seconds > 0)
+    soft = _micro(np.where(stated, seconds, 1.0) * 1e6, SOFT)
+    return np.maximum(np.where(stated, np.minimum(soft, request), request), 1)
 
 
 def _positive(seconds: Floats, n: int, where: str, name: str) -> Ints:

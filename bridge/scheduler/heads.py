@@ -11,6 +11,7 @@ from bridge.scheduler.placement import change_base, potential, select, tasks_on_
 from bridge.scheduler.reservation import behind_overrun
 from bridge.scheduler.running_jobs import first_place, next_place
 from bridge.scheduler.state import NEVER, SECOND
+from bridge.scheduler.timed_nodes import next_moment, returns, set_bars
 
 
 @inner
@@ -40,13 +41,13 @@ def _change_by_heads(state: ClusterState, b: int, base: Array, time: int, sign: 
 
 @inner
 def _next_head_end(state: ClusterState, b: int, time: int) -> int:
-    """Return the first end of a head's reservation after a time, or NEVER."""
+    """Return the first end of a head's, or an advance reservation after a time, or NEVER."""
     end = NEVER
     for k in range(state.node_scalars[b].n_reserved):
         until = state.heads[b, state.head_order[b, k]].until
         if until > time:
             end = min(end, until)
-    return int(end)
+    return int(min(end, next_moment(state, b, time)))
 
 
 @inner
@@ -57,7 +58,9 @@ def _give_back(state: ClusterState, b: int, base: Array, shape: int, j: int) -> 
     more = 0
     while entry >= 0:
         c, units = state.entry_class[b, entry], state.entry_units[b, entry]
-        if state.classes[c].counted and tasks == 0:
+        if not returns(state, b, entry):
+            pass
+        elif state.classes[c].counted and tasks == 0:
             base[c, 0] += units
             more += units if state.admits[admits, c] else 0
         elif state.admits[admits, c]:
@@ -133,6 +136,7 @@ def _reserve(state: ClusterState, b: int, p: int) -> None:
             place = next_place(which, place)
         if has >= need:
             set_caps(state, b, j, time)
+            set_bars(state, b, j, time)
             _change_by_heads(state, b, base, time, -1)
             chosen = select(state, b, shape, base, False)
             if chosen < 0:
@@ -183,7 +187,8 @@ def _release_nodes(state: ClusterState, b: int, nodes: Array, j: int) -> None:
     """Add the nodes of running job `j` to numbers of free nodes [C]."""
     entry = state.node_jobs[b, j].allocation
     while entry >= 0:
-        nodes[state.entry_class[b, entry]] += state.entry_units[b, entry]
+        if returns(state, b, entry):
+            nodes[state.entry_class[b, entry]] += state.entry_units[b, entry]
         entry = state.entry_next[b, entry]
 
 
@@ -223,6 +228,7 @@ def _reserve_counted(state: ClusterState, b: int, p: int) -> None:
             for c in range(base.shape[0]):
                 base[c, 0] = state.profile_nodes[low, c]
             set_caps(state, b, j, time)
+            set_bars(state, b, j, time)
             _change_by_heads(state, b, base, time, -1)
             chosen = select(state, b, shape, base, False)
             more.n_caps = 0
@@ -318,6 +324,16 @@ def fits_beside_heads(state: ClusterState, b: int, j: int, strikes: bool) -> int
     if more.n_heads > 0 and not strikes:
         reserve_heads(state, b)
         set_caps(state, b, j, state.scalars[b].now)
+    set_bars(state, b, j, state.scalars[b].now)
     n = select(state, b, shape, state.free_node[b], strikes)
     more.n_caps = 0
     return n
+
+
+@inline
+def partition_of_head(state: ClusterState, b: int, j: int) -> int:
+    """Return the partition whose head features of job `j` speak of: its own, else the first; -1: no head."""
+    if state.node_scalars[b].n_heads == 0:
+        return -1
+    p = state.lanes[state.node_jobs[b, j].lane].partition
+    return int(p if state.heads[b, p].job >= 0 and state.heads[b, p].n >= 0 else state.head_order[b, 0])

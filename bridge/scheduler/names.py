@@ -31,6 +31,9 @@ ORDERS: Mapping[str, str] = {
     "slurm": "1000*min(w/604800, 1) + 1000*fairshare + 1000*t/t_max + 1000*partition",
 }
 
+#: The order by the weights of a cluster's [priority], as Slurm's multifactor plug-in has them.
+MULTIFACTOR = "multifactor"
+
 #: In place of an order: the log's own starts, which no rule decides.
 RECORDED = "recorded"
 
@@ -49,8 +52,10 @@ BACKFILLS: Mapping[str, int] = {"none": NO_BACKFILL, "easy": EASY, "conservative
 
 #: How estimators are written, see `bridge.scheduler.estimators`.
 ESTIMATORS: tuple[str, ...] = (
-    *("requested", "actual", "cqsim", "noisy(P)", "noisy(P, SEED)"),
+    *("requested", "actual", "soft", "cqsim", "noisy(P)", "noisy(P, SEED)"),
     *("predicted", "predicted(COLUMN)", "predicted(requested)", "predicted(COLUMN, requested)"),
+    "progress(FILE)",
+    *("blended", "blended(COLUMN)"),
 )
 
 #: What the time-stepped pool is called, on a command line and in files, besides its name.

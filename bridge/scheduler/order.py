@@ -20,7 +20,7 @@ from bridge.base import plugins
 from bridge.base.arrays import Array
 from bridge.base.errors import BridgeError
 from bridge.scheduler.lookahead import Lookahead, split
-from bridge.scheduler.names import ORDERS, RECORDED, refuse_recorded
+from bridge.scheduler.names import MULTIFACTOR, ORDERS, RECORDED, refuse_recorded
 from bridge.scheduler.python_rules import Scorer
 from bridge.scheduler.score import FIRST_VIEW, LAST_VARIABLE, Op
 from bridge.scheduler.state import INSTRUCTION, STACK, VIEWS
@@ -42,10 +42,22 @@ VIEW = _names(Op.FREE, Op.LOAD)
 #: Variables of one resource, ``share[0]`` for nodes: the job's demand and what is in use, as fractions of the
 #: capacity; and the resource's part in all that waiting and running jobs ask for (MRSch, Eq. 1).
 OF_RESOURCE = _names(Op.SHARE, Op.GOAL)
+#: On a cluster, of a job: share of the nodes that may take it; share of its partition's cores that are free,
+#: and jobs that wait there; share of the cluster's cores that its account uses; priority of its QOS, of the
+#: highest. Of the site: jobs that wait for a begin time or the end of a hold, for other jobs, at a limit, for
+#: ever.
+OF_CLUSTER = _names(Op.ADMISSIBLE, Op.WAITING_NEVER)
+#: Of one partition or QOS, by its place in the description (``in_partition[0]``): whether the job is there.
+#: Of one amount of a node (0 cores, 1 memory, 2 GPUs): what the job asks of each node (or for each task), and
+#: the most that is free on a node that may take it, as shares of the largest node's.
+OF_PLACE = _names(Op.IN_PARTITION, Op.FREE_NODE)
+#: How many places there are: amounts of a node; those of partitions and QOS are compared with the cluster.
+_PLACES = {"in_partition": 1_000, "in_qos": 1_000, "per_node": 3, "free_node": 3}
 #: Of all these, what says nothing about a particular job.
 OF_MACHINE = frozenset(
     {"t_max", "n_max", "free", "gap", "extra", "waiting", "running", "cost", "backfillable"}
     | {"head_w", "head_t", "head_n", "load", "used", "goal"}
+    | {"waiting_begin", "waiting_dependency", "waiting_limit", "waiting_never"}
 )
 #: What changes while a job waits.
 _CHANGING = frozenset({"w", "z", "l", "fairshare"})
@@ -68,6 +80,7 @@ class Order:
         scorer: the rule, if it is one in Python; the program is then never run.
         lookahead: how the program's order is looked ahead of, if it is.
         others: programs of further orders that it looks ahead of.
+        by_priority: by the priorities of a cluster, see `bridge.worlds.fast.multifactor`.
     """
 
     name: str
@@ -78,6 +91,7 @@ class Order:
     scorer: Scorer | None = None
     lookahead: Lookahead | None = None
     others: tuple[Array, ...] = ()
+    by_priority: bool = False
 
 
 @dataclass
@@ -105,7 +119,11 @@ class _Compiler:
 
     @staticmethod
     def spelt(name: str) -> str:
-        return f"{name}[0]" if name in OF_RESOURCE else name
+        return f"{name}[0]" if name in OF_RESOURCE or name in OF_PLACE else name
+
+    def places(self, name: str) -> int:
+        """Return how many places a variable has that is written with one; 0: it has none."""
+        return self.resources if name in OF_RESOURCE else _PLACES.get(name, 0)
 
     def emit(self, op: Op, value: float = 0.0, arg: int = 0) -> None:
         self.code.append((op, arg, value))
@@ -136,16 +154,18 @@ class _Compiler:
                 self.emit(Op.CONSTANT, value)
             case ast.Name(id=name) if name in self.constants:
                 self.emit(Op.CONSTANT, self.constants[name])
-            case ast.Name(id=name) if name in self.variables and name not in OF_RESOURCE:
+            case ast.Name(id=name) if name in self.variables and name not in OF_RESOURCE | OF_PLACE:
                 self.emit(self.variables[name])
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int(place))) if (
-                name in self.variables and name in OF_RESOURCE
+                name in self.variables and name in OF_RESOURCE | OF_PLACE
             ):
-                if isinstance(place, bool) or not 0 <= place < self.resources:
-                    raise self.refuse(node, f"there is no resource {place} among {self.resources}")
+                if isinstance(place, bool) or not 0 <= place < self.places(name):
+                    what = "resource" if name in OF_RESOURCE else "place"
+                    raise self.refuse(node, f"there is no {what} {place} among {self.places(name)}")
                 self.emit(self.variables[name], arg=int(place))
             case ast.Name(id=name) if name in self.variables:
-                raise self.refuse(node, f"{name} is of one resource ({self.spelt(name)})")
+                what = "resource" if name in OF_RESOURCE else "place"
+                raise self.refuse(node, f"{name} is of one {what} ({self.spelt(name)})")
             case ast.Name(id=name):
                 self.visit(self.plugged_in(node, name))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -195,7 +215,7 @@ def compile_feature(
     Raises:
         BridgeError: it is not arithmetic on the known names, or too long, or nested too deeply.
     """
-    variables = {**_VARIABLES, **VIEW, **OF_RESOURCE}
+    variables = {**_VARIABLES, **VIEW, **OF_RESOURCE, **OF_CLUSTER, **OF_PLACE}
     if of_machine:
         variables = {name: op for name, op in variables.items() if name in OF_MACHINE}
     remedy = f"Variables: {', '.join([*map(_Compiler.spelt, variables), *constants])}."
@@ -261,6 +281,9 @@ def order(name_or_expression: str, overrides: Mapping[str, str] | None = None) -
         return replace(bases[0], name=name, dynamic=True, uses=uses, lookahead=lookahead[1], others=others)
     if name.lower() == RECORDED:
         raise refuse_recorded()
+    if name.lower() == MULTIFACTOR:
+        program = compile_expression("0").program
+        return Order(MULTIFACTOR, "", program, True, frozenset(), by_priority=True)
     expressions = {**ORDERS, **(overrides or {})}
     if name.lower() in expressions:
         return compile_expression(expressions[name.lower()], name.lower())

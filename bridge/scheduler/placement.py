@@ -5,7 +5,7 @@ class, and the minimum with the extra amounts of some heads (``caps``).
 """
 
 from bridge.base.arrays import Array
-from bridge.base.jit import inline, inner
+from bridge.base.jit import by_type, inline, inner, kernel
 from bridge.scheduler.cluster_state import (
     ALL_OF_IT,
     BEST_FIT,
@@ -13,6 +13,8 @@ from bridge.scheduler.cluster_state import (
     UNCOUNTED,
     ClusterState,
 )
+from bridge.scheduler.timed_nodes import allocate_nodes, is_barred, release_nodes
+from bridge.scheduler.timed_state import TimedState
 
 _NONE = -1
 
@@ -122,6 +124,8 @@ def _walk_order(state: ClusterState, b: int, shape: int, base: Array, strikes: b
         c = state.set_classes[i]
         if strikes and state.struck[b, c] == state.node_scalars[b].pass_number:
             continue
+        if is_barred(state, b, c):
+            continue
         if units_available(state, b, shape, c, base) > 0:
             _set_key(state, b, shape, c, base)
             k = n
@@ -161,6 +165,8 @@ def select(state: ClusterState, b: int, shape: int, base: Array, strikes: bool) 
         c = state.set_classes[i] if by_set else state.class_order[i]
         if by_set and strikes and state.struck[b, c] == state.node_scalars[b].pass_number:
             continue
+        if is_barred(state, b, c):
+            continue
         units = units_available(state, b, shape, c, base)
         if units <= 0:
             continue
@@ -192,6 +198,22 @@ def select(state: ClusterState, b: int, shape: int, base: Array, strikes: bool) 
         if (exact and nodes == 0) or (not exact and tasks == 0):
             return n if tasks == 0 else _NONE
     return _NONE
+
+
+@kernel
+def select_each(state: ClusterState, base: Array, nodes: Array, amounts: Array) -> None:
+    """Write what each shape takes of some amounts: nodes [S], 0 if it does not fit, and amounts [S, R]."""
+    for shape in range(state.shapes.shape[0]):
+        for k in range(select(state, 0, shape, base, False)):
+            c, units = state.chosen_classes[k], state.chosen_units[k]
+            count = units if state.classes[c].counted else 1
+            nodes[shape] += count
+            for r in range(base.shape[1]):
+                full = state.node_amounts[c, r]
+                if state.classes[c].counted or state.shapes[shape].whole:
+                    amounts[shape, r] += count * full if full < UNCOUNTED else 0
+                else:
+                    amounts[shape, r] += amount_taken(state, shape, c, units, r)
 
 
 @inner
@@ -243,8 +265,7 @@ def change_base(state: ClusterState, base: Array, shape: int, c: int, units: int
 
 
 @inner
-def allocate_chosen(state: ClusterState, b: int, j: int, n: int) -> None:
-    """Give job `j` the `n` chosen classes."""
+def _allocate_classes(state: ClusterState, b: int, j: int, n: int) -> None:
     more, job = state.node_scalars[b], state.node_jobs[b, j]
     job.allocation = _NONE
     logs = state.log_class.shape[1] > 0
@@ -265,9 +286,12 @@ def allocate_chosen(state: ClusterState, b: int, j: int, n: int) -> None:
         job.allocation = entry
 
 
+#: Give job `j` the `n` chosen classes.
+allocate_chosen = by_type(_allocate_classes, allocate_nodes, TimedState)
+
+
 @inner
-def release_allocation(state: ClusterState, b: int, j: int) -> None:
-    """Take back what job `j` has."""
+def _release_classes(state: ClusterState, b: int, j: int) -> None:
     more, job = state.node_scalars[b], state.node_jobs[b, j]
     entry = job.allocation
     while entry >= 0:
@@ -278,3 +302,7 @@ def release_allocation(state: ClusterState, b: int, j: int) -> None:
         entry = behind
     job.allocation = _NONE
     more.releases += 1
+
+
+#: Take back what job `j` has.
+release_allocation = by_type(_release_classes, release_nodes, TimedState)

@@ -116,7 +116,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
 
 
 def protocol(name: str) -> Protocol:
-    """Return a protocol by name."""
     try:
         return PROTOCOLS[name]
     except KeyError:
@@ -140,6 +139,7 @@ class Policy:
         blocked: what becomes of a pick that does not fit: ``held`` (it stays the head until it starts),
             ``first`` (the queue's first job takes its place: it starts, or is reserved), ``again`` (each pass
             picks afresh) or empty: as the protocol has it.
+        action: a rule that does more than order, such as ``guest(300)``, see `bridge.scheduler.actions`.
     """
 
     order: str = "fcfs"
@@ -150,3 +150,4 @@ class Policy:
     max_rejects: int = 72
     retry_after: float = 600.0
     blocked: str = ""
+    action: str = ""

@@ -82,7 +82,7 @@ def build_view(state: State, b: int, which: npt.NDArray[np.integer]) -> JobsView
 
 
 def decide(state: State, b: int, kind: int, scorer: Scorer | None, chooser: Chooser | None) -> bool:
-    """Let a rule in Python, an order or a backfilling rule, decide what `machine.advance` asks by its kind.
+    """Answer the pending decision with a Python order or backfilling rule.
 
     Returns whether one did.
 

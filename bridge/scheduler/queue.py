@@ -10,6 +10,7 @@ import numpy as np
 from bridge.base.arrays import Array, Records
 from bridge.base.jit import inline, inner, kernel
 from bridge.scheduler.block_order import close_block, open_block
+from bridge.scheduler.queue_key import set_key
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.state import BLOCK, CLASSES, NEVER, State
 
@@ -314,9 +315,8 @@ def sort(state: State, b: int) -> None:
     flat = state.scratch[0]
     n = list_in_order(state, b, flat)
     evaluate(state, b, state.program, flat, n)
-    jobs = state.jobs[b]
     for i in range(n):
-        jobs[flat[i]].score = state.stack[0, i]
+        set_key(state, b, flat[i], state.stack[0, i])
     rearrange(state, b)
 
 

@@ -264,6 +264,18 @@ def running(state: State, b: int = 0) -> Array:
 
 
 @kernel
+def relist_running(state: State, b: int, jobs: Array) -> None:
+    """List the running jobs anew, for believed ends have changed; `jobs` are all of them, by their starts."""
+    env = state.scalars[b]
+    for i in range(state.run_blocks.shape[1]):
+        state.run_blocks[b, i] = i
+    env.n_run_blocks, env.first_running, env.n_running = 1, 0, 0
+    state.run_end[b, 0], state.run_job[b, 0] = NEVER, LAST_BLOCK
+    for k in range(len(jobs)):
+        add_running(state, b, jobs[k])
+
+
+@kernel
 def renumber_running(state: State, b: int, new: Array) -> None:
     """Let the list follow jobs whose indices change: `new` by the old ones."""
     which = state.run_job[b]

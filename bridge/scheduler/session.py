@@ -70,6 +70,7 @@ class Session:
         self.resources = tuple(resources)
         self._names = self.resources or tuple(f"resource {r}" for r in range(len(capacity)))
         self.compiled = compile_policy(policy, protocol)
+        self.compiled.refuse_action("a scheduler that another world drives")
         self.n_jobs = 0
         self._capacity = tuple(map(int, capacity))
         self._pending_events: list[
@@ -100,7 +101,7 @@ class Session:
 
     @property
     def state(self) -> State:
-        """The core's arrays, which know of all that was told."""
+        """State arrays, after all pending events have been applied."""
         if self._pending_events:
             self._apply()
         if self._opening:
@@ -309,3 +310,7 @@ class Session:
     def wake_at(self) -> int:
         """When the scheduler wants to be woken, microseconds; ``state.NEVER`` if it does not."""
         return NEVER if self._opening else self._wake_at[0]
+
+    def is_due(self) -> bool:
+        """Tell whether the scheduler wanted to be woken by now; all that has happened was told."""
+        return self.now >= self.wake_at

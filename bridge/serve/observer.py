@@ -21,7 +21,7 @@ from bridge.worlds.slurm.live_scheduler import LONGEST
 
 
 class RunTimeModel:
-    """Distributions of run times from what had ended when the history was written.
+    """Distributions of run times of the jobs that had ended when the history was written.
 
     `history`: of `bridge workload import sacct` (else BridgeError): its clock is that of its header's
     UnixStartTime, users are told by name. Without, any part of a job's limit is as likely as another.
@@ -48,7 +48,7 @@ class RunTimeModel:
         self._online.update(history_jobs.take(ended[np.argsort(history_jobs.end[ended], kind="stable")]))
 
     def into(self, document: dict[str, Any]) -> None:
-        """Write what is believed of the jobs of a state's document into it."""
+        """Add run-time estimates to the jobs of a state document."""
         jobs = [*document["running"], *document["waiting"]]
         if not jobs:
             return
@@ -83,13 +83,13 @@ _TINY: Mapping[str, Any] = {
 
 
 def warm_up() -> None:
-    """Compile or load what futures need: the first ones on a machine take half a minute."""
+    """Compile or load the kernels of futures: the first time takes half a minute."""
     forecast(state_of(_TINY), futures=2)
 
 
 @dataclass(frozen=True)
 class PartitionState:
-    """What Slurm said at one time.
+    """Slurm's answers at one time.
 
     Attributes:
         document: of a state's file; times in seconds since 1970.
@@ -102,7 +102,7 @@ class PartitionState:
 
 
 class PartitionObserver:
-    """Reads what runs, waits and is free in a partition, and writes nothing.
+    """Reads running jobs, waiting jobs and free nodes of a partition; changes nothing.
 
     The queue is believed to be worked off by the policy. `private`: the cluster keeps jobs of others private
     (PrivateData). Raises BridgeError: there is no such partition, slurmctld does not answer, or it hides
@@ -172,7 +172,7 @@ class PartitionObserver:
         return {"id": row.label, "submit": submit, "user": row.user, "request": request}
 
     def _left(self, row: QueueEntry, machine: PartitionNodes, now: float) -> str:
-        """Return why nothing is forecast of a waiting job, empty if something is."""
+        """Return why a waiting job has no forecast, empty if it has one."""
         if row.dependency:
             return f"waits for {row.dependency}"
         if row.priority == 0 and not self._show(row)[0]:
@@ -182,7 +182,7 @@ class PartitionObserver:
         return machine.reason_left_to_slurm(row)
 
     def _show(self, row: QueueEntry) -> tuple[bool, float | None]:
-        """Ask for what squeue does not tell, once for each job."""
+        """Query what squeue does not show, once for each job."""
         if row.key not in self._estimates:
             answer = self._control(f"show job {row.label}")
             self._estimates[row.key] = (

@@ -75,7 +75,7 @@ class Snapshot:
         return {} if forecast is None else {str(row["job"]): row for row in forecast.rows()}
 
     def totals(self) -> dict[str, Any]:
-        """Return what may be told of any cluster."""
+        """Return the totals that are never private."""
         document = self.present.document
         return {
             "now": document["now"],

@@ -29,7 +29,7 @@ from bridge.worlds.slurm.client import Client
 
 
 class AgentProcess:
-    """An agent for partition ``agent`` of a cluster of `bridge.slurm_demo.cluster`, kicking if told to.
+    """An agent for partition ``agent`` of a cluster of `bridge.slurm_demo.cluster`.
 
     The folder gets agent.log, audit.jsonl and report.json. `cpu`: CPU seconds that it has used since it was
     at work, once it has ended.
@@ -51,7 +51,7 @@ class AgentProcess:
         return self._process.pid if self._process is not None and self._process.poll() is None else 0
 
     def start(self) -> None:
-        """Start it, and wait until it is at work; BridgeError: its last line says why not."""
+        """Start it, and wait until it is ready; BridgeError has its last line."""
         beat = self._folder / "agent" / "agent" / "heartbeat"
         log_file = self._folder / "agent.log"
         started_at = time.time()
@@ -69,7 +69,6 @@ class AgentProcess:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def send(self, number: int) -> None:
-        """Send it a signal."""
         if self.pid:
             os.kill(self.pid, number)
 
@@ -90,7 +89,7 @@ _LOOK, _PATIENCE = 1.0, 1200.0
 
 @dataclass(frozen=True)
 class DemoRun:
-    """What came of one Slurm: its jobs, and the forecasts that were made on the way."""
+    """Result of one Slurm: its jobs, and the forecasts made meanwhile."""
 
     outcome: DemoResult
     forecast: int
@@ -99,7 +98,7 @@ class DemoRun:
 
 @dataclass(frozen=True)
 class Demo:
-    """What is tried.
+    """A demo: workload, nodes, policy.
 
     Attributes:
         policy: decides in the live and in the fast world.
@@ -113,7 +112,6 @@ class Demo:
     folder: Path
 
     def demo_jobs(self) -> list[DemoJob]:
-        """Return the jobs."""
         return window(read_log("bundled-128"), _FIRST, self.jobs, self.nodes, self.factor)
 
     def live(self, show: Callable[[DemoMonitor, str], None]) -> DemoRun:
@@ -127,12 +125,12 @@ class Demo:
                 agent.end()
 
     def backfill(self, show: Callable[[DemoMonitor, str], None]) -> DemoRun:
-        """Let Slurm's own backfill decide: nobody's heart beats, so the gate holds nothing."""
+        """Let Slurm's own backfill decide: without a heartbeat the gate holds nothing."""
         with self._cluster("backfill", every=1) as (client, folder):  # as fast as its clock
             return self._play(client, folder, "Slurm's own backfill decides", show)
 
     def write(self, live: DemoRun, backfill: DemoRun) -> tuple[list[Run], dict[str, Any]]:
-        """Write the runs of all three, and return them with what there is to say."""
+        """Write the runs of all three; return them with the summary."""
         runs = [
             live.outcome.live(self.policy),
             live.outcome.fast(self.policy, self.folder),
@@ -165,7 +163,7 @@ class Demo:
             cluster.stop(folder)
 
     def _beliefs(self, client: Client) -> RunTimeModel:
-        """Return what the workload's earlier jobs teach of run times."""
+        """Learn run times from the workload's earlier jobs."""
         earlier = window(read_log("bundled-128"), 0, _FIRST, self.nodes, self.factor)
         who = client.call("id", "-un").strip()
         return RunTimeModel(history(earlier, who, time.time()))

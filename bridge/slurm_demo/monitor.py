@@ -60,7 +60,7 @@ class DemoMonitor:
         )
 
     def table(self, title: str) -> "Table":
-        """Return the queue as one of Rich's tables: who starts next, and when by the forecast."""
+        """Return the queue as a table of Rich's: the next starts, and their forecasts."""
         from rich.table import Table
 
         table = Table(title=title, caption=self.line(), expand=True)

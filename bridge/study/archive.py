@@ -53,7 +53,7 @@ def unpack(path: Path, store: Store) -> dict[str, str]:
 
 
 def pack(cells: Iterable[Cell], store: Store, path: Path) -> int:
-    """Write the cells that are done into a record, in place of what it had, if any are; returns how many."""
+    """Write the finished cells to an archive, replacing it; return their number."""
     lines = []
     records = {cell.key: done for cell in cells if (done := store.cell(cell.key)) is not None}
     for key, cell in records.items():
@@ -69,14 +69,12 @@ def pack(cells: Iterable[Cell], store: Store, path: Path) -> int:
 
 
 def _line(test: dict[str, Any]) -> dict[str, Any]:
-    """Return a test as columns of a record."""
     flat = {f"test.{name}": value for name, value in test.items() if not isinstance(value, dict)}
     nested = {kind: test.get(kind, {}) for kind in ("values", "means")}
     return flat | {f"{kind}.{name}": value for kind, of in nested.items() for name, value in of.items()}
 
 
 def _test(line: dict[str, Any]) -> dict[str, Any]:
-    """Return a test of a record's columns."""
     record: dict[str, Any] = {"values": {}, "means": {}}
     for name, value in line.items():
         kind, _, rest = name.partition(".")

@@ -51,7 +51,7 @@ Logs = Callable[[str], Any]
 
 @dataclass(frozen=True)
 class Cell:
-    """What is done once.
+    """One row on one log with one seed; trained and evaluated once.
 
     Attributes:
         row, log, seed: what it is called; seed 0 = nothing is learnt.
@@ -131,13 +131,13 @@ class Cell:
 
     @property
     def shortest(self) -> "Cell":
-        """The same, neither it nor who teaches it trained longer than `epochs`."""
+        """The same cell, it and its teacher trained for `epochs` at most."""
         cell = next(iter(self.shorter), self)
         return replace(cell, teacher=cell.teacher.shortest) if cell.teacher else cell
 
     @property
     def title(self) -> str:
-        """What progress calls it."""
+        """Title in progress displays."""
         return f"{self.row} on {self.log}" + (f", seed {self.seed}" if self.seed else "")
 
     @property
@@ -204,7 +204,6 @@ def _settled(cell: Cell, store: Store, for_now: bool) -> Cell:
 
 
 def _cell(study: Study, row: StudyRow, log: str, digests: Mapping[str, str]) -> Cell:
-    """Return a row's cell on a log, without its seed."""
     row = study.for_log(row, log)
     recipe = row.recipe(study.epochs, max(study.longest, default=0)) if row.policy else None
     file, learnt_on = (study.files.get(name, name) for name in (log, row.training_log or log))

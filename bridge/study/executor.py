@@ -27,7 +27,7 @@ from bridge.study.work import run_cell
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """What became of a cell: its record, or why it failed, or that its worker died."""
+    """Outcome of a cell: its record, why it failed, or that its worker died."""
 
     cell: Cell
     record: dict[str, Any] | None = None
@@ -54,7 +54,7 @@ class Executor(Protocol):
 
 
 def try_cell(cell: Cell, store: Store, runner: str, logs: Logs = load_log) -> CellOutcome:
-    """Carry out a cell; whatever is wrong with it is told, never raised."""
+    """Run a cell; return errors in the outcome instead of raising them."""
     try:
         return CellOutcome(cell, run_cell(cell, store, runner, logs))
     except BridgeError as error:

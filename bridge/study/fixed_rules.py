@@ -12,10 +12,10 @@ from bridge.learn.rollout import argmax_actions
 
 
 class FixedRule(Protocol):
-    """What a fixed rule is: what it sees, and its answers."""
+    """Protocol of fixed rules: an encoder, and actions."""
 
     def encoder(self) -> Encoder:
-        """Return what the rule sees, of the decision that it answers."""
+        """Return the encoder of the decision that the rule answers."""
 
     def __call__(self, view: PackedObservations) -> Ints:
         """Return an answer for each decision."""

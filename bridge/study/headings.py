@@ -17,7 +17,7 @@ HEADS = {
 
 
 def heading(metric: str) -> str:
-    """Return what a metric is called, with its unit."""
+    """Return a metric's title with its unit."""
     return HEADS.get(metric, (metric, 1.0, 3))[0]
 
 

@@ -24,16 +24,17 @@ SHORT = {"not distinguishable": "≈"}
 # Numbers.
 
 
-def _number(metric: str, value: float | None, sign: str = "") -> str:
+def number(metric: str, value: float | None, sign: str = "") -> str:
+    """Return a value in the metric's usual unit and digits; a dash if there is none."""
     _, factor, digits = HEADS.get(metric, ("", 1.0, 3))
     return "–" if value is None else f"{value * factor:{sign}.{digits}f}"
 
 
 def interval(metric: str, of: Mapping[str, Any], sign: str = "") -> str:
     """Return a mean with its interval, in the metric's usual unit, or with what its seeds have."""
-    mean, low, high = (_number(metric, of[name], sign) for name in ("mean", "low", "high"))
+    mean, low, high = (number(metric, of[name], sign) for name in ("mean", "low", "high"))
     if of["low"] is None:
-        seeds = " to ".join(_number(metric, one, sign) for one in of.get("seeds", ()))
+        seeds = " to ".join(number(metric, one, sign) for one in of.get("seeds", ()))
         return f"{mean} ({seeds and f'seeds {seeds}; '}no interval)"
     return f"{mean} [{low}, {high}]{mark_of(of['kind'])}"
 
@@ -42,7 +43,7 @@ def _percent(metric: str, one: Document, digits: int) -> str:
     return "" if one["percent"] is None or is_share(metric) else f"{one['percent']:+.{digits}f}"
 
 
-def _difference(metric: str, one: Document | None) -> str:
+def difference(metric: str, one: Document | None) -> str:
     """Return a difference in words and numbers; empty if there is none."""
     if one is None:
         return ""
@@ -103,7 +104,7 @@ def summary(document: Document, test: str) -> Table:
     for row in learnt or rows:
         name = (row["row"], row["log"])
         cells = [row["row"] + "*" * bool(row.get("oracle")), row["log"]]
-        cells += [_number(metric, row.get("published"))] if printed else []
+        cells += [number(metric, row.get("published"))] if printed else []
         if not row["seeds"]:
             table.add(*cells, f"0 of {row['seeds_asked']}", "", _nothing(row))
             continue
@@ -117,8 +118,8 @@ def summary(document: Document, test: str) -> Table:
 
 def _beside(metric: str, one: Document | None) -> str:
     """Return a difference, and what it is a difference to; empty if there is none."""
-    of = f" ({one['base']}: {_number(metric, one['base_mean'])})" if one and "difference" in one else ""
-    return f"{_difference(metric, one)}{of}"
+    of = f" ({one['base']}: {number(metric, one['base_mean'])})" if one and "difference" in one else ""
+    return f"{difference(metric, one)}{of}"
 
 
 def _nothing(row: Document) -> str:
@@ -146,16 +147,16 @@ def details(document: Document, test: str) -> list[Table]:
     every = Table(["row", *head, "by seed", "best epoch"], caption=f"Rows, {test}", words=(1,))
     for row in rows:
         cells = [row["row"] + "*" * bool(row.get("oracle")), row["log"]]
-        cells.append(_number(metric, row.get("published")))
+        cells.append(number(metric, row.get("published")))
         if not row["seeds"]:
             every.add(*cells, f"0 of {row['seeds_asked']}", "", "", _nothing(row))
             continue
         seeds = epochs = "–"
         if row["learnt"]:
-            seeds = ", ".join(_number(metric, value) for value in row["by_seed"].values())
+            seeds = ", ".join(number(metric, value) for value in row["by_seed"].values())
             epochs = _epochs(row)
         windows = f"{row['windows']} ({row['windows_apart']})"
-        more = [_number(m, row["more"].get(m)) for m in others]
+        more = [number(m, row["more"].get(m)) for m in others]
         more += [_chosen(metric, row.get("kept"))] * has_best
         mean = interval(metric, row["mean"])
         every.add(*cells, _seeds(row), windows, row["mean"]["b"], mean, *more, seeds, epochs)
@@ -180,7 +181,7 @@ def tables_of(document: Document) -> list[Table]:
 
 
 def sentences(document: Document, test: str) -> list[str]:
-    """Return what the main test says, in three sentences at most."""
+    """Summarize the main test in three sentences at most."""
     rows = [row for row in document["rows"] if row["test"] == test and row["seeds"]]
     if not rows:
         return ["Nothing has been run."]
@@ -211,7 +212,7 @@ def _range(numbers: Iterable[int]) -> str:
 
 
 def notes_of(document: Document) -> list[str]:
-    """Return what a reader of the tables has to know."""
+    """Return the notes below the tables."""
     rows = document["rows"]
     notes = [
         f"{document['done']} of {document['cells']} cells are done.",

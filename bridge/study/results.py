@@ -54,7 +54,6 @@ class StudyResults:
         return RowValues(of, np.array(records[0]["starts"], np.int64), int(records[0]["length"]))
 
     def row(self, row: str, log: str, test: str) -> Document:
-        """Return what is known of one row on one log by one test."""
         expected, learns = self.expected_seeds[row, log], bool(self.rows[row].policy)
         document: Document = {"log": log, "test": test, "row": row}
         document |= {
@@ -114,7 +113,7 @@ class StudyResults:
         return int(record["jobs"]), *setup.selection
 
     def best_rule(self, row: str, log: str, test: str) -> Document | None:
-        """Return the difference to the best row that learns nothing, on the same windows and no more told."""
+        """Return the difference to the best fixed rule on the same windows with the same information."""
         oracle = any(record["oracle"] for _, record in self.of(row, log, test))
         sign = -1.0 if self.study.metric.startswith("utilisation") else 1.0
         rivals = []
@@ -180,7 +179,6 @@ def _kept(cells: Sequence[Document], values: RowValues) -> Document | None:
 
 
 def _mean(records: Sequence[Document], metric: str) -> float | None:
-    """Return the mean of a further metric; None where it was not measured."""
     means = (one["values"].get(metric, one.get("means", {}).get(metric)) for one in records)
     means_of_tests = [np.mean(values) for values in means if values is not None]
     return float(np.mean(means_of_tests)) if means_of_tests else None

@@ -32,7 +32,7 @@ class CostModel:
             self._costs.setdefault(name, []).append(value)
 
     def of_all(self, cells: Iterable[Cell]) -> list[float | None]:
-        """Return what each of some cells will cost, in seconds of one worker; None if nothing is known yet.
+        """Estimate each cell's cost, in seconds of one worker; None if it cannot be estimated yet.
 
         Where its agent has learnt already, or learns for a cell before it, a cell costs nothing to speak of;
         where a teacher is not there any more, it learns anew.
@@ -98,7 +98,7 @@ class StudyProgress:
 
     @property
     def waiting(self) -> list[Cell]:
-        """Cells that nobody has begun in this run."""
+        """Cells that have not been started in this run."""
         over = self.done | self.failed.keys() | self.running.keys()
         return [cell for key, cell in self.cells.items() if key not in over]
 
@@ -122,7 +122,7 @@ class StudyRun:
         self.width, self.look = 1, LOOK
 
     def carry_out(self, executor: Executor) -> StudyProgress:
-        """Carry out what is not done; returns when nothing is left that could be."""
+        """Run all cells that are not done; return when none is left that can run."""
         state, self.width, looked = self.state, executor.width, 0.0
         try:
             while state.running or state.waiting:

@@ -88,7 +88,7 @@ def _one_word(name: str) -> None:
 
 @dataclass(frozen=True)
 class Study:
-    """What is to be found out.
+    """A study: which rows are judged on which logs.
 
     Attributes:
         title: of its page.
@@ -156,5 +156,4 @@ class Study:
         return replace(row, setup=from_tables(SchedulerConfig, changes.get("setup", {}), where, row.setup))
 
     def tests_of(self, row: StudyRow, log: str) -> tuple[TestSet, ...]:
-        """Return the tests of a row on a log."""
         return tuple(test.on(log) for test in self.tests if not row.tests or test.name in row.tests)

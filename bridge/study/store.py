@@ -34,7 +34,7 @@ _DAMAGED = "Remove it: the cell is then done again, or taken from the study's re
 
 @dataclass(frozen=True)
 class Claim:
-    """Who works on a cell.
+    """Claim of a running cell.
 
     Attributes:
         runner: a token of the run that it belongs to.
@@ -51,7 +51,6 @@ class Claim:
 
     @classmethod
     def own(cls, runner: str) -> "Claim":
-        """Return the claim of this process."""
         return cls(runner, socket.gethostname(), os.getpid(), since=time.time())
 
 
@@ -79,11 +78,10 @@ class Store:
     # Cells.
 
     def done(self) -> set[str]:
-        """Return the cells that are done."""
         return {path.stem for path in (self.folder / "cells").glob("*.json")}
 
     def cell(self, key: str) -> dict[str, Any] | None:
-        """Return what a cell has found; None if it is not done; raises BridgeError where it was damaged."""
+        """Return a cell's record; None if it is not done. Raises BridgeError: it is damaged."""
         path = self._path("cells", key)
         if not path.exists():
             return None
@@ -98,7 +96,7 @@ class Store:
         return record
 
     def save(self, key: str, record: Mapping[str, Any]) -> None:
-        """Keep what a cell has found; raises BridgeError if a value of it is infinite or no number."""
+        """Save a cell's record. Raises BridgeError: a value is not finite."""
         self._write(self._path("cells", key), record)
         self._path("failed", key).unlink(missing_ok=True)
 
@@ -117,7 +115,7 @@ class Store:
     # Claims.
 
     def claim(self, key: str, claim: Claim) -> None:
-        """Say that somebody works on a cell, and how far it is."""
+        """Record that a cell is running, and its progress."""
         self._write(self._path("claims", key), record_of(claim))
 
     def refresh_claim(self, key: str) -> None:
@@ -130,7 +128,7 @@ class Store:
         self._path("claims", key).unlink(missing_ok=True)
 
     def claimed(self, key: str) -> Claim | None:
-        """Return who works on a cell; None if nobody does, or if its holder is dead or silent."""
+        """Return the claim of a running cell; None if there is none, or its holder is dead or silent."""
         path = self._path("claims", key)
         try:
             age = time.time() - path.stat().st_mtime

@@ -40,7 +40,7 @@ class PoolDraw:
 
 @dataclass(frozen=True)
 class TestSet:
-    """Which sequences policies are compared on.
+    """Sequences on which policies are compared.
 
     Attributes:
         name: what tables call it.
@@ -69,7 +69,7 @@ class TestSet:
         return replace(self, seed=self.seeds.get(log, self.seed), seeds={})
 
     def as_key(self) -> dict[str, Any]:
-        """Return what decides which sequences these are; the name does not."""
+        """Return the fields that determine the sequences, without the name."""
         fields = {**record_of(self), "name": ""}
         if self.pool_draw == PoolDraw():
             del fields["drawn"]
@@ -103,7 +103,7 @@ def n_disjoint(starts: Ints, length: int) -> int:
 
 @dataclass(frozen=True)
 class RowValues:
-    """What a row has in a test: [seeds, windows] values, [windows] first jobs, and jobs a window."""
+    """A row's values in a test: [seeds, windows] values, [windows] first jobs, and jobs a window."""
 
     of: Floats
     starts: Ints
@@ -142,5 +142,5 @@ def spread(mine: RowValues, base: RowValues | None = None) -> tuple[float, float
 
 
 def judged(difference: ConfidenceInterval, metric: str) -> str:
-    """Return what a difference says: better, worse, not distinguishable, or that nothing can be told."""
+    """Return the verdict on a difference: better, worse, not distinguishable, or unknown."""
     return verdict(-difference if metric.startswith("utilisation") else difference)

@@ -28,7 +28,7 @@ def _read(name: str, sha256: str, logs: Logs) -> Any:
 
 
 def run_cell(cell: Cell, store: Store, runner: str, logs: Logs = load_log) -> dict[str, Any]:
-    """Train the cell's agent, or go on with it, judge, and keep what was found; what is done is read."""
+    """Train (or resume) the cell's agent, evaluate it, save and return the record; a saved one is read."""
     done = store.cell(cell.key)
     if done is not None:
         return done

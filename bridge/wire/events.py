@@ -27,7 +27,7 @@ class HostInfo:
 @dataclass_transform(field_specifiers=(field,))
 @dataclass(unsafe_hash=True)
 class WireItem:
-    """Something that one side says; every kind of it is a dataclass.
+    """Base class of events and decisions; every kind is a dataclass.
 
     Nobody changes them; they are not frozen, since that takes twice as long to make one.
 
@@ -97,7 +97,7 @@ class JobKilled(Event):
 
 
 class ResourceStateChanged(Event):
-    """Hosts have reached a power state; `switched`: they went to sleep or woke up, which Batsim 5 tells."""
+    """Hosts have reached a power state; `switched`: by falling asleep or waking up (Batsim 5 only)."""
 
     hosts: Hosts
     pstate: int
@@ -116,7 +116,7 @@ class RequestedCall(Event):
 
 
 class Notification(Event):
-    """What changes nothing here: no more static jobs or external events, or what is only handed on."""
+    """An event without effect on the schedule: no more static jobs or external events, or unknown kinds."""
 
     kind: str
     fields: FieldMap
@@ -145,7 +145,7 @@ class Decision(WireItem):
 
 
 class Hello(Decision):
-    """Say who decides, and what the platform shall do for it (Batsim 5; 4 has options for that)."""
+    """Handshake: name of the scheduler, and the features that it needs (Batsim 5; 4 has options)."""
 
     name: str
     version: str
@@ -153,7 +153,7 @@ class Hello(Decision):
 
 
 class OpaqueDecision(Decision):
-    """What only other deciders say, as its dialect has it; never ours."""
+    """A decision of other schedulers, in its dialect's form; `bridge` never sends one."""
 
     kind: str
     fields: FieldMap

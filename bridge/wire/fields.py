@@ -38,7 +38,6 @@ class Fields:
                 raise BridgeError(f"'{key}' does not belong here", remedy="Batsim refuses such an event.")
 
     def any(self, key: str) -> Any:
-        """Return a value of any type."""
         if key not in self.values:
             raise BridgeError(f"'{key}' is missing")
         return self.values[key]
@@ -50,7 +49,6 @@ class Fields:
         return value
 
     def text(self, key: str, default: str = _MISSING) -> str:
-        """Return a string."""
         return self._of((str,), "a string", key, default)
 
     def integer(self, key: str, default: int = _MISSING) -> int:
@@ -58,7 +56,6 @@ class Fields:
         return self._of((int,), "an integer", key, default)
 
     def number(self, key: str, default: float = _MISSING) -> float:
-        """Return a number as a float."""
         return float(self._of(_NUMBERS, "a number", key, default))
 
     def amount(self, key: str, default: float = _MISSING, positive: bool = False) -> float:
@@ -70,7 +67,6 @@ class Fields:
         return value
 
     def array(self, key: str, default: list[Any] = _MISSING) -> list[Any]:
-        """Return an array."""
         return self._of((list,), "an array", key, default)
 
     def amounts(self, key: str, size: int | None) -> list[float]:
@@ -91,7 +87,6 @@ class Fields:
         return values
 
     def mapping(self, key: str) -> dict[str, Any]:
-        """Return an object."""
         return self._of((dict,), "an object", key, _MISSING)
 
     def hosts(self, key: str) -> Hosts:

@@ -67,7 +67,6 @@ def ids_from_mask(bits: int) -> list[int]:
 
 
 def from_ids(ids: Sequence[int]) -> Hosts:
-    """Return the hosts of ascending ids."""
     pieces: list[tuple[int, int]] = []
     for host in ids:
         if pieces and host == pieces[-1][1] + 1:
@@ -88,7 +87,7 @@ def size(hosts: Hosts) -> int:
 
 
 def is_normal(hosts: Hosts) -> bool:
-    """Tell whether the intervals are what `Hosts` promises; anything may come from an agent."""
+    """Return whether the intervals are ascending, disjoint and not adjacent, as `Hosts` requires."""
     before = -2
     for low, high in hosts:
         if not (type(low) is int and type(high) is int and before + 1 < low <= high):
@@ -108,7 +107,6 @@ class HostSet:
         self.size = size(hosts)
 
     def hosts(self) -> Hosts:
-        """Return the set as intervals."""
         return tuple(zip(self.lows, self.highs, strict=True))
 
     def overlap(self, hosts: Hosts) -> Hosts:

@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 
 class MalformedError(Exception):
-    """What is wrong within one event; the caller knows the event's place."""
+    """An event has a wrong value; the caller adds the event's place."""
 
 
 # How one field is written: value -> JSON text.
@@ -51,7 +51,7 @@ text_of = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def is_json(value: object) -> bool:
-    """Tell whether a value can stand in a decision: what is copied from messages can, and what is like it."""
+    """Return whether a value can be written as JSON in a decision."""
     try:
         jsontext.loads(text_of(value))
     except (TypeError, ValueError, ArithmeticError, RecursionError):
@@ -87,7 +87,6 @@ _integer = typed(int, "whole number")
 
 
 def objects(data: Object, key: str, *default: list[Object]) -> list[Object]:
-    """Read an array of objects."""
     items = array(data, key, *default)
     if not all(type(one) is dict for one in items):
         raise MalformedError(f"'{key}' holds no object")
@@ -196,7 +195,7 @@ class CodecRow:
         self._field_names = frozenset(fields)
 
     def read(self, at: int, data: Object) -> WireItem:
-        """Return what the data say."""
+        """Return the event or decision of JSON data."""
         values = [read(data, key) for read, key in self._readers]
         return self.kind(at, *values, extra_fields=unread_fields(data, self._field_names))
 
@@ -213,7 +212,7 @@ class CodecRow:
 
 
 def unread_fields(data: Object, valid_names: AbstractSet[str]) -> Object | None:
-    """Return what an object has besides some keys; None if nothing."""
+    """Return an object's other keys and values; None if there are none."""
     if data.keys() <= valid_names:
         return None
     return {key: value for key, value in data.items() if key not in valid_names}
@@ -222,7 +221,7 @@ def unread_fields(data: Object, valid_names: AbstractSet[str]) -> Object | None:
 def resources(
     data: Object, key: str, count: str, first: int, properties: Callable[[Object], dict[str, str]]
 ) -> tuple[ev.HostInfo, ...]:
-    """Read hosts, of which there are so many as another field says, and whose ids begin with `first`."""
+    """Read hosts; their number must be that of another field, their ids begin with `first`."""
     hosts = array(data, key)
     if len(hosts) != read_int64(data, count):
         raise MalformedError(f"'{count}' is {data[count]}, but '{key}' has {len(hosts)} entries")
@@ -237,7 +236,6 @@ def resources(
 
 
 def write_host(one: ev.HostInfo, properties: Any) -> Object:
-    """Return a host as an object."""
     own = {"id": one.id, "name": one.name, "state": one.state, "properties": properties}
     return own | dict(one.extra_fields or {})
 
@@ -268,7 +266,7 @@ class CodecTable:
 
 
 def passthrough_reader(kind: type[ev.Notification | ev.OpaqueDecision], name: str) -> Reader:
-    """Return the reader of what only travels on."""
+    """Return a reader that keeps an event as it is."""
     return lambda at, data: kind(at, name, data)
 
 
@@ -294,7 +292,6 @@ class JsonCodec:
         return ev.Message(now, cast("tuple[ev.Event, ...]", items))
 
     def encode(self, reply: ev.Reply) -> bytes:
-        """Return a reply as a frame."""
         return self._write(reply.now, reply.decisions, self.decisions)
 
     def decode_reply(self, frame: bytes, number: int) -> ev.Reply:

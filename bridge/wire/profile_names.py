@@ -94,7 +94,7 @@ def spread(profile: ProfileFields, hosts: int) -> dict[str, Any]:
 
 
 def of_wire(name: str, fields: ProfileFields, workload: str) -> dict[str, Any]:
-    """Return a profile that Batsim 5 tells, by its type's name and own fields, as Batsim 4 has it.
+    """Convert a profile of Batsim 5 (type name, own fields) to Batsim 4's form.
 
     Parts of the same workload lose its name.
     """
@@ -111,7 +111,7 @@ def of_wire(name: str, fields: ProfileFields, workload: str) -> dict[str, Any]:
 
 
 def to_wire(profile: ProfileFields, workload: str) -> tuple[str, dict[str, Any]]:
-    """Return a profile's type and fields as Batsim 5 is told of them."""
+    """Convert a profile to Batsim 5's type name and fields."""
     own = dict(profile)
     profile_type = str(own.pop("type", ""))
     own.pop("ret", None)

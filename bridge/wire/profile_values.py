@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from bridge.base import jsontext
 from bridge.base.errors import BridgeError
+from bridge.wire import json_numbers
 from bridge.wire.fields import Fields
 
 #: The label that Batsim assumes where a profile names no storage.
@@ -64,7 +64,7 @@ READERS: dict[str, Callable[[Fields], dict[str, Any]]] = {
     "parallel_homogeneous_pfs": _pfs,
     "data_staging": _amounts("nb_bytes", texts=("from", "to")),
     "send": lambda fields: {
-        "msg": jsontext.dumps(fields.mapping("msg")),
+        "msg": json_numbers.dumps(fields.mapping("msg")),
         "sleeptime": fields.amount("sleeptime", _SEND_S, positive=True),
     },
     "recv": _recv,

@@ -5,16 +5,17 @@ Reading the connection where it is decided needs no thread; but then heartbeats,
 are answered no sooner than the message before. Source: rfc.zeromq.org/spec/23.
 
 That is why this stands here in place of pyzmq. Wall time behind a trivial decider (pyzmq) over that behind
-`bridge decide fcfs+easy`, 10,000 jobs on the embedded model, both sides of the socket by either way (pyzmq:
-ROUTER and DEALER, awake by NOBLOCK as here), seven pairs of each in turns, on two cores that were busy with
-other work (load 4 to 8), so that single rounds went either way (`python benchmarks/bridge.py --pairs 1`):
+`bridge decide fcfs+easy`, on the embedded model, both sides of the socket by either way (pyzmq: ROUTER and
+DEALER, awake by NOBLOCK as here), in turns, 10,000 and 1,000 jobs; on two cores with 14 to 30 threads that
+wanted them, so that single pairs went either way. Processor time, of the decider and the model together in
+the same ratio, and of `decide` alone over 10,000 jobs, varies less:
 
-======  ============  =============  ==========================
-way     median ratio  all ratios     processor time of `decide`
-======  ============  =============  ==========================
-here    0.89          0.68 to 1.64   4.9 to 5.8 s
-pyzmq   0.62          0.51 to 0.97   6.2 to 8.4 s
-======  ============  =============  ==========================
+======  =====  ===================  ===================  ==========================
+way     pairs  wall: median, all    processor: median    processor time of `decide`
+======  =====  ===================  ===================  ==========================
+here    7      1.01, 0.56 to 1.26   0.88, 0.74 to 1.07   7.8 to 8.5 s
+pyzmq   6      0.79, 0.48 to 1.14   0.74, 0.63 to 0.91   8.7 to 11.3 s
+======  =====  ===================  ===================  ==========================
 """
 
 import errno
@@ -116,7 +117,7 @@ def _is_left_over(path: str) -> bool:
 
 
 class Connection:
-    """The other side of a connected stream, and what comes from there.
+    """A connected peer, and the messages that it sends.
 
     `kind`: the type of socket that we are: one that answers, or ``REQ``, which asks. `patience`: s that
     sending may take where nobody reads, 0 = for ever. `open`: not at its end, and as far as it is known
@@ -222,6 +223,6 @@ class Connection:
             self.open = False
 
     def close(self) -> None:
-        """Disconnect; what was sent still arrives."""
+        """Disconnect; sent messages still arrive."""
         self.open = False
         self._stream.close()

@@ -5,6 +5,7 @@ Format: both versions' documentation, "Input workload"; what Batsim makes of it 
 """
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
@@ -158,7 +159,8 @@ def _job(
             if is_number:
                 job.setdefault(str(key).removeprefix(KEPT), value)
         elif key not in _STANDS_FOR and f"{KEPT}{key}" not in row and not (key in whole and value == -1):
-            job[str(key)] = value if is_number else None
+            endless = isinstance(value, float) and math.isinf(value)  # a hold that never ends; JSON has none
+            job[str(key)] = str(value) if endless else value if is_number else None
     return job
 
 

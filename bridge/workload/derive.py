@@ -32,7 +32,7 @@ def at_least_one(count: int, what: str, option: str = "") -> None:
         raise BridgeError(f"{count} {what} were asked for", where=where, remedy="Ask for at least one.")
 
 
-def _positive(number: float, what: str, where: str, remedy: str) -> None:
+def require_positive(number: float, what: str, where: str, remedy: str) -> None:
     if not (np.isfinite(number) and number > 0):
         raise BridgeError(what, where=where, remedy=remedy)
 
@@ -43,7 +43,7 @@ def scale_arrivals(workload: Workload, factor: float) -> Workload:
     The first submission stays where it is; whole seconds stay whole (rounded). Raises BridgeError: the factor
     is not a positive number, or times become too long.
     """
-    _positive(factor, f"the factor {factor} is not positive", "--scale", "Give a number > 0.")
+    require_positive(factor, f"the factor {factor} is not positive", "--scale", "Give a number > 0.")
     jobs = workload.jobs.copy()
     has_time = submitted(jobs)
     start = jobs["submit"][has_time].min()
@@ -57,7 +57,7 @@ def scale_to_load(workload: Workload, load: float) -> Workload:
     """Scale arrivals to an offered load (but for rounding to whole seconds); BridgeError: it has none."""
     now = offered_load(workload) or 0.0
     remedy = "It takes a positive load, a known machine size, and jobs that run and arrive over time."
-    _positive(load if now > 0 else now, "the load cannot be scaled", f"--load {load:g}", remedy)
+    require_positive(load if now > 0 else now, "the load cannot be scaled", f"--load {load:g}", remedy)
     return scale_arrivals(workload, now / load)
 
 
@@ -92,7 +92,7 @@ def resample(workload: Workload, jobs: int, seed: int, gap: float | None = None)
         times = table["submit"][submitted(table)]
         gap = float(times.max() - times.min()) / max(len(times) - 1, 1)
     what = f"a mean time between arrivals of {gap:g} s is not positive"
-    _positive(gap, what, "--gap", "Give a number of seconds > 0.")
+    require_positive(gap, what, "--gap", "Give a number of seconds > 0.")
     rng = np.random.default_rng(seed)
     samples = table.iloc[rng.integers(0, len(table), jobs)].reset_index(drop=True)
     samples["job_id"] = np.arange(1, jobs + 1, dtype=np.int64)
@@ -128,6 +128,8 @@ def restrict_to(workload: Workload, jobs: Jobs) -> Workload:
         _refuse(times != jobs.submit + jobs.origin, "two records have the same id", workload, jobs)
     for name, micro in (("submit", jobs.submit), ("run", jobs.run), ("req_time", jobs.request)):
         table[name] = micro / MICRO if (micro % MICRO).any() else micro // MICRO  # whole if all are
+    for name in {"begin", "hold_until"} & {*table.columns}:  # on the log's clock
+        table[name] = table[name].where(table[name] < 0, table[name] - jobs.origin / MICRO)
     table["procs"] = table["req_procs"] = jobs.demand[:, 0]
     for place, name in enumerate(jobs.resources[1:], start=1):
         table[name] = jobs.demand[:, place]
@@ -158,7 +160,8 @@ def sample_similar(jobs: Jobs, kind: str, sets: int, length: int, rng: np.random
     """Return sets of jobs one after the other, each of which begins at its own time 0.
 
     `kind`: ``sampled`` or ``synthetic``, see this module's first lines. `sets`, `length`: how many, and jobs
-    in each. `rng`: the only source of randomness.
+    in each. `rng`: the only source of randomness. On a cluster, jobs keep what they ask for, but no begin
+    times, holds and dependencies.
     """
     which = rng.integers(0, len(jobs), sets * length)
     sampled = jobs.take(which)
@@ -172,7 +175,8 @@ def sample_similar(jobs: Jobs, kind: str, sets: int, length: int, rng: np.random
     else:
         times = np.cumsum(rng.exponential(gap, (sets, length)), 1)
     submit = (times - times[:, :1]).round().astype(np.int64).reshape(-1)
-    return replace(sampled, id=np.arange(sets * length), submit=submit, origin=0)
+    requests = None if sampled.requests is None else sampled.requests.timeless()
+    return replace(sampled, id=np.arange(sets * length), submit=submit, origin=0, requests=requests)
 
 
 def _alike(jobs: Jobs, which: Ints, rng: np.random.Generator) -> Ints:

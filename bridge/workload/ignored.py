@@ -15,7 +15,7 @@ from bridge.base.arrays import Flags
 from bridge.workload.table import TallyEntry, Workload
 
 #: Columns that are demands by their names.
-_DEMAND = re.compile(r"gpus(_\w+)?|main_memory|burst_buffer(_\w+)?|license_\w+|gres_\w+")
+DEMAND = re.compile(r"gpus(_\w+)?|main_memory|burst_buffer(_\w+)?|license_\w+|gres_\w+")
 #: Demands that are of single nodes, where capacities are of the whole machine.
 _OF_NODES = re.compile(r"gpus(_\w+)?|main_memory|gres_\w+")
 #: Texts that say nothing.
@@ -37,7 +37,7 @@ _FILLED: Mapping[str, str] = {
     "property": "ask for a property of nodes",
     "licenses": "ask for licences",
     "reservation": "ran in a reservation",
-    "soft_walltime": "have a soft walltime",
+    "soft_walltime": "have a soft walltime: only the estimator soft believes it",
 }
 
 
@@ -57,7 +57,7 @@ def note_ignored(workload: Workload, heeded: Collection[str] = ()) -> dict[str, 
     demands = [
         str(name)
         for name in jobs
-        if _DEMAND.fullmatch(str(name)) and name not in workload.capacity and name not in heeded
+        if DEMAND.fullmatch(str(name)) and name not in workload.capacity and name not in heeded
     ]
     for name in demands:
         notes |= _ignored(f"ask for {name}: no capacity of it is stated", _filled(jobs[name]), ids)

@@ -16,6 +16,7 @@ A log without these columns is what it was: none is added, and no digest changes
 | ``dependency`` | as Slurm's --dependency, of ids of this log |
 | ``array_id``, ``array_limit`` | tasks of one array have one number; how many may run at one time; -1: none |
 | ``hold_until`` | s on the log's clock, when a hold ends; ``inf``: never; -1: not held |
+| ``requeue`` | 0: the job is not started again when it is preempted or its node fails; else it is |
 | ``reservation``, ``nodelist``, ``exclude`` | its reservation; nodes that it must have, and must not have |
 """
 
@@ -62,7 +63,7 @@ _CODES = {"partition_name": "partition", "user_name": "user", "account": "group"
 _WHOLE = re.compile(r"gpus(_\w+)?|main_memory|cores")
 #: All columns by which a job asks something of a cluster.
 REQUEST_COLUMNS: tuple[str, ...] = (
-    *("nodes", "tasks", "exclusive", "begin", "array_id", "array_limit", "hold_until"),
+    *("nodes", "tasks", "exclusive", "begin", "array_id", "array_limit", "hold_until", "requeue"),
     *(f"{name}_per_{unit}" for unit in ("node", "task") for name in _AMOUNTS),
     *_TEXTS,
 )
@@ -101,6 +102,7 @@ class JobRequests:
         array_id: [n] -1: no task of an array.
         array_limit: [n] tasks of its array that may run at one time; 0: no limit.
         succeeded: [n] whether its recorded end was a success, for afterok; an unknown end is one.
+        may_requeue: [n] whether it starts again when it is preempted or its node fails.
         partition: names with commas between them; the first that admits a job counts.
         qos, account, user, job_name, gpu_type, constraints, licenses, reservation, nodelist, exclude,
         dependency: as the columns of these names.
@@ -117,6 +119,7 @@ class JobRequests:
     array_id: Ints
     array_limit: Ints
     succeeded: Flags
+    may_requeue: Flags
     partition: Texts
     qos: Texts
     account: Texts
@@ -149,6 +152,11 @@ class JobRequests:
             return np.where(stated, np.maximum(times - origin, 0), times)
 
         return replace(self, begin=moved(self.begin), hold_until=moved(self.hold_until))
+
+    def timeless(self) -> "JobRequests":
+        """Return them without times and other jobs, for jobs that are drawn anew."""
+        none = np.full(len(self), UNKNOWN, np.int64)
+        return replace(self, begin=none, hold_until=none.copy(), dependency=Texts(none.copy()))
 
 
 def heeded_columns(workload: Workload) -> set[str]:
@@ -211,6 +219,7 @@ def read_requests(workload: Workload) -> JobRequests:
         array_id=_whole(workload, "array_id"),
         array_limit=np.maximum(_whole(workload, "array_limit"), 0),
         succeeded=(status == UNKNOWN) | (status == STATUS_COMPLETED),
+        may_requeue=_whole(workload, "requeue") != 0,
         **{field: read_texts(table, name) for name, field in _TEXTS.items()},
     )
 

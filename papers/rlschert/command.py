@@ -9,7 +9,7 @@ from bridge.base.errors import BridgeError
 from papers.output import Say
 
 #: Parts of the page, in the order in which they are run.
-PARTS = ("predictors", "figure-6", "figure-12", "figure-13", "driven", "worlds")
+PARTS = ("predictors", "figure-5", "figure-6", "figure-12", "figure-13", "driven", "worlds")
 #: One that is run only if it is named: it takes minutes.
 _NAMED = "worlds"
 
@@ -17,11 +17,21 @@ _NAMED = "worlds"
 def runs() -> Mapping[str, Callable[[Say], None]]:
     """Return what runs each part, unless that has been done."""
     from bridge.pool.synthetic import synthetic
-    from papers.rlschert import contestants, figures, measures, page, predictor_runs, running, worlds
+    from papers.rlschert import (
+        contestants,
+        figures,
+        job_sizes,
+        measures,
+        page,
+        predictor_runs,
+        running,
+        worlds,
+    )
     from papers.rlschert.synthetic import accuracies
 
     functions: tuple[Callable[[Say], None], ...] = (
         lambda say: accuracies(synthetic(), say),
+        lambda say: job_sizes.run(contestants.jobs(), say),
         lambda say: running.run(contestants.jobs(), say),
         lambda say: contestants.judge(page.HOLES, figures.WITH_HOLES, measures.holes, say),
         lambda say: contestants.judge(page.KILLED, figures.WITH_KILLS, measures.killed, say),

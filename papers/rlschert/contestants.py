@@ -33,7 +33,6 @@ def table() -> tuple[Study, tuple[Cell, ...]]:
 
 
 def test(name: str = TEST) -> TestSet:
-    """Return one of the table's tests."""
     return next(test for test in table()[0].tests if test.name == name)
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pandas as pd
 
 from papers import store
-from papers.pages import render
-from papers.rlschert import figures, pictures, predictor_runs, running, synthetic, worlds
+from papers.pages import headline, render
+from papers.rlschert import figures, job_sizes, pictures, predictor_runs, running, synthetic, worlds
 from papers.rlschert.results import COMMAND
 
 NAME, TEMPLATE = "rlschert", "rlschert/page.md"
 HOLES, KILLED = "rlschert-figure-12", "rlschert-figure-13"
 #: Files of results that the page is made from.
-FILES = (HOLES, KILLED, worlds.FILE, synthetic.ACCURACY, predictor_runs.FILE)
+FILES = (HOLES, KILLED, job_sizes.FILE, worlds.FILE, synthetic.ACCURACY, predictor_runs.FILE)
 
 
 def page(data: Mapping[str, pd.DataFrame]) -> str:
@@ -24,8 +24,10 @@ def page(data: Mapping[str, pd.DataFrame]) -> str:
     """
     return render(
         TEMPLATE,
+        headline=headline("rlschert"),
         command=COMMAND,
         driven=predictor_runs.rows(data[predictor_runs.FILE]),
+        sizes=job_sizes.text(data[job_sizes.FILE]),
         running=running.rows(data[synthetic.ACCURACY]),
         near=figures.NEAR,
         convergence=figures.convergence(),
@@ -45,6 +47,7 @@ def write() -> list[Path]:
     """Write the page and its pictures from what was measured."""
     data = read()
     picture_files = [
+        pictures.job_sizes(data[job_sizes.FILE]),
         pictures.running(data[synthetic.ACCURACY]),
         pictures.holes(data[HOLES]),
         pictures.killed(data[KILLED]),

@@ -1,4 +1,4 @@
-"""Pictures of RLSchert's page: its Figures 6, 12 and 13."""
+"""Pictures of RLSchert's page: its Figures 5, 6, 12 and 13."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,6 +9,7 @@ import pandas as pd
 from bridge.report.plots import COLOURS, LIMIT
 from papers.pictures import legend, panels, saved
 from papers.rlschert.figures import WITH_HOLES, WITH_KILLS, total
+from papers.rlschert.job_sizes import counts
 from papers.rlschert.measures import EDGES
 from papers.rlschert.results import RowResults, look
 from papers.rlschert.running import KINDS
@@ -24,6 +25,22 @@ def _available(data: pd.DataFrame, rows: Sequence[str]) -> Iterator[tuple[str, s
     for row, colour in zip(rows, COLOURS, strict=False):
         if len(results := look(data, row)):
             yield row, colour, results
+
+
+def job_sizes(data: pd.DataFrame) -> Path | None:
+    """Draw Figure 5: how many jobs take so many steps, and so many units; None where they are not counted."""
+    if not len(data):
+        return None
+    figure, axes = panels(8.0, 2.8, ("", ""))
+    for one, name, unit in zip(
+        axes, ("lengths", "units"), ("steps of 5 min", "units of 10 cores"), strict=True
+    ):
+        many = counts(data, name)
+        one.bar(np.arange(len(many)), 100 * many / many.sum(), width=0.9, color=COLOURS[0])
+        one.set_xlabel(unit)
+        one.set_ylabel("% of the jobs")
+        one.set_xlim(left=0)
+    return saved(figure, "rlschert-figure-5")
 
 
 def running(measured: pd.DataFrame) -> Path | None:

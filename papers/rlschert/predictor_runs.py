@@ -38,7 +38,7 @@ WHO = ("SAF", "RLSchert")
 
 def beliefs(generated: SyntheticJobs) -> Iterator[tuple[str, JobSet]]:
     """Yield the jobs under each predictor; every job is predicted by what has learnt from other folds."""
-    from papers.rlschert.predict_series import predict_others
+    from bridge.prediction.series_network import predict_others
 
     length, parts = generated.jobs.length, folds(len(generated.jobs), FOLDS)
     believed = fit_predict_others(generated.parameters, length.astype(np.float64), parts)

@@ -115,7 +115,7 @@ def predictions(generated: SyntheticJobs, count: int = FOLDS, seed: int = 0) -> 
     length, parts = generated.jobs.length, folds(len(generated.jobs), count, seed)
 
     def recurrent() -> Floats:
-        from papers.rlschert.predict_series import predict_others
+        from bridge.prediction.series_network import predict_others
 
         return predict_others(generated.parameters, generated.series, length, parts)
 

@@ -51,7 +51,6 @@ def _rule(cell: Cell) -> str:
 
 
 def text(data: pd.DataFrame) -> dict[str, Any]:
-    """Return the section."""
     rows, sentences = [], []
     for world in WORLDS:
         done = data[data["test"] == world] if len(data) else data

@@ -242,7 +242,6 @@ def _grown(nodes: int, times: int) -> int:
 
 
 def page(data: pd.DataFrame, costs: pd.DataFrame, grown: pd.DataFrame) -> str:
-    """Return the page as Markdown."""
     return render(
         "sem/encoding.md",
         running=most_running(data),

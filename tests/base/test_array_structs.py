@@ -23,7 +23,7 @@ class Bundled(Bundle, _Arrays):
     pass
 
 
-def made(k: int = 3) -> Bundled:
+def make_bundled(k: int = 3) -> Bundled:
     return Bundled(
         np.arange(12, dtype=np.int32).reshape(3, 4),
         np.zeros(k, PAIR).view(np.recarray),
@@ -49,7 +49,7 @@ def touch(bundle: Any, n: int) -> float:
 
 
 def test_a_kernel_reads_and_writes_the_arrays_themselves() -> None:
-    bundle = made()
+    bundle = make_bundled()
     assert touch(bundle, 3) == (14 + 18 + 22) + 3 * (3 + 24 + 16)
     assert bundle.grid[:, 0].tolist() == [100, 104, 108]
     assert bundle.pairs.a.tolist() == [3, 7, 11]
@@ -66,7 +66,7 @@ def test_a_kernel_reads_and_writes_the_arrays_themselves() -> None:
     ids=["copy", "deepcopy", "pickle", "replace"],
 )
 def test_a_copy_is_found_where_its_own_arrays_are(other: Any) -> None:
-    bundle = made()
+    bundle = make_bundled()
     touch(bundle, 1)
     second = other(bundle)
     assert type(second) is Bundled
@@ -77,14 +77,14 @@ def test_a_copy_is_found_where_its_own_arrays_are(other: Any) -> None:
 
 
 def test_arrays_of_other_sizes_need_no_other_kernel() -> None:
-    touch(made(), 1)
+    touch(make_bundled(), 1)
     before = len(getattr(touch, "signatures", ()))
-    touch(made(50), 1)
+    touch(make_bundled(50), 1)
     assert len(getattr(touch, "signatures", ())) == before
 
 
 def test_arrays_with_gaps_are_refused() -> None:
-    broken = made()._replace(grid=np.zeros((4, 8), np.int32)[:, ::2])
+    broken = make_bundled()._replace(grid=np.zeros((4, 8), np.int32)[:, ::2])
     with pytest.raises(ValueError, match="contiguous"):
         _ = broken.address
     if hasattr(touch, "signatures"):

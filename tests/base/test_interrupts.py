@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 from bridge.base.interrupts import hold_interrupts, interrupts_once, raise_if_interrupted
 from bridge.experiment.program import simulation_folder
@@ -75,7 +75,7 @@ sys.exit(main())
 @pytest.mark.parametrize("module", ["bridge.cli.main", "click", "bridge.cli.replay", "numba", "pandas"])
 def test_ctrl_c_at_start_up_is_one_line(module: str) -> None:
     code = AT_START.replace("sys.argv[1]", repr(module))
-    done = fresh(code)
+    done = run_python(code)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr.strip() == "bridge: interrupted"
 
@@ -90,7 +90,7 @@ sys.exit(main())
 
 
 def test_ctrl_c_after_the_end_changes_nothing() -> None:
-    done = fresh(AT_THE_END)
+    done = run_python(AT_THE_END)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -108,7 +108,7 @@ def test_a_folder_that_was_left_by_a_killed_process_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    killed = fresh(KILLED, env={**os.environ, "TMPDIR": str(tmp_path)})
+    killed = run_python(KILLED, env={**os.environ, "TMPDIR": str(tmp_path)})
     left = Path(killed.stdout.strip()).parent
     assert killed.returncode == -signal.SIGKILL and left.parent == tmp_path and left.is_dir()
     with simulation_folder() as ours:

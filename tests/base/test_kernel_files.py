@@ -13,7 +13,6 @@ KERNEL = b"machine code"
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Write a kernel's file and return it."""
     path = tmp_path / "kernels-0123" / "play.kernel"
     kernel_files.write(path, KERNEL)
     return path

@@ -27,7 +27,6 @@ def screen() -> Iterator[tuple[int, int]]:
 
 @pytest.fixture
 def tiny(folder: Path) -> str:
-    """Write the small log as ``tiny.swf``."""
     (folder / "tiny.swf").write_text(TINY)
     return "tiny.swf"
 

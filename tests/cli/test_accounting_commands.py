@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from cli_commands import fine, refused, typed
+from cli_commands import run_bridge, run_ok, run_refused
 
 from bridge.workload.formats import read
 
@@ -23,7 +23,6 @@ CONF = "NodeName=n[0-3] CPUs=8 RealMemory=1000\nPartitionName=agent Nodes=ALL\n"
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Write an accounting and a configuration, and return their folder."""
     (tmp_path / "sacct.txt").write_text(SACCT)
     (tmp_path / "slurm.conf").write_text(CONF)
     return tmp_path
@@ -31,7 +30,7 @@ def files(tmp_path: Path) -> Path:
 
 def imported(*words: object) -> str:
     """Run `bridge workload import WORDS…`, and return what it printed."""
-    return fine("workload", "import", *words)
+    return run_ok("workload", "import", *words)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "swf.gz"])
@@ -46,7 +45,7 @@ def test_import_and_replay(files: Path, ending: str) -> None:
     names = ["job_id", "submit", "wait", "run", "procs", "req_time", "cores", "held"]
     expected = [[1, 0, 10, 20, 2, 300, 16, 0], [2, 25, 5, 10, 1, 300, 8, 5]]
     assert workload.jobs[names].to_numpy().tolist() == expected
-    assert json.loads(fine("replay", out, "--policy", "sjf+easy", "--json"))["jobs.total"] == 2
+    assert json.loads(run_ok("replay", out, "--policy", "sjf+easy", "--json"))["jobs.total"] == 2
 
 
 def test_a_pipe(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +73,7 @@ def test_names_in_any_encoding(files: Path) -> None:
     ],
 )
 def test_errors(files: Path, words: list[str], what: str) -> None:
-    assert what in refused("workload", "import", *words, "--out", "log.csv")
+    assert what in run_refused("workload", "import", *words, "--out", "log.csv")
     assert not (files / "log.csv").exists()
 
 
@@ -82,9 +81,9 @@ def test_the_command_and_the_machine(files: Path) -> None:
     told = imported("command", "--from", "2026-03-01", "--to", "2026-04-01")
     assert "-S 2026-03-01 -E 2026-04-01 --format=JobID,JobIDRaw," in told
     whole = {"nodes": 4, "cores": 32, "main_memory": 4000 << 20}
-    machine = json.loads(fine("workload", "machine", files / "slurm.conf", "--json"))
+    machine = json.loads(run_ok("workload", "machine", files / "slurm.conf", "--json"))
     assert machine == {"capacity": whole, "partitions": {"agent": whole}}
-    assert "agent" in fine("workload", "machine", files / "slurm.conf")
+    assert "agent" in run_ok("workload", "machine", files / "slurm.conf")
 
 
 def test_a_real_listing(tmp_path: Path) -> None:
@@ -105,7 +104,7 @@ def test_a_real_listing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("word", ["2026-13-01", "x", "20260131", "2026-01-31T25:00", "now;id", "٢٠٢٦-٠١-٠١"])
 def test_a_date_that_is_none(word: str) -> None:
-    told = typed("workload", "import", "command", "--from", word)
+    told = run_bridge("workload", "import", "command", "--from", word)
     assert (told.status, "is no date such as 2026-01-31" in told.err) == (2, True)
 
 
@@ -116,7 +115,7 @@ def test_a_date_of_sacct(word: str) -> None:
 
 def test_a_log_without_its_machine_can_be_looked_at(files: Path) -> None:
     imported("sacct", files / "sacct.txt", "--out", files / "log.csv")
-    told = typed("workload", "info", files / "log.csv")
+    told = run_bridge("workload", "info", files / "log.csv")
     assert told.status == 0
     assert "usable jobs are not known" in told.err
     assert "Give --nodes N" in told.err
@@ -124,7 +123,7 @@ def test_a_log_without_its_machine_can_be_looked_at(files: Path) -> None:
 
 def test_what_no_scheduler_looks_at_is_said_and_json_stays_json(files: Path) -> None:
     (files / "slurm.conf").write_text(f"{CONF}PartitionName=long Nodes=ALL QOS=low\n")
-    told = typed("workload", "machine", files / "slurm.conf", "--json")
+    told = run_bridge("workload", "machine", files / "slurm.conf", "--json")
     assert set(json.loads(told.out)) == {"capacity", "partitions"}
     assert "2 partitions: taken as one pool of nodes; 1 partitions with QOS" in told.err
     listing = SACCT.replace("|JobName", "|Partition|JobName").replace("node=2|", "node=2|agent|")
@@ -134,11 +133,11 @@ def test_what_no_scheduler_looks_at_is_said_and_json_stays_json(files: Path) -> 
     out = files / "log.parquet"
     said = imported("sacct", files / "sacct.txt", "--machine", files / "slurm.conf", "--out", out)
     assert "all nodes are one pool" in " ".join(said.split())
-    played = typed("replay", out, "--policy", "fcfs+easy", "--json")
+    played = run_bridge("replay", out, "--policy", "fcfs+easy", "--json")
     assert json.loads(played.out)["jobs.total"] == 2
     assert played.err.count("no scheduler looks at: ") == 1
     assert "2 jobs of 2 partitions: all nodes are one pool; 1 were preempted" in played.err
-    info = json.loads(fine("workload", "info", out, "--json"))["selection"]
+    info = json.loads(run_ok("workload", "info", out, "--json"))["selection"]
     assert [item["count"] for item in info["ignored"]] == [2, 1, 2]
     assert not any(item["kind"] == "ignored" for item in info["tally"])
 
@@ -149,6 +148,6 @@ def test_a_listing_without_a_line_of_names(files: Path) -> None:
     names = head.replace("|", ",").replace("State", "State%20")
     imported("sacct", files / "rows.txt", "--columns", names, "--out", files / "log.csv")
     assert read(files / "log.csv").jobs["job_id"].tolist() == [1, 2]
-    assert "--columns tells them" in refused(
+    assert "--columns tells them" in run_refused(
         "workload", "import", "sacct", files / "rows.txt", "--out", files / "no.csv"
     )

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from cli_commands import LINES, ODD, TINY, names, refused, typed
+from cli_commands import LINES, ODD, TINY, file_names, run_bridge, run_refused
 
 from bridge.workload.catalogue import find
 
@@ -14,7 +14,7 @@ from bridge.workload.catalogue import find
 def refuses(folder: Path, *words: object) -> str:
     """Refuse a replay into ``out``; nothing may have been written."""
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    said = refused("replay", *words, "--out", "out", "--rst", "out.rst", "--plot")
+    said = run_refused("replay", *words, "--out", "out", "--rst", "out.rst", "--plot")
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     return said
 
@@ -63,7 +63,7 @@ def test_a_log_that_cannot_be_used(folder: Path, name: str) -> None:
     content, said = LOGS[name]
     (folder / name).write_bytes(content)
     assert refuses(folder, name).startswith(said)
-    assert refused("evaluate", name).startswith(said)
+    assert run_refused("evaluate", name).startswith(said)
 
 
 def test_a_log_that_is_not_there(folder: Path) -> None:
@@ -76,7 +76,9 @@ def test_a_log_that_is_not_there(folder: Path) -> None:
 
 def test_a_shipped_agent_is_found_wherever_one_stands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    assert refused("evaluate", "zoo/mrsch-s4").startswith("S4.parquet: no such file")  # the log it learnt on
+    assert run_refused("evaluate", "zoo/mrsch-s4").startswith(
+        "S4.parquet: no such file"
+    )  # the log it learnt on
 
 
 def test_a_log_that_is_not_fetched(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,14 +92,16 @@ def test_a_log_that_is_not_fetched(folder: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_log_that_may_not_be_read(tiny: str, folder: Path) -> None:
     Path(tiny).chmod(0)
-    assert refused("replay", tiny, "--out", "out").startswith("tiny.swf: cannot be read (Permission denied)")
-    assert names(folder) == {tiny}
+    assert run_refused("replay", tiny, "--out", "out").startswith(
+        "tiny.swf: cannot be read (Permission denied)"
+    )
+    assert file_names(folder) == {tiny}
 
 
 def test_jobs_larger_than_the_machine_are_counted_and_named(folder: Path) -> None:
     large = "".join(ODD[1].replace("7 ", f"{k} ", 1) for k in range(101, 106))
     (folder / "log.swf").write_text(TINY + large)
-    told = typed("replay", "log.swf")
+    told = run_bridge("replay", "log.swf")
     assert told.status == 0
     assert told.err == (
         "bridge: 5 records dropped: larger than the machine (nodes: up to 5 asked, 4 there) "
@@ -127,7 +131,7 @@ def test_jobs_larger_than_the_machine_are_counted_and_named(folder: Path) -> Non
 def test_rules_that_are_none(tiny: str, folder: Path, option: str, text: str, said: str) -> None:
     assert refuses(folder, tiny, option, text).startswith(said)
     if (option, text) == ("--order", "nope"):
-        assert refused("evaluate", tiny, "--length", 2, option, text).startswith("order 'nope': unknown")
+        assert run_refused("evaluate", tiny, "--length", 2, option, text).startswith("order 'nope': unknown")
 
 
 @pytest.mark.parametrize(
@@ -151,8 +155,8 @@ def test_an_expression_is_never_executed(tiny: str, folder: Path, text: str) -> 
     for option in ("--order", "--backfill-order"):
         said = refuses(folder, tiny, option, text)
         assert "order" in said.splitlines()[0]
-    assert refused("evaluate", tiny, "--length", 2, "--order", text)
-    assert names(folder) == {tiny}
+    assert run_refused("evaluate", tiny, "--length", 2, "--order", text)
+    assert file_names(folder) == {tiny}
 
 
 @pytest.mark.parametrize("text", ["log(w)", "1/(n - 2)", "sqrt(-t)", "exp(t*t)", "0/w*0"])
@@ -161,7 +165,7 @@ def test_a_score_that_is_not_finite(tiny: str, folder: Path, text: str) -> None:
     assert said.startswith(f"order {text!r}: the score of job ")
     assert said.endswith("  Guard divisions and logarithms, for example log2(max(n, 2)).\n")
     assert "is not a finite number at time " in said
-    assert refused("evaluate", tiny, "--length", 5, "--sequences", 1, "--order", text).startswith(
+    assert run_refused("evaluate", tiny, "--length", 5, "--sequences", 1, "--order", text).startswith(
         f"order {text!r}: the score of job "
     )
 
@@ -212,11 +216,11 @@ def test_predictions_that_are_missing_or_impossible(folder: Path, guess: list[ob
 def test_cells_that_are_not_numbers(folder: Path, columns: dict[str, list[object]], said: str) -> None:
     log = parquet(folder, **columns)
     assert refuses(folder, log).startswith(said)
-    assert refused("evaluate", log, "--length", 1).startswith(said)
+    assert run_refused("evaluate", log, "--length", 1).startswith(said)
 
 
 def test_a_request_that_is_empty_is_none(folder: Path) -> None:
-    told = typed("replay", parquet(folder, req_time=[NAN, 60]))
+    told = run_bridge("replay", parquet(folder, req_time=[NAN, 60]))
     assert told.status == 0
     assert "1 empty cells set to -1; 1 no requested time: run time taken" in told.err
 
@@ -226,11 +230,11 @@ def test_options_that_do_not_go_together(tiny: str, folder: Path) -> None:
         "the protocol schedgym has no conservative backfilling\n  Choose none, easy, or another protocol.\n"
     )
     words = ["--protocol", "schedgym", "--backfill", "easy", "--backfill", "conservative", "--length", 1]
-    assert "has no conservative backfilling" in refused("evaluate", tiny, *words)
+    assert "has no conservative backfilling" in run_refused("evaluate", tiny, *words)
     two = ["--policy", "sjf+easy", "--policy", "fcfs+easy"]
     words = ["replay", "run", "forecast", "state", "serve"]
     for line in (*([word] for word in words), ["batsim", "replay"], ["slurm", "demo"]):
-        told = typed(*line, *two)
+        told = run_bridge(*line, *two)
         assert (told.status, told.out) == (2, "") and "one policy is asked for, not 2" in told.err
     for seconds in ("inf", "nan"):
         assert refuses(folder, tiny, "--threshold", seconds) == (
@@ -240,8 +244,8 @@ def test_options_that_do_not_go_together(tiny: str, folder: Path) -> None:
 
 def test_sequences_that_do_not_fit(tiny: str) -> None:
     for words in (["--length", 6], [], ["--length", 2, "--protocol", "schedgym"]):
-        assert refused("evaluate", tiny, *words).startswith("5 jobs are too few for sequences of ")
-    assert "Let the length be 1 or less, or use a longer log." in refused("evaluate", tiny)
+        assert run_refused("evaluate", tiny, *words).startswith("5 jobs are too few for sequences of ")
+    assert "Let the length be 1 or less, or use a longer log." in run_refused("evaluate", tiny)
 
 
 def test_output_that_is_in_the_way(tiny: str, folder: Path) -> None:
@@ -249,43 +253,43 @@ def test_output_that_is_in_the_way(tiny: str, folder: Path) -> None:
     (folder / "there/x").write_text("mine")
     (folder / "a.rst").write_text("mine")
     os.mkfifo(folder / "pipe")
-    before = names(folder)
-    assert refused("replay", tiny, "--out", "there") == (
+    before = file_names(folder)
+    assert run_refused("replay", tiny, "--out", "there") == (
         "there: the folder already exists\n  Name a new folder, or add --force to replace the run in it.\n"
     )
-    assert "there: the folder does not look like a run (it holds x)" in refused(
+    assert "there: the folder does not look like a run (it holds x)" in run_refused(
         "replay", tiny, "--out", "there", "--force"
     )
     for more in ([], ["--force"]):
         for name in ("a.rst", "pipe"):
-            said = refused("replay", tiny, "--out", name, *more)
+            said = run_refused("replay", tiny, "--out", name, *more)
             assert said == f"{name}: exists and is not a folder\n  Name another folder.\n"
         for name in ("there", "pipe"):
-            said = refused("replay", tiny, "--rst", name, *more)
+            said = run_refused("replay", tiny, "--rst", name, *more)
             assert said == f"{name}: exists and is not a file\n  Name a new file.\n"
-    assert refused("replay", tiny, "--rst", "a.rst") == (
+    assert run_refused("replay", tiny, "--rst", "a.rst") == (
         "a.rst: the file already exists\n  Name a new file, or add --force.\n"
     )
-    assert names(folder) == before
+    assert file_names(folder) == before
     assert (folder / "there/x").read_text() == (folder / "a.rst").read_text() == "mine"
 
 
 def test_output_that_has_no_place(tiny: str, folder: Path) -> None:
-    assert refused("replay", tiny, "--rst", "no/a.rst") == (
+    assert run_refused("replay", tiny, "--rst", "no/a.rst") == (
         "no/a.rst: its folder does not exist\n  Make the folder first.\n"
     )
     for words in (["--rst", "tiny.swf/a"], ["--out", "tiny.swf/a"], ["--out", "tiny.swf/a/b"]):
-        assert f"{words[1]}: {folder}/tiny.swf is not a folder\n" in refused("replay", tiny, *words)
-    assert names(folder) == {tiny}
+        assert f"{words[1]}: {folder}/tiny.swf is not a folder\n" in run_refused("replay", tiny, *words)
+    assert file_names(folder) == {tiny}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_output_where_nobody_may_write(tiny: str, folder: Path) -> None:
     (folder / "locked").mkdir(mode=0o555)
     for words in (["--out", "locked/run"], ["--out", "locked/a/b"], ["--rst", "locked/a.rst"]):
-        said = refused("replay", tiny, *words)
+        said = run_refused("replay", tiny, *words)
         assert said.startswith(f"{words[1]}: cannot write: no right to write to {folder}/locked\n")
-    assert not names(folder / "locked")
+    assert not file_names(folder / "locked")
 
 
 def test_no_right_to_write_is_seen_before_the_work(
@@ -297,7 +301,7 @@ def test_no_right_to_write_is_seen_before_the_work(
     monkeypatch.setattr("bridge.experiment.run.run_fast", never)
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # noqa: ARG005
     for words in (["--out", "a/b/c"], ["--rst", "a.rst"], ["--plot"]):
-        said = refused("replay", tiny, *words)
+        said = run_refused("replay", tiny, *words)
         assert f"cannot write: no right to write to {folder}\n  Choose a writable folder.\n" in said
 
 
@@ -307,17 +311,17 @@ def test_a_fetched_log_with_a_wrong_checksum(folder: Path, monkeypatch: pytest.M
     path = folder / "cache/workloads" / find("sdsc-sp2").file
     path.parent.mkdir(parents=True)
     path.write_bytes(gzip.compress(TINY.encode()))
-    said = refused("workload", "fetch", "sdsc-sp2")
+    said = run_refused("workload", "fetch", "sdsc-sp2")
     assert said.startswith(f"{path}.bad: this is not the log of the catalogue: SHA-256 of its text is ")
     assert hashlib.sha256(TINY.encode()).hexdigest() in said
     assert "Run `bridge workload fetch sdsc-sp2` again" in said
-    assert names(path.parent) == {f"{path.name}.bad"}
-    assert "not on this machine" in refused("replay", "sdsc-sp2")
+    assert file_names(path.parent) == {f"{path.name}.bad"}
+    assert "not on this machine" in run_refused("replay", "sdsc-sp2")
 
 
 def test_a_word_that_is_no_text_is_refused_before_the_work(tiny: str) -> None:
     for words in (["--out", "\udcff"], ["--rst", "a\udc80.rst"]):
-        told = typed("replay", tiny, *words)
+        told = run_bridge("replay", tiny, *words)
         assert (told.status, told.out) == (2, "")
         assert "is no text in UTF-8; rename the file" in told.err
 
@@ -330,10 +334,10 @@ def test_a_log_that_is_not_there_is_answered_with_those_that_are(tiny: str) -> N
         ["run", "--workload", "tin"],
         ["workload", "info", "tin"],
     ):
-        said = refused(*command)
+        said = run_refused(*command)
         assert said.startswith("tin: is neither a file nor the name of a workload")
         assert "Bundled: bundled-128" in said
-    assert "Did you mean tiny.swf?" in refused("replay", "tiny.sfw")
+    assert "Did you mean tiny.swf?" in run_refused("replay", "tiny.sfw")
     (Path("logs")).mkdir()
     Path("logs/mine.swf").touch()
-    assert "mine.swf" in refused("replay", "logs/mine.sfw")
+    assert "mine.swf" in run_refused("replay", "logs/mine.sfw")

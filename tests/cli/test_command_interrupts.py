@@ -8,7 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_commands import PATIENCE, TINY, fine, limited, names, read_until, refused, started, typed
+from cli_commands import (
+    PATIENCE,
+    TINY,
+    file_names,
+    limit_file_sizes,
+    read_until,
+    run_bridge,
+    run_ok,
+    run_refused,
+    start_bridge,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +26,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Make sure that the kernels are compiled before they are used by another process."""
     log = tmp_path_factory.mktemp("warm") / "tiny.swf"
     log.write_text(TINY)
-    fine("replay", log)
+    run_ok("replay", log)
 
 
 def write_queue(path: Path, jobs: int, waiting: int) -> str:
@@ -48,10 +58,10 @@ def interrupted(process: "subprocess.Popen[bytes]", screen: int, seen: Callable[
 
 
 def test_ctrl_c_during_a_long_replay(overload: str, folder: Path, screen: tuple[int, int]) -> None:
-    before = names(folder)
+    before = file_names(folder)
     ours, theirs = screen
     words = ["--order", "wfp3", "--out", "run", "--rst", "run.rst", "--plot"]
-    process = started("replay", overload, *words, stderr=theirs)
+    process = start_bridge("replay", overload, *words, stderr=theirs)
     os.close(theirs)
     # the bar comes only after a second of replaying
     shown = interrupted(process, ours, lambda text: b"overload wfp3" in text and b"jobs/s" in text)
@@ -59,16 +69,16 @@ def test_ctrl_c_during_a_long_replay(overload: str, folder: Path, screen: tuple[
     assert (process.returncode, out) == (130, b"")
     assert shown.rstrip().endswith(b"bridge: interrupted")
     assert b"Traceback" not in shown
-    assert names(folder) == before
+    assert file_names(folder) == before
 
 
 def test_ctrl_c_during_an_evaluation_prints_the_policies_that_are_finished(
     burst: str, folder: Path, screen: tuple[int, int]
 ) -> None:
-    before = names(folder)
+    before = file_names(folder)
     ours, theirs = screen
     words = ["--order", "fcfs", "--order", "wfp3", "--sequences", "500", "--length", "3000"]
-    process = started("evaluate", burst, *words, stderr=theirs)
+    process = start_bridge("evaluate", burst, *words, stderr=theirs)
     os.close(theirs)
 
     def in_the_second_policy(text: bytes) -> bool:
@@ -81,23 +91,23 @@ def test_ctrl_c_during_an_evaluation_prints_the_policies_that_are_finished(
     assert "fcfs+easy" in out.decode()
     assert "wfp3" not in out.decode()
     assert b"Traceback" not in shown
-    assert names(folder) == before
+    assert file_names(folder) == before
 
 
 def test_a_pipe_that_is_closed_early(tiny: str, folder: Path) -> None:
-    process = started("replay", tiny, "--json", "--out", "run")
+    process = start_bridge("replay", tiny, "--json", "--out", "run")
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
     err = process.stderr.read()
     process.wait(PATIENCE)
     assert (process.returncode, err) == (1, b"")
-    assert names(folder / "run") == {"jobs.csv", "jobs.parquet", "metrics.json", "run.toml"}
+    assert file_names(folder / "run") == {"jobs.csv", "jobs.parquet", "metrics.json", "run.toml"}
 
 
 @pytest.mark.parametrize("words", [("replay", "bundled-128"), ("workload", "list"), ("--help",)])
 def test_head(words: tuple[str, ...]) -> None:
-    process = started(*words)
+    process = start_bridge(*words)
     assert process.stdout is not None
     assert process.stderr is not None
     with process.stdout:
@@ -111,7 +121,7 @@ def test_head(words: tuple[str, ...]) -> None:
 def test_a_full_device_as_output(tiny: str) -> None:
     # Only ever opened for writing: a path there would be replaced, which --rst and --out therefore refuse.
     with Path("/dev/full").open("wb") as full:
-        process = started("replay", tiny, "--json", stdout=full)
+        process = start_bridge("replay", tiny, "--json", stdout=full)
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert err == b"bridge: error: input or output: No space left on device\n"
@@ -120,19 +130,19 @@ def test_a_full_device_as_output(tiny: str) -> None:
 @pytest.mark.parametrize("options", [["--out", "run"], ["--rst", "run.rst"]])
 def test_a_disk_that_fills_up_leaves_nothing_behind(folder: Path, options: list[str]) -> None:
     # the bundled workload's jobs.csv and .rst are larger; compiled kernels are only read
-    process = started("replay", "bundled-128", *options, preexec_fn=limited)
+    process = start_bridge("replay", "bundled-128", *options, preexec_fn=limit_file_sizes)
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert b"cannot write: File too large\n  Choose a writable folder with enough free space" in err
     assert b"Traceback" not in err
-    assert names(folder) == set()
+    assert file_names(folder) == set()
 
 
 def test_a_disk_that_fills_up_keeps_the_old_run(tiny: str, folder: Path) -> None:
-    fine("replay", tiny, "--out", "run", "--rst", "run.rst")
+    run_ok("replay", tiny, "--out", "run", "--rst", "run.rst")
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     words = ["--out", "run", "--rst", "run.rst", "--force"]
-    process = started("replay", "bundled-128", *words, preexec_fn=limited)
+    process = start_bridge("replay", "bundled-128", *words, preexec_fn=limit_file_sizes)
     process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
@@ -142,7 +152,7 @@ def test_the_first_start_says_that_it_compiles(tiny: str, monkeypatch: pytest.Mo
     forgotten = []
     monkeypatch.setattr("bridge.base.jit.is_compiled", lambda: False)
     monkeypatch.setattr("bridge.base.jit.forget_old_kernels", lambda: forgotten.append(1))
-    told = typed("replay", tiny, "--json")
+    told = run_bridge("replay", tiny, "--json")
     assert told.status == 0
     assert told.err == "bridge: compiling the scheduler, once on this machine (up to half a minute)…\n"
     assert forgotten == [1]
@@ -155,6 +165,6 @@ def test_an_end_of_file_is_no_ctrl_c(tiny: str, monkeypatch: pytest.MonkeyPatch)
         raise EOFError
 
     monkeypatch.setattr("bridge.experiment.prepare.read_log", ends)
-    said = refused("replay", tiny)
+    said = run_refused("replay", tiny)
     assert "ended too early" in said
     assert "interrupted" not in said

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from cli_commands import fine, read_until, started
+from cli_commands import read_until, run_ok, start_bridge
 
 COMMANDS = (
     "replay bundled-128 --first 300 --by user",
@@ -27,12 +27,12 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_tables_fit_80_columns(line: str) -> None:
-    wide = [text for text in fine(*shlex.split(line)).splitlines() if len(text) > 80 and "│" in text]
+    wide = [text for text in run_ok(*shlex.split(line)).splitlines() if len(text) > 80 and "│" in text]
     assert wide == []
 
 
 def test_the_verdict_is_whole() -> None:
-    out = fine(*shlex.split(COMMANDS[1]))
+    out = run_ok(*shlex.split(COMMANDS[1]))
     assert re.search(r"│ (better|worse|distinguishable) +│", out), out
 
 
@@ -40,7 +40,7 @@ def test_the_verdict_is_whole() -> None:
 def test_colours_are_as_the_user_wants_them(colours: bool, screen: tuple[int, int], folder: Path) -> None:
     ours, theirs = screen
     env = {"TERM": "xterm-256color", "NO_COLOR": "" if colours else "1", "COLUMNS": "80"}
-    process = started("doctor", stdout=theirs, env=env)
+    process = start_bridge("doctor", stdout=theirs, env=env)
     os.close(theirs)
     shown = read_until(ours)
     process.communicate(timeout=60)

@@ -4,19 +4,19 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_commands import fine, names, refused, typed
+from cli_commands import file_names, run_bridge, run_ok, run_refused
 
 
 @pytest.fixture
 def runs(tiny: str) -> tuple[str, str]:
     """Replay the small log with EASY and without."""
-    fine("replay", tiny, "--out", "easy", "--rst", "easy.rst")
-    fine("replay", tiny, "--backfill", "none", "--out", "none")
+    run_ok("replay", tiny, "--out", "easy", "--rst", "easy.rst")
+    run_ok("replay", tiny, "--backfill", "none", "--out", "none")
     return "easy", "none"
 
 
 def test_compare_two_runs(runs: tuple[str, str]) -> None:
-    out = fine("compare", *runs)
+    out = run_ok("compare", *runs)
     row = next(line for line in out.splitlines() if "wait.max" in line)
     assert [cell.strip() for cell in row.split("│")[2:4]] == ["2 min", "2.17 min"]
     assert "none: 2 of 5 common jobs start at another time\n" in out
@@ -24,7 +24,7 @@ def test_compare_two_runs(runs: tuple[str, str]) -> None:
 
 
 def test_compare_as_json(runs: tuple[str, str]) -> None:
-    found = json.loads(fine("compare", *runs, "--json"))
+    found = json.loads(run_ok("compare", *runs, "--json"))
     text = json.dumps(found)
     assert "Infinity" not in text
     assert "NaN" not in text
@@ -32,42 +32,42 @@ def test_compare_as_json(runs: tuple[str, str]) -> None:
 
 
 def test_compare_with_a_bare_file(runs: tuple[str, str]) -> None:
-    assert "easy.rst: 0 of 5 common jobs start at another time\n" in fine(
+    assert "easy.rst: 0 of 5 common jobs start at another time\n" in run_ok(
         "compare", runs[0], "easy.rst", "--nodes", 4
     )
-    assert refused("compare", runs[0], "easy.rst").startswith("easy.rst: a bare jobs file does not tell")
+    assert run_refused("compare", runs[0], "easy.rst").startswith("easy.rst: a bare jobs file does not tell")
 
 
 def test_compare_draws(runs: tuple[str, str], folder: Path) -> None:
-    fine("compare", *runs, "--plot", "both.svg")
+    run_ok("compare", *runs, "--plot", "both.svg")
     assert (folder / "both.svg").read_text().startswith("<?xml")
-    assert "saved as .png or .svg" in refused("compare", *runs, "--plot", "both.pdf")
-    assert "both.pdf" not in names(folder)
+    assert "saved as .png or .svg" in run_refused("compare", *runs, "--plot", "both.pdf")
+    assert "both.pdf" not in file_names(folder)
 
 
 def test_compare_needs_two(runs: tuple[str, str]) -> None:
-    assert "two runs or more" in refused("compare", runs[0])
-    assert "nowhere: no such run folder" in refused("compare", runs[0], "nowhere")
+    assert "two runs or more" in run_refused("compare", runs[0])
+    assert "nowhere: no such run folder" in run_refused("compare", runs[0], "nowhere")
 
 
 def test_check_a_run_and_every_file_of_it(runs: tuple[str, str], tiny: str) -> None:
     said = "valid: 5 jobs started; peak 4 of 4 nodes\n"
-    assert fine("check", runs[0]) == said
+    assert run_ok("check", runs[0]) == said
     for name in ("easy/jobs.csv", "easy/jobs.parquet", "easy.rst"):
-        assert fine("check", name, "--nodes", 4, "--workload", tiny) == said
-    assert refused("check", "easy/jobs.csv") == (
+        assert run_ok("check", name, "--nodes", 4, "--workload", tiny) == said
+    assert run_refused("check", "easy/jobs.csv") == (
         "easy/jobs.csv: the machine's size is not known\n  Add --nodes N.\n"
     )
 
 
 def test_check_reports_the_first_violation(runs: tuple[str, str]) -> None:
-    told = typed("check", f"{runs[0]}/jobs.csv", "--nodes", 3)
+    told = run_bridge("check", f"{runs[0]}/jobs.csv", "--nodes", 3)
     assert (told.status, told.err) == (1, "")
     assert told.out.splitlines()[:2] == [
         "first violation, at t = 20.000000 s [capacity:nodes]:",
         "  4 of 3 nodes in use when job 3 (2) starts; running: 1 (2)",
     ]
-    told = typed("check", runs[0], "--nodes", 3, "--json")
+    told = run_bridge("check", runs[0], "--nodes", 3, "--json")
     assert told.status == 1
     found = json.loads(told.out)
     assert (found["ok"], found["first"]["time"], found["first"]["jobs"]) == (False, 20, ["3", "1"])
@@ -76,7 +76,7 @@ def test_check_reports_the_first_violation(runs: tuple[str, str]) -> None:
 def test_check_against_another_log(runs: tuple[str, str], folder: Path) -> None:
     text = (folder / "tiny.swf").read_text().replace("3 1020 -1 70", "3 1020 -1 60")
     (folder / "other.swf").write_text(text)
-    told = typed("check", runs[0], "--workload", "other.swf")
+    told = run_bridge("check", runs[0], "--workload", "other.swf")
     assert told.status == 1
     assert "job 3" in told.out
 
@@ -84,6 +84,6 @@ def test_check_against_another_log(runs: tuple[str, str], folder: Path) -> None:
 def test_check_bad_files(folder: Path) -> None:
     (folder / "empty.csv").write_text("")
     (folder / "junk.csv").write_bytes(bytes(range(256)))
-    assert refused("check", "empty.csv", "--nodes", 4).startswith("empty.csv: the file is empty\n")
-    assert refused("check", "junk.csv", "--nodes", 4).startswith("junk.csv:1: neither a jobs CSV")
-    assert refused("check", "none.csv", "--nodes", 4) == "none.csv: no such file\n  Check the path.\n"
+    assert run_refused("check", "empty.csv", "--nodes", 4).startswith("empty.csv: the file is empty\n")
+    assert run_refused("check", "junk.csv", "--nodes", 4).startswith("junk.csv:1: neither a jobs CSV")
+    assert run_refused("check", "none.csv", "--nodes", 4) == "none.csv: no such file\n  Check the path.\n"

@@ -1,30 +1,33 @@
 """`bridge doctor`: what is there, what is not, and the exit status."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_commands import fine, typed
+from cli_commands import run_bridge, run_ok
 
+from bridge.base.environment_variables import VARIABLES
 from bridge.base.errors import BridgeError
 from bridge.cli import doctor
 
 
 def findings() -> dict[str, dict[str, str]]:
     """Return what `bridge doctor --json` finds, by name."""
-    return {found["what"]: found for found in json.loads(typed("doctor", "--json").out)}
+    return {found["what"]: found for found in json.loads(run_bridge("doctor", "--json").out)}
 
 
 def test_this_machine_is_fine() -> None:
-    out = fine("doctor")
+    out = run_ok("doctor")
     for name in ("Python", "numpy", "numba", "pandas", "pyarrow", "cache folder"):
         assert any(line.split()[0] == "ok" and name in line for line in out.splitlines()), name
     found = findings()
     packages = ["numpy", "numba", "pandas", "pyarrow", "gymnasium", "safetensors", "torch", "scikit-learn"]
     others = ["cache folder", "compiled kernels", "SimGrid interpreter", "batsim", "docker"]
-    assert list(found) == ["Python", *packages, *others]
+    variables = [variable.name for variable in VARIABLES]
+    assert list(found) == ["Python", *packages, *others, *variables]
     for one in found.values():
         assert set(one) == {"what", "status", "detail", "remedy"}
         assert (one["status"] == "ok") == (one["remedy"] == "")
@@ -33,14 +36,14 @@ def test_this_machine_is_fine() -> None:
 def test_a_cache_folder_that_cannot_be_made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "file").write_text("")
     monkeypatch.setenv("BRIDGE_CACHE", str(folder / "file/cache"))
-    told = typed("doctor")
+    told = run_bridge("doctor")
     assert told.status == 1
     text = " ".join(told.out.split())
     assert "broken cache folder" in text
     assert "Not a directory" in text
     assert "Set BRIDGE_CACHE to a folder you can write to." in text
     assert findings()["cache folder"]["status"] == "broken"
-    assert typed("doctor", "--json").status == 1
+    assert run_bridge("doctor", "--json").status == 1
 
 
 def test_little_disk_space(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +62,7 @@ def test_a_missing_package_is_broken_if_needed(monkeypatch: pytest.MonkeyPatch) 
         return "1.2.3"
 
     monkeypatch.setattr(doctor, "version", version)
-    assert typed("doctor").status == 1
+    assert run_bridge("doctor").status == 1
     found = findings()
     assert (found["pandas"]["status"], found["pandas"]["remedy"]) == ("broken", "pip install pandas")
     assert (found["torch"]["status"], found["torch"]["remedy"]) == ("missing", "pip install torch")
@@ -80,7 +83,7 @@ def test_optional_programs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     found = findings()
     assert found["batsim"]["detail"] == "not on PATH; the real Batsim is optional"
     assert found["batsim"]["remedy"].startswith("See https://")
-    assert typed("doctor").status == 0
+    assert run_bridge("doctor").status == 0
 
 
 def test_a_program_that_hangs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +108,7 @@ def test_no_simgrid(monkeypatch: pytest.MonkeyPatch) -> None:
     found = findings()["SimGrid interpreter"]
     assert (found["status"], found["detail"]) == ("missing", "no interpreter has SimGrid")
     assert found["remedy"] == "Install python3-simgrid."
-    assert typed("doctor").status == 0
+    assert run_bridge("doctor").status == 0
 
 
 def test_nothing_compiled_yet(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +120,7 @@ def test_nothing_compiled_yet(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_remedies_are_shown_whole_on_a_narrow_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("PATH", "/nowhere")
-    out = fine("doctor")
+    out = run_ok("doctor")
     assert "…" not in out
     address = findings()["batsim"]["remedy"].split()[1]
     assert address in "".join(line.strip() for line in out.splitlines())
@@ -125,4 +128,25 @@ def test_remedies_are_shown_whole_on_a_narrow_screen(monkeypatch: pytest.MonkeyP
 
 def test_a_folder_named_like_markup(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRIDGE_CACHE", str(folder / "[red]x[/red]"))
-    assert "[red]x[/red]" in "".join(line.strip() for line in fine("doctor").splitlines())
+    assert "[red]x[/red]" in "".join(line.strip() for line in run_ok("doctor").splitlines())
+
+
+def test_variables_are_listed_with_their_values(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRIDGE_TRACES", str(folder))
+    monkeypatch.delenv("BRIDGE_DATA", raising=False)
+    found = findings()
+    assert found["BRIDGE_TRACES"]["detail"] == f"{folder}; folder of logs that are found by their names"
+    assert found["BRIDGE_DATA"]["detail"].startswith("not set: the current folder; ")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, run_ok("doctor").splitlines())) <= 80
+
+
+def test_every_variable_that_the_sources_read_is_listed_and_has_its_place_on_the_page() -> None:
+    root = Path(__file__).parents[2]
+    sources = [path.read_text() for path in (root / "bridge").rglob("*.py")]
+    read = {name for text in sources for name in re.findall(r"\b(BRIDGE_[A-Z_]*[A-Z])\b", text)}
+    names = [variable.name for variable in VARIABLES]
+    assert read - {"BRIDGE_COMPLETE"} <= {*names}
+    page = (root / "docs" / "reference" / "environment-variables.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", page, re.M)
+    assert rows == [(v.name, v.purpose, v.default) for v in VARIABLES]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from cli_commands import fine, names, refused, typed
+from cli_commands import file_names, run_bridge, run_ok, run_refused
 from trained_agents import UNSEEN
 
 import bridge
@@ -25,7 +25,7 @@ SIZE = ("--sequences", 4, "--length", 64)
 
 
 def judged(*words: object) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(fine("evaluate", *words, *SIZE, "--json"))
+    found: dict[str, Any] = json.loads(run_ok("evaluate", *words, *SIZE, "--json"))
     return found
 
 
@@ -63,7 +63,7 @@ def test_a_checkpoint_names_log_rules_and_base(which: str, request: pytest.Fixtu
 
 def test_it_ends_with_a_sentence(backfiller: Path) -> None:
     size = ("--sequences", "40", "--length", "16", "--seed", "11")
-    out = fine("evaluate", backfiller, *size)
+    out = run_ok("evaluate", backfiller, *size)
     assert "bundled-128: bsld, 40 sequences of 16 jobs, protocol standard" in out
     number = r"[\d,]+\.\d+"
     said = r"(better than|worse than|not distinguishable from)"
@@ -74,19 +74,19 @@ def test_it_ends_with_a_sentence(backfiller: Path) -> None:
         line,
     )
     assert out.splitlines()[-1] == line
-    agent = json.loads(fine("evaluate", backfiller, *size, "--json"))["policies"][1]
+    agent = json.loads(run_ok("evaluate", backfiller, *size, "--json"))["policies"][1]
     assert f"{agent['difference']['mean']:+,.2f} bsld" in line
 
 
 def test_waits_have_a_unit(backfiller: Path) -> None:
-    out = fine("evaluate", backfiller, *SIZE, "--metric", "wait.max")
+    out = run_ok("evaluate", backfiller, *SIZE, "--metric", "wait.max")
     assert re.search(r"mean, s ┃ +95 % CI, s ┃ +− base, s ┃ +95 % CI, s ┃ verdict", out)
     assert re.search(r"^backfiller: .* fcfs\+easy: [+-][\d,.]+ s wait.max \(", out, re.MULTILINE)
-    assert re.search(r"mean ┃ +95 % CI ┃ +− base ┃ +95 % CI ┃ verdict", fine("evaluate", backfiller, *SIZE))
+    assert re.search(r"mean ┃ +95 % CI ┃ +− base ┃ +95 % CI ┃ verdict", run_ok("evaluate", backfiller, *SIZE))
 
 
 def test_utilisation_has_four_digits_in_the_sentence(backfiller: Path) -> None:
-    out = fine("evaluate", backfiller, *SIZE, "--metric", "utilisation")
+    out = run_ok("evaluate", backfiller, *SIZE, "--metric", "utilisation")
     assert re.search(r"^backfiller: .* fcfs\+easy: [+-]\d\.\d{4} utilisation \(", out, re.MULTILINE)
 
 
@@ -96,7 +96,7 @@ def test_agents_stand_beside_orders(backfiller: Path, inspector: Path) -> None:
     assert labels(found) == ["fcfs+easy", "sjf+easy", "backfiller", "inspector"]
     assert min(found["starts"]) >= UNSEEN
     assert [p["difference"] is None for p in found["policies"]] == [True, False, False, False]
-    out = fine("evaluate", "bundled-128", *both, *SIZE, "--order", "fcfs", "--order", "sjf")
+    out = run_ok("evaluate", "bundled-128", *both, *SIZE, "--order", "fcfs", "--order", "sjf")
     last = [line for line in out.splitlines() if re.match("(backfiller|inspector): ", line)]
     assert [line.partition(":")[0] for line in last] == ["backfiller", "inspector"]
     assert all(" fcfs+easy: " in line for line in last)
@@ -114,13 +114,15 @@ def test_what_an_agent_has_seen_is_left_out_by_default(backfiller: Path) -> None
     assert min(judged("bundled-128", "--agent", backfiller, "--from", 0)["starts"]) < UNSEEN
     assert min(judged(backfiller, "--from", 0.9)["starts"]) >= 2700
     assert min(judged(backfiller, "--first", 2000)["starts"]) >= UNSEEN  # what it saw is not 60 % of these
-    assert "jobs are too few for sequences of 64" in refused("evaluate", backfiller, *SIZE, "--first", 1850)
+    assert "jobs are too few for sequences of 64" in run_refused(
+        "evaluate", backfiller, *SIZE, "--first", 1850
+    )
 
 
 def test_judging_on_what_an_agent_has_seen_warns(backfiller: Path) -> None:
     words = ("evaluate", "bundled-128", "--policy", "fcfs+easy", "--agent", backfiller, *SIZE, "--json")
-    assert json.loads(typed(*words).out)["warnings"] == []
-    told = typed(*words, "--from", 0)
+    assert json.loads(run_bridge(*words).out)["warnings"] == []
+    told = run_bridge(*words, "--from", 0)
     found = json.loads(told.out)
     n = sum(start < UNSEEN for start in found["starts"])
     (warning,) = found["warnings"]
@@ -135,15 +137,15 @@ def test_judging_on_what_an_agent_has_seen_warns(backfiller: Path) -> None:
 
 def test_replays_of_what_an_agent_has_seen_warn(backfiller: Path, folder: Path) -> None:
     words = ("replay", "bundled-128", "--first", 200)
-    told = typed(*words, "--policy", backfiller, "--out", "own", "--json")
+    told = run_bridge(*words, "--policy", backfiller, "--out", "own", "--json")
     said = "backfiller has learnt on 200 of these 200 jobs: what it reaches there says little"
     assert f"bridge: warning: {said}" in told.err
-    assert "warning" not in typed(*words, "--policy", "fcfs+easy", "--out", "rule", "--json").err
-    compared = typed("compare", "rule", "own")
+    assert "warning" not in run_bridge(*words, "--policy", "fcfs+easy", "--out", "rule", "--json").err
+    compared = run_bridge("compare", "rule", "own")
     assert "warning: own has learnt on 200 of these 200 jobs" in compared.err
     lines = gzip.decompress(resolve("bundled-128").read_bytes()).splitlines(keepends=True)
     (folder / "other.swf").write_bytes(b"".join(lines[:-1]))
-    assert "warning" not in typed("replay", "other.swf", "--first", 200, "--policy", backfiller).err
+    assert "warning" not in run_bridge("replay", "other.swf", "--first", 200, "--policy", backfiller).err
     with pytest.warns(UserWarning, match="has learnt on 200 of these 200 jobs"):
         bridge.replay("bundled-128", str(backfiller), first=200)
 
@@ -158,7 +160,7 @@ def test_a_log_is_known_by_its_content(backfiller: Path, folder: Path) -> None:
     found = judged(other, "--agent", backfiller)
     assert found["starts"] == judged(other)["starts"]
     assert min(found["starts"]) < UNSEEN
-    fine("workload", "convert", bundled, "table.parquet")
+    run_ok("workload", "convert", bundled, "table.parquet")
     table = pq.read_table("table.parquet")
     pq.write_table(table, "again.parquet", compression="gzip")  # other bytes, the same jobs
     for name in ("table.parquet", "again.parquet"):
@@ -174,18 +176,18 @@ def test_a_checkpoint_that_knows_the_digest_of_the_logs_file_still_does(
     content["sha256"] = hashlib.sha256(resolve("bundled-128").read_bytes()).hexdigest()
     (older / "agent.json").write_text(json.dumps(content))
     assert judged(older)["starts"] == judged(backfiller)["starts"]
-    assert fine("train", "--resume", "--out", older)
+    assert run_ok("train", "--resume", "--out", older)
     content["sha256"] = "0" * 64
     (older / "agent.json").write_text(json.dumps(content))
-    assert "the log bundled-128 has changed since" in refused("evaluate", older, *SIZE)
+    assert "the log bundled-128 has changed since" in run_refused("evaluate", older, *SIZE)
 
 
 def test_mrschs_agents_as_the_zoo_describes(traces: Path) -> None:
     zoo = Path(__file__).parent.parent.parent / "zoo"
-    assert "no such file" in refused("evaluate", zoo / "mrsch-s4")
+    assert "no such file" in run_refused("evaluate", zoo / "mrsch-s4")
     (command,) = re.findall(r"bridge\s+(workload\s+generate[^`]*)`", (zoo / "README.md").read_text())
     assert (traces / "theta_2022.swf.gz").exists()
-    fine(*command.split())
+    run_ok(*command.split())
     for name in ("mrsch-s4", "mrsch-s4-ours"):
         found = judged(zoo / name)
         assert [policy["name"] for policy in found["policies"]] == ["fcfs+easy", name]
@@ -193,10 +195,10 @@ def test_mrschs_agents_as_the_zoo_describes(traces: Path) -> None:
 
 
 def test_another_protocol_is_refused_unless_it_is_wanted(backfiller: Path, schedgym_agent: Path) -> None:
-    said = refused("evaluate", "bundled-128", "--agent", schedgym_agent, *SIZE)
+    said = run_refused("evaluate", "bundled-128", "--agent", schedgym_agent, *SIZE)
     assert said.startswith(f"{schedgym_agent}: has learnt under the protocol schedgym, not standard")
     assert "--cross-protocol" in said
-    assert "not cqsim" in refused("evaluate", backfiller, "--protocol", "cqsim", *SIZE)
+    assert "not cqsim" in run_refused("evaluate", backfiller, "--protocol", "cqsim", *SIZE)
     found = judged(backfiller, "--protocol", "cqsim", "--cross-protocol")
     assert [p["protocol"] for p in found["policies"]] == ["cqsim", "cqsim"]
     found = judged(schedgym_agent)  # its own rules need no words
@@ -206,20 +208,24 @@ def test_another_protocol_is_refused_unless_it_is_wanted(backfiller: Path, sched
 
 def test_a_folder_that_is_no_checkpoint_is_refused() -> None:
     Path("empty").mkdir()
-    assert refused("evaluate", "empty", *SIZE).startswith("empty: is a folder, not a log")
-    assert refused("evaluate", "bundled-128", "--agent", "empty", *SIZE).startswith("empty: is no checkpoint")
-    assert refused("evaluate", "bundled-128", "--agent", "gone", *SIZE).startswith("gone: is no checkpoint")
+    assert run_refused("evaluate", "empty", *SIZE).startswith("empty: is a folder, not a log")
+    assert run_refused("evaluate", "bundled-128", "--agent", "empty", *SIZE).startswith(
+        "empty: is no checkpoint"
+    )
+    assert run_refused("evaluate", "bundled-128", "--agent", "gone", *SIZE).startswith(
+        "gone: is no checkpoint"
+    )
 
 
 def test_nothing_is_written(backfiller: Path, folder: Path) -> None:
     before = {path.name: path.read_bytes() for path in backfiller.iterdir()}
-    fine("evaluate", backfiller, *SIZE)
+    run_ok("evaluate", backfiller, *SIZE)
     assert {path.name: path.read_bytes() for path in backfiller.iterdir()} == before
-    assert names(folder) == set()
+    assert file_names(folder) == set()
 
 
 def test_a_part_without_room_for_a_sequence_is_refused(backfiller: Path) -> None:
-    said = refused("evaluate", backfiller, "--sequences", 4, "--length", 1300)
+    said = run_refused("evaluate", backfiller, "--sequences", 4, "--length", 1300)
     assert "1200 jobs are too few for sequences of 1300" in said
 
 
@@ -233,9 +239,9 @@ def test_what_a_command_says_of_a_bad_checkpoint(bad: tuple[Path, str, str]) -> 
         ("decide", where),
         ("explain", where),
     ):
-        said = refused(*words)
+        said = run_refused(*words)
         assert said.startswith(f"{where / file}: {what}"), words
-        assert names(Path()) == {"bad"}
+        assert file_names(Path()) == {"bad"}
 
 
 def another_network(text: bytes) -> bytes:
@@ -272,5 +278,5 @@ def bad(request: pytest.FixtureRequest, backfiller: Path, folder: Path) -> tuple
 
 
 def test_a_typing_mistake_among_options_is_a_usage_error(backfiller: Path) -> None:
-    assert typed("evaluate", backfiller, "--from", 1).status == 2
-    assert typed("evaluate", backfiller, "--agents", backfiller).status == 2
+    assert run_bridge("evaluate", backfiller, "--from", 1).status == 2
+    assert run_bridge("evaluate", backfiller, "--agents", backfiller).status == 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_commands import ROWS, fine, names, refused, typed
+from cli_commands import ROWS, file_names, run_bridge, run_ok, run_refused
 
 from bridge.commands import event
 from bridge.judge import sequences
@@ -18,7 +18,7 @@ STARTS = [1, 2, 3]
 
 def judged(*words: object) -> dict[str, Any]:
     """Run `bridge evaluate WORDS… --json`."""
-    found: dict[str, Any] = json.loads(fine("evaluate", *words, "--json"))
+    found: dict[str, Any] = json.loads(run_ok("evaluate", *words, "--json"))
     return found
 
 
@@ -71,7 +71,7 @@ def test_policies_are_paired_with_the_first_one(folder: Path) -> None:
             sorted(((3 - half) * factor, (3 + half) * factor)), rel=1e-9
         )
     assert easy["verdict"] == "better"
-    row = fine("evaluate", "days.swf", *shlex.split(options)).splitlines()[5]
+    row = run_ok("evaluate", "days.swf", *shlex.split(options)).splitlines()[5]
     expected = ["fcfs+easy", "156.00", "53.9 … 258.1 t", "-114.00", "-188.6 … -39.4 t", "better"]
     assert [cell.strip() for cell in row.split("│")[1:-1]] == expected
 
@@ -93,19 +93,19 @@ def test_orders_times_backfillings_times_estimators_each_once(tiny: str) -> None
         for backfill in ("none", "easy")
         for estimator in ("requested", "actual")
     ]
-    out = fine("evaluate", tiny, *words)
+    out = run_ok("evaluate", tiny, *words)
     for name in ("fcfs, requested ", "fcfs, actual* ", "sjf+easy, requested ", "sjf+easy, actual* "):
         assert f"│ {name}" in out
     assert "* true run times are read (oracle)." in out
 
 
 def test_a_backfilling_without_its_order_is_refused(tiny: str) -> None:
-    said = refused("evaluate", tiny, "--length", 1, "--policy", "sjf+easy", "--backfill", "none")
+    said = run_refused("evaluate", tiny, "--length", 1, "--policy", "sjf+easy", "--backfill", "none")
     assert said.startswith("--backfill: is the backfilling of --order\n  Write it behind the policy's name")
 
 
 def test_table_of_one_policy(tiny: str) -> None:
-    out = fine("evaluate", tiny, "--length", 1, "--sequences", 1, "--backfill-order", "sjf")
+    out = run_ok("evaluate", tiny, "--length", 1, "--sequences", 1, "--backfill-order", "sjf")
     assert "tiny: bsld, 1 sequence of 1 job, protocol standard" in out
     expected = ["fcfs+easy by sjf", "1.00", "–", "base", "", ""]
     assert [cell.strip() for cell in out.splitlines()[4].split("│")[1:-1]] == expected
@@ -118,7 +118,7 @@ def test_utilisation_is_shown_as_a_fraction_and_higher_is_better() -> None:
     base, easy = judged("bundled-128", *words)["policies"]
     assert easy["difference"]["low"] > 0
     assert easy["verdict"] == "better"
-    row = next(line for line in fine("evaluate", "bundled-128", *words).splitlines() if "fcfs+easy" in line)
+    row = next(line for line in run_ok("evaluate", "bundled-128", *words).splitlines() if "fcfs+easy" in line)
     assert f" {easy['mean']:.4f} " in row
     assert f" {easy['ci95']['low']:.4f} … {easy['ci95']['high']:.4f} " in row
     assert 0 < base["mean"] < easy["mean"] < 1
@@ -135,7 +135,7 @@ def test_says_over_how_many_blocks_intervals_are(
     length: int, sequences: int, b: int, kind: str, how: str
 ) -> None:
     words = ("bundled-128", "--length", length, "--sequences", sequences, "--order", "fcfs", "--order", "sjf")
-    out = fine("evaluate", *words)
+    out = run_ok("evaluate", *words)
     assert f"b = {b} independent blocks of neighbouring sequences: 95 % intervals by {how}" in out
     for one in judged(*words)["policies"]:
         assert (one["ci95"]["b"], one["ci95"]["kind"]) == (b, kind)
@@ -144,7 +144,7 @@ def test_says_over_how_many_blocks_intervals_are(
 
 
 def test_too_few_blocks_give_no_interval(tiny: str) -> None:
-    out = fine("evaluate", tiny, "--length", 5, "--sequences", 3)
+    out = run_ok("evaluate", tiny, "--length", 5, "--sequences", 3)
     said = "b = 1 independent block of neighbouring sequences: too few for an interval, which needs 5"
     assert said in out
     found = judged(tiny, "--length", 5, "--sequences", 3, "--order", "fcfs", "--order", "sjf")
@@ -159,7 +159,7 @@ def test_too_few_blocks_give_no_interval(tiny: str) -> None:
 
 
 def test_json_tells_what_was_dropped_on_stderr_only(odd: str) -> None:
-    told = typed("evaluate", odd, "--length", 2, "--sequences", 1, "--json")
+    told = run_bridge("evaluate", odd, "--length", 2, "--sequences", 1, "--json")
     assert json.loads(told.out)["sequences"] == 1
     assert told.err.splitlines()[0] == "bridge: 1 record dropped: cancelled before it started (job 6)"
     assert len(told.err.splitlines()) == 2
@@ -182,7 +182,7 @@ def test_rlbackfilling_table_4_to_the_printed_digit(
     assert [f"{p['mean']:.2f}" for p in found["policies"]] == published
     assert [len(p["values"]) for p in found["policies"]] == [10] * 4
     assert [p["order"] for p in found["policies"]] == orders
-    out = fine("evaluate", traces / f"{log}.swf.gz", *words)
+    out = run_ok("evaluate", traces / f"{log}.swf.gz", *words)
     shown = [line.split("│")[2].strip() for line in out.splitlines() if line.startswith("│ ")]
     assert shown == published
 
@@ -221,7 +221,7 @@ def test_interrupted_prints_the_policies_that_are_finished(
 
     monkeypatch.setattr(event, "values_of", until_the_third)
     words = shlex.split("--order fcfs --order sjf --order saf --order f1 --length 2 --sequences 3 --json")
-    told = typed("evaluate", tiny, *words)
+    told = run_bridge("evaluate", tiny, *words)
     assert told.status == 130
     assert [p["order"] for p in json.loads(told.out)["policies"]] == ["fcfs", "sjf"]
     expected = ["bridge: interrupted; 2 of 4 policies are finished:", "", "bridge: interrupted", ""]
@@ -233,13 +233,13 @@ def test_interrupted_in_the_first_policy_prints_nothing(tiny: str, monkeypatch: 
         raise KeyboardInterrupt
 
     monkeypatch.setattr(event, "values_of", at_once)
-    told = typed("evaluate", tiny, "--length", 2, "--sequences", 3)
+    told = run_bridge("evaluate", tiny, "--length", 2, "--sequences", 3)
     assert (told.status, told.out, told.err) == (130, "", "\nbridge: interrupted\n")
 
 
 def test_writes_nothing(tiny: str, folder: Path) -> None:
-    fine("evaluate", tiny, "--length", 2, "--sequences", 2)
-    assert names(folder) == {tiny}
+    run_ok("evaluate", tiny, "--length", 2, "--sequences", 2)
+    assert file_names(folder) == {tiny}
 
 
 def test_a_metric_that_is_not_defined_is_refused(folder: Path) -> None:
@@ -247,6 +247,6 @@ def test_a_metric_that_is_not_defined_is_refused(folder: Path) -> None:
     (folder / "idle.swf").write_text("; MaxProcs: 4\n" + idle)
     words = shlex.split("--protocol schedgym --preset schedinspector --length 2 --sequences 2")
     for metric in ("slowdown", "utilisation"):
-        said = refused("evaluate", "idle.swf", *words, "--metric", metric)
+        said = run_refused("evaluate", "idle.swf", *words, "--metric", metric)
         assert f"{metric} is not defined: all jobs ran for 0 s\n  Compare by bsld" in said
     assert judged("idle.swf", *words)["policies"][0]["values"] == [1, 1]

@@ -5,14 +5,14 @@ import shlex
 from pathlib import Path
 
 import pytest
-from cli_commands import fine, typed
+from cli_commands import run_bridge, run_ok
 
 
 def test_published_numbers(vasp_path: Path) -> None:
     words = shlex.split(
         "--policy saf --policy sjf --kill none --kill rule --seed 314159 --oracle-clamp --json"
     )
-    found = json.loads(fine("evaluate", "--scheduler", "slotted", "--data", vasp_path, *words))
+    found = json.loads(run_ok("evaluate", "--scheduler", "slotted", "--data", vasp_path, *words))
     slowdown = {(p["policy"], p["kill"]): round(p["slowdown"], 4) for p in found["policies"]}
     assert slowdown == {
         ("saf", "none"): 10.2344,
@@ -25,10 +25,10 @@ def test_published_numbers(vasp_path: Path) -> None:
 
 def test_synthetic_jobs_need_no_data() -> None:
     words = shlex.split("--scheduler slotted --policy sjf --steps 20 --sequences 2 --pool-units 12")
-    out = fine("evaluate", *words)
+    out = run_ok("evaluate", *words)
     assert "sequences of 20 steps" in out
     assert "sjf" in out
-    found = json.loads(fine("evaluate", *words, "--json"))
+    found = json.loads(run_ok("evaluate", *words, "--json"))
     assert (found["pool"]["units"], found["synthetic"], len(found["policies"])) == (12, True, 1)
 
 
@@ -43,6 +43,6 @@ def test_synthetic_jobs_need_no_data() -> None:
     ],
 )
 def test_what_would_be_ignored_is_refused(words: str, says: str) -> None:
-    told = typed("evaluate", *shlex.split(words))
+    told = run_bridge("evaluate", *shlex.split(words))
     assert told.status in (1, 2) and told.out == ""
     assert says in told.err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from cli_commands import fine, typed
+from cli_commands import run_bridge, run_ok
 
 from bridge.learn.checkpoint import Provenance, write_agent
 from bridge.learn.learner import TrainingContext
@@ -43,20 +43,20 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_agents_are_judged_beside_heuristics_where_they_have_learnt(agents: tuple[Path, Path]) -> None:
     killer, deeprm = agents
     words = ["evaluate", killer, "--scheduler", "slotted", "--agent", deeprm, "--sequences", "3", "--json"]
-    found = json.loads(fine(*words))
+    found = json.loads(run_ok(*words))
     assert (found["rate"], found["steps"], found["sequences"], found["seed"]) == (0.5, 20, 3, 314159)
     assert (found["pool"]["units"], found["synthetic"]) == (12, True)
     named = [(p["policy"], p["kill"]) for p in found["policies"]]
     assert named == [("saf", "none"), ("recommended", "learned"), ("deeprm", "none")]
-    alone = json.loads(fine("evaluate", "--scheduler", "slotted", *words[4:]))
+    alone = json.loads(run_ok("evaluate", "--scheduler", "slotted", *words[4:]))
     assert [p["policy"] for p in alone["policies"]] == ["saf", "deeprm"]
     assert alone["policies"][1] == found["policies"][2] | {"sequences": alone["policies"][1]["sequences"]}
     more = shlex.split("--rate 0.6 --steps 25 --oracle-clamp --policy sjf --kill rule --seed 3")
-    found = json.loads(fine(*words, *more))
+    found = json.loads(run_ok(*words, *more))
     assert (found["rate"], found["steps"], found["seed"]) == (0.6, 25, 3)
     assert all(p["oracle"] for p in found["policies"])
     assert (found["policies"][0]["policy"], found["policies"][0]["kill"]) == ("sjf", "rule")
-    table = fine("evaluate", killer, "--scheduler", "slotted", "--sequences", "2")
+    table = run_ok("evaluate", killer, "--scheduler", "slotted", "--sequences", "2")
     assert "recommended" in table
     assert "learned" in table
 
@@ -64,16 +64,16 @@ def test_agents_are_judged_beside_heuristics_where_they_have_learnt(agents: tupl
 def test_agents_need_not_say_that_they_are_of_the_slotted_pool(agents: tuple[Path, Path]) -> None:
     killer, deeprm = agents
     more = ["--sequences", "2", "--json"]
-    said = fine("evaluate", killer, "--scheduler", "slotted", *more)
-    assert fine("evaluate", killer, *more) == said
-    assert fine("evaluate", "--agent", killer, *more) == said
-    both = json.loads(fine("evaluate", killer, "--agent", deeprm, "--policy", "sjf", *more))
+    said = run_ok("evaluate", killer, "--scheduler", "slotted", *more)
+    assert run_ok("evaluate", killer, *more) == said
+    assert run_ok("evaluate", "--agent", killer, *more) == said
+    both = json.loads(run_ok("evaluate", killer, "--agent", deeprm, "--policy", "sjf", *more))
     assert [p["policy"] for p in both["policies"]] == ["sjf", "recommended", "deeprm"]
-    told = typed("evaluate", killer, "--order", "sjf")
+    told = run_bridge("evaluate", killer, "--order", "sjf")
     assert told.status == 2
     assert "the time-stepped pool has no --order" in told.err
     for words in (["bundled-128", "--agent", killer], [killer, "--scheduler", "event"]):
-        told = typed("evaluate", *words)
+        told = run_bridge("evaluate", *words)
         assert (told.status, told.out) == (1, "")
         assert "is an agent of the time-stepped pool" in told.err
         assert f"bridge evaluate {killer}" in told.err
@@ -87,6 +87,6 @@ def test_agents_of_other_pools_and_schedulers_are_refused(agents: tuple[Path, Pa
         ([tmp_path], "is an agent of the event-driven scheduler"),
         (["bundled-128"], "is no checkpoint"),
     ):
-        told = typed("evaluate", *words, "--scheduler", "slotted")
+        told = run_bridge("evaluate", *words, "--scheduler", "slotted")
         assert (told.status, told.out) == (1, "")
         assert says in told.err

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from cli_commands import fine, names, refused
+from cli_commands import file_names, run_ok, run_refused
 from training_commands import FILES, TINY, write_config
 
 from bridge.base.cache import shipped_agents
@@ -14,18 +14,17 @@ from bridge.base.cache import shipped_agents
 
 @pytest.fixture
 def trained(folder: Path) -> Path:
-    """Train an agent for an epoch."""
     write_config(folder)
-    fine("train", *TINY, "--epochs", "1", "--out", "a")
+    run_ok("train", *TINY, "--epochs", "1", "--out", "a")
     return Path("a")
 
 
 def test_table_picture_and_file(trained: Path) -> None:
-    out = fine("explain", trained, "--sequences", "5", "--out", "x.png")
+    out = run_ok("explain", trained, "--sequences", "5", "--out", "x.png")
     assert "a on bundled-128" in out
     assert "5 sequences of 64 jobs" in " ".join(out.split())
     assert Path("x.png").read_bytes().startswith(b"\x89PNG")
-    assert names(trained) == FILES | {"explanation.parquet"}
+    assert file_names(trained) == FILES | {"explanation.parquet"}
     table = pq.read_table(trained / "explanation.parquet")
     assert table.column_names == ["feature", "kind", "value", "cdf"]
     features = json.loads((trained / "agent.json").read_text())["recipe"]["encoder"]["features"]
@@ -42,15 +41,15 @@ def test_an_agent_that_comes_with_bridge_is_found_from_any_folder_and_stays_as_i
         path: path.stat().st_mtime_ns for path in shipped_agents()["zoo/rlbackfilling-lublin-1"].iterdir()
     }
     monkeypatch.chdir(tmp_path)
-    fine("explain", "zoo/rlbackfilling-lublin-1", "--workload", "bundled-128", "--sequences", "2")
+    run_ok("explain", "zoo/rlbackfilling-lublin-1", "--workload", "bundled-128", "--sequences", "2")
     assert {path: path.stat().st_mtime_ns for path in Path(next(iter(before))).parent.iterdir()} == before
     assert list(tmp_path.iterdir()) == []
 
 
 def test_json_is_sorted_and_repeats_itself(trained: Path) -> None:
     words = ("explain", trained, "--sequences", "5", "--no-save", "--json")
-    text = fine(*words)
-    assert names(trained) == FILES
+    text = run_ok(*words)
+    assert file_names(trained) == FILES
     found = json.loads(text)
     distances = [feature["distance"] for feature in found["features"]]
     assert distances == sorted(distances, reverse=True)
@@ -59,7 +58,7 @@ def test_json_is_sorted_and_repeats_itself(trained: Path) -> None:
     for feature in found["features"]:
         assert list(feature["all_quantiles"]) == sorted(feature["all_quantiles"])
         assert (feature["chosen_are"] is None) == (feature["distance"] == 0)
-    assert fine(*words) == text
+    assert run_ok(*words) == text
 
 
 def test_only_held_out_jobs_are_played(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +67,7 @@ def test_only_held_out_jobs_are_played(trained: Path, monkeypatch: pytest.Monkey
     seen: list[np.ndarray] = []
     whole = engine.explain
     monkeypatch.setattr(engine, "explain", lambda *given: seen.append(given[2]) or whole(*given))
-    fine("explain", trained, "--sequences", "4")
+    run_ok("explain", trained, "--sequences", "4")
     test_from = json.loads((trained / "agent.json").read_text())["recipe"]["test_from"]
     assert seen[0].tolist()[0] == round(3000 * test_from)
     assert seen[0].tolist()[-1] == 3000 - 64
@@ -76,15 +75,15 @@ def test_only_held_out_jobs_are_played(trained: Path, monkeypatch: pytest.Monkey
 
 
 def test_another_log(trained: Path, tiny: str) -> None:
-    assert "5 held-out jobs are too few for a sequence of 64" in refused(
+    assert "5 held-out jobs are too few for a sequence of 64" in run_refused(
         "explain", trained, "--workload", tiny
     )
     kept = json.loads((trained / "agent.json").read_text())
     (trained / "agent.json").write_text(json.dumps({**kept, "sha256": "0" * 64}))
-    error = refused("explain", trained)
+    error = run_refused("explain", trained)
     assert "the log bundled-128 has changed" in error
     assert "--workload bundled-128" in error
-    fine("explain", trained, "--workload", "bundled-128", "--sequences", "3")
+    run_ok("explain", trained, "--workload", "bundled-128", "--sequences", "3")
 
 
 @pytest.mark.parametrize(
@@ -97,5 +96,5 @@ def test_another_log(trained: Path, tiny: str) -> None:
 )
 @pytest.mark.usefixtures("trained")
 def test_what_cannot_be_explained(words: list[str], said: str) -> None:
-    assert said in refused("explain", *words)
-    assert names(Path("a")) == FILES
+    assert said in run_refused("explain", *words)
+    assert file_names(Path("a")) == FILES

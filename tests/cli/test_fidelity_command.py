@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_commands import fine, refused, typed
+from cli_commands import run_bridge, run_ok, run_refused
 
 import bridge
 from bridge.workload.swf import read_swf, write_swf
@@ -40,15 +40,15 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_rule_that_made_the_record_meets_it(planted: Path) -> None:
-    document = json.loads(fine("fidelity", planted, "--policy", "sjf+easy", "--json"))
+    document = json.loads(run_ok("fidelity", planted, "--policy", "sjf+easy", "--json"))
     assert (document["bias"], document["wasserstein"], document["log_mae"]) == (0.0, 0.0, 0.0)
     assert document["rank_correlation"] == pytest.approx(1.0)
     assert document["within"] == {"60": 1.0, "600": 1.0, "3600": 1.0}
     assert document["textbook"]["policy"] == "sjf+easy"
     assert document["behind"]["verdict"]["null"]["verdict"] == "better"
     assert document["disagreements"] == []
-    assert document["replayed"] == json.loads(fine("replay", planted, "--policy", "sjf+easy", "--json"))
-    assert document["recorded"] == json.loads(fine("replay", planted, "--policy", "recorded", "--json"))
+    assert document["replayed"] == json.loads(run_ok("replay", planted, "--policy", "sjf+easy", "--json"))
+    assert document["recorded"] == json.loads(run_ok("replay", planted, "--policy", "recorded", "--json"))
     shares = document["waiting"]
     reasons = ("no_room", "partition_full", "reserved", "unexplained")
     assert sum(shares[reason] for reason in reasons) == pytest.approx(1.0)
@@ -59,7 +59,7 @@ def test_the_rule_that_made_the_record_meets_it(planted: Path) -> None:
 def test_several_policies_stand_side_by_side(planted: Path, tmp_path: Path) -> None:
     picture = tmp_path / "fidelity.svg"
     words = ("--policy", "recorded", "--policy", "fcfs", "--from", 0.25, "--json", "--plot", picture)
-    document = json.loads(fine("fidelity", planted, *words))
+    document = json.loads(run_ok("fidelity", planted, *words))
     assert [one["name"] for one in document["policies"]] == ["recorded", "fcfs+easy"]
     recorded, fcfs = document["policies"]
     assert recorded["log_mae"] == 0.0 < fcfs["log_mae"]
@@ -83,7 +83,7 @@ def test_windows_begin_from_the_recorded_state(planted: Path) -> None:
 
 
 def test_people_see_the_same(planted: Path) -> None:
-    told = fine("fidelity", planted)
+    told = run_ok("fidelity", planted)
     assert "Of all waiting, lack of room explains" in told
     assert "fcfs+easy: farther from the record than the textbook rule" in told.replace("\n", " ") or (
         "farther from the record than the textbook rule" in told
@@ -102,33 +102,33 @@ def test_people_see_the_same(planted: Path) -> None:
     ],
 )
 def test_what_cannot_be_compared_is_refused(words: tuple[object, ...], what: str, planted: Path) -> None:
-    assert what in refused("fidelity", *(planted if word == "LOG" else word for word in words))
+    assert what in run_refused("fidelity", *(planted if word == "LOG" else word for word in words))
 
 
 def test_python_refuses_what_it_does_not_know(planted: Path) -> None:
     with pytest.raises(bridge.base.errors.BridgeError, match="unknown option 'windows'"):
         bridge.fidelity(planted, windows=3)
-    assert typed("fidelity", planted, "--until", 2).status == 2
+    assert run_bridge("fidelity", planted, "--until", 2).status == 2
 
 
 def test_runs_show_how_near_they_are_in_one_line(planted: Path, tmp_path: Path) -> None:
     """The run's folder knows the recorded waits; its page, what-if and forecasts tell the distance."""
     run, page = tmp_path / "run", tmp_path / "page.html"
-    fine("replay", planted, "--policy", "sjf+easy", "--out", run)
+    run_ok("replay", planted, "--policy", "sjf+easy", "--out", run)
     line = "fidelity to the record: log-MAE 0.00, rank correlation 1.00, 100 % of the starts within 1 h"
-    fine("report", run, "--html", page)
+    run_ok("report", run, "--html", page)
     assert line in page.read_text(encoding="utf-8")
     at = ("--at", 60_000, "--futures", 2)
-    assert line in fine("forecast", run, *at)
+    assert line in run_ok("forecast", run, *at)
     policies = ("--policy", "fcfs+easy", "--policy", "sjf+easy")
-    assert line in fine("whatif", run, *at, *policies)
-    assert json.loads(fine("whatif", run, *at, *policies, "--json"))["fidelity"]["log_mae"] == 0.0
-    judged = json.loads(fine("forecast", planted, "--judge", "--first", 200, "--futures", 2, "--json"))
+    assert line in run_ok("whatif", run, *at, *policies)
+    assert json.loads(run_ok("whatif", run, *at, *policies, "--json"))["fidelity"]["log_mae"] == 0.0
+    judged = json.loads(run_ok("forecast", planted, "--judge", "--first", 200, "--futures", 2, "--json"))
     assert judged["fidelity"]["jobs"] == 200
     assert judged["fidelity"]["log_mae"] > 0.0
 
 
 def test_a_training_on_the_record_is_refused(planted: Path, tmp_path: Path) -> None:
     words = ("train", "--fast", "rlbackfilling", "--workload", planted, "--order", "recorded")
-    assert "decides nothing here" in refused(*words, "--out", tmp_path / "agent")
+    assert "decides nothing here" in run_refused(*words, "--out", tmp_path / "agent")
     assert not (tmp_path / "agent").exists()

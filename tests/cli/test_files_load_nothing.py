@@ -5,11 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli_commands import typed
+from cli_commands import run_bridge
 
 from bridge.base import plugins
 
-AGENT = Path(__file__).parents[2] / "zoo" / "rlbackfilling-lublin-1"
 AUDIT = {"begin": 1, "nodes": 4, "origin": 0.0}
 PASS = {"time": 3.0, "told": [], "decided": []}
 STATE = {
@@ -43,7 +42,7 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def opens(trap: Path, *words: object) -> str:
     """Run a command that opens a file; return its one error."""
-    done = typed(*words)
+    done = run_bridge(*words)
     assert done.status != 0, done.out
     assert not trap.exists(), f"{words} has loaded the module"
     assert "Traceback" not in done.err
@@ -86,22 +85,35 @@ def test_a_study(trap: Path, name: str) -> None:
         opens(trap, "study", "run", "study.toml", "--store", "store", "--workers", "1")
 
 
-def test_an_agent(trap: Path) -> None:
-    recipe = json.loads((AGENT / "agent.json").read_text())["recipe"]
-    for part, inner in (
-        ("algorithm", None), ("name", None), ("setup", "order"), ("setup", "backfill"),
-        ("setup", "estimator"), ("actor", "kind"), ("critic", "kind"), ("encoder", "features"),
-    ):  # fmt: skip
-        shutil.rmtree("agent", ignore_errors=True)
-        shutil.copytree(AGENT, "agent")
-        document = json.loads(Path("agent/agent.json").read_text())
-        value = {"x": "trap:RULE"} if inner == "features" else "trap:RULE"
-        changed = value if inner is None else {**recipe.get(part, {}), inner: value}
-        document["recipe"] = recipe | {part: changed}
-        Path("agent/agent.json").write_text(json.dumps(document))
-        typed("evaluate", "agent", "--sequences", "1", "--length", "4")
-        typed("train", "--resume", "--out", "agent")
-        assert not trap.exists(), (part, inner)
+@pytest.mark.parametrize(
+    ("part", "inner"),
+    [
+        ("algorithm", None), ("setup", "order"), ("setup", "backfill"), ("setup", "estimator"),
+        ("actor", "kind"), ("critic", "kind"), ("encoder", "features"),
+    ],
+)  # fmt: skip
+def test_an_agent(trap: Path, backfiller: Path, part: str, inner: str | None) -> None:
+    shutil.copytree(backfiller, "agent")
+    document = json.loads(Path("agent/agent.json").read_text())
+    value = {"x": "trap:RULE"} if inner == "features" else "trap:RULE"
+    recipe = document["recipe"]
+    changed = value if inner is None else {**recipe.get(part, {}), inner: value}
+    document["recipe"] = recipe | {part: changed, "training": {**recipe["training"], "epochs": 99}}
+    Path("agent/agent.json").write_text(json.dumps(document))
+    opens(trap, "train", "--resume", "--out", "agent")
+    run_bridge(
+        "evaluate", "agent", "--sequences", "1", "--length", "4"
+    )  # a critic that is not asked may be wrong
+    assert not trap.exists()
+
+
+def test_an_agents_name_is_a_name(trap: Path, backfiller: Path) -> None:
+    shutil.copytree(backfiller, "agent")
+    document = json.loads(Path("agent/agent.json").read_text())
+    document["recipe"]["name"] = "trap:RULE"
+    Path("agent/agent.json").write_text(json.dumps(document))
+    run_bridge("evaluate", "agent", "--sequences", "1", "--length", "4")
+    assert not trap.exists()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from cli_commands import TINY
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 ROOT = Path(__file__).parents[2]
 ASCII = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONWARNDEFAULTENCODING": "1"}
@@ -37,7 +37,7 @@ def log(folder: Path) -> None:
 
 
 def test_commands_print_and_write_utf8_whatever_the_locale(folder: Path) -> None:
-    done = fresh(
+    done = run_python(
         f"import warnings; warnings.simplefilter('default', EncodingWarning)\n{CODE}",
         *COMMANDS,
         env=ASCII,
@@ -56,13 +56,15 @@ def test_commands_print_and_write_utf8_whatever_the_locale(folder: Path) -> None
 
 
 def test_an_error_that_is_not_ascii_is_printed() -> None:
-    done = fresh(CODE.replace("assert", "#"), "replay t.swf --policy 'ß+easy'", env=ASCII, encoding="utf-8")
+    done = run_python(
+        CODE.replace("assert", "#"), "replay t.swf --policy 'ß+easy'", env=ASCII, encoding="utf-8"
+    )
     assert "UnicodeEncodeError" not in done.stderr
     assert "bridge: error: " in done.stderr or "Error: " in done.stderr
 
 
 def test_a_name_that_the_locale_cannot_have_is_refused_with_a_remedy() -> None:
     code = "import sys; from bridge.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    done = fresh(code, "replay", "größe.swf", env=ASCII, encoding="utf-8")
+    done = run_python(code, "replay", "größe.swf", env=ASCII, encoding="utf-8")
     assert done.returncode == 2
     assert "cannot be named in this locale; set LC_ALL=C.UTF-8, or PYTHONUTF8=1" in done.stderr

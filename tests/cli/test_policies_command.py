@@ -7,14 +7,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from cli_commands import fine, refused, typed
+from cli_commands import run_bridge, run_ok, run_refused
 from training_commands import TINY, write_config
 
 DOCS = Path(__file__).parents[2] / "docs" / "policies.md"
 
 
 def test_the_list() -> None:
-    out = fine("policies")
+    out = run_ok("policies")
     for word in (
         "rlbackfilling  backfill",
         "rlscheduler  pick",
@@ -28,7 +28,7 @@ def test_the_list() -> None:
 
 
 def test_the_list_as_json() -> None:
-    listed = {entry["name"]: entry for entry in json.loads(fine("policies", "--json"))}
+    listed = {entry["name"]: entry for entry in json.loads(run_ok("policies", "--json"))}
     ours = listed["schedinspector"]
     assert ours["error"] is None
     assert ours["package"].startswith("hpc-bridge ")
@@ -38,7 +38,7 @@ def test_the_list_as_json() -> None:
 
 
 def test_show() -> None:
-    out = fine("policies", "show", "rlbackfilling", "--setting", "paper")
+    out = run_ok("policies", "show", "rlbackfilling", "--setting", "paper")
     for words in (
         "backfill: which waiting job runs before the blocked head",
         "128 × 6 = 768 numbers",
@@ -51,12 +51,12 @@ def test_show() -> None:
         "Kolker-Hicks",
     ):
         assert words in out, words
-    assert "970 parameters" in fine("policies", "show", "schedinspector", "--setting", "paper")
-    assert "at most 72 a job, 600 s apart" in fine("policies", "show", "schedinspector")
+    assert "970 parameters" in run_ok("policies", "show", "schedinspector", "--setting", "paper")
+    assert "at most 72 a job, 600 s apart" in run_ok("policies", "show", "schedinspector")
 
 
 def test_show_as_json() -> None:
-    shown = json.loads(fine("policies", "show", "rlscheduler", "--setting", "paper", "--json"))
+    shown = json.loads(run_ok("policies", "show", "rlscheduler", "--setting", "paper", "--json"))
     assert (shown["decision"], shown["state_size"], shown["actions"]) == ("pick", 1024, 128)
     assert (shown["actor_parameters"], shown["critic_parameters"]) == (961, 11_570)
     assert shown["parameters"] == 961 + 11_570
@@ -65,15 +65,15 @@ def test_show_as_json() -> None:
 
 
 def test_show_what_is_seen_of_running_jobs_and_the_machine() -> None:
-    sem = json.loads(fine("policies", "show", "sem", "--setting", "theta", "--json"))
+    sem = json.loads(run_ok("policies", "show", "sem", "--setting", "theta", "--json"))
     assert (sem["decision"], sem["algorithm"], sem["actions"]) == ("pick+backfill", "gradient", 50)
     assert (sem["rows"], sem["features"], sem["running_rows"], sem["running_features"]) == (50, 4, 34, 2)
     assert (sem["state_size"], sem["actor_parameters"], sem["machine_numbers"]) == (268, 51_853, 0)
     assert "critic_parameters" not in sem and sem["parameters"] == 51_853
     assert sem["recipe"]["encoder"]["running"]["left"] == "left/86400"
-    full = json.loads(fine("policies", "show", "mrsch", "--setting", "full", "--json"))
+    full = json.loads(run_ok("policies", "show", "mrsch", "--setting", "full", "--json"))
     assert (full["state_size"], full["actor_parameters"], full["machine_numbers"]) == (11_410, 50_325_836, 4)
-    text = fine("policies", "show", "sem")
+    text = run_ok("policies", "show", "sem")
     for words in ("50 × 4 + 34 × 2 = 268 numbers", "51,853 parameters", "running: left", "left/86400"):
         assert words in text, words
     assert "\ncritic " not in text  # it has none
@@ -81,22 +81,22 @@ def test_show_what_is_seen_of_running_jobs_and_the_machine() -> None:
 
 @pytest.mark.parametrize(("words", "resources"), [((), 2), (("--resources", "3"), 3)])
 def test_show_a_policy_of_any_number_of_resources(words: tuple[str, ...], resources: int) -> None:
-    shown = json.loads(fine("policies", "show", "mrsch", "--json", *words))
+    shown = json.loads(run_ok("policies", "show", "mrsch", "--json", *words))
     assert (shown["resources"], shown["features"]) == (resources, resources + 2)
     assert shown["state_size"] == 10 * (resources + 2) + 34 * (resources + 1)
     assert shown["machine_numbers"] == 2 * resources
-    assert f"and {2 * resources} of the machine" in fine("policies", "show", "mrsch", *words)
+    assert f"and {2 * resources} of the machine" in run_ok("policies", "show", "mrsch", *words)
 
 
 def test_show_an_agent_of_the_pool() -> None:
-    shown = json.loads(fine("policies", "show", "rlschert", "--setting", "kill", "--json"))
+    shown = json.loads(run_ok("policies", "show", "rlschert", "--setting", "kill", "--json"))
     assert (shown["scheduler"], shown["decision"], shown["kill"]) == ("pool", "tick", "learned")
     assert (shown["rows"], shown["columns"], shown["state_size"], shown["actions"]) == (120, 72, 8640, 14)
     biases, value_head = 64 + 64 + 14, 64 + 1
     assert (shown["weights"], shown["parameters"]) == (557_952, 557_952 + biases + value_head)
     assert (shown["objective"], shown["algorithm"]) == ("slowdown", "ppo")
     assert shown["recipe"]["pool"]["units"] == 20
-    text = " ".join(fine("policies", "show", "rlschert", "--setting", "kill").split())
+    text = " ".join(run_ok("policies", "show", "rlschert", "--setting", "kill").split())
     for words in (
         "120 × 72 = 8,640 numbers",
         "14: 5 slots, none, 8 kill slots",
@@ -106,17 +106,17 @@ def test_show_an_agent_of_the_pool() -> None:
     ):
         assert words in text, words
     assert "cnn 16 of 8 × 8 every 4, 16 of 4 × 4 every 2, 64," in " ".join(
-        fine("policies", "show", "rlschert", "--setting", "paper-cnn").split()
+        run_ok("policies", "show", "rlschert", "--setting", "paper-cnn").split()
     )
-    listed = {entry["name"]: entry for entry in json.loads(fine("policies", "--json"))}
+    listed = {entry["name"]: entry for entry in json.loads(run_ok("policies", "--json"))}
     assert {one["protocol"] for one in listed["rlschert"]["settings"]} == {"pool"}
-    refused_option = typed("policies", "show", "rlschert", "--resources", "3")
+    refused_option = run_bridge("policies", "show", "rlschert", "--resources", "3")
     assert refused_option.status == 2
     assert "pool has no --resources" in refused_option.err
 
 
 def test_show_as_a_config_that_train_reads(folder: Path) -> None:
-    text = fine("policies", "show", "rlscheduler", "--setting", "mlp", "--toml")
+    text = run_ok("policies", "show", "rlscheduler", "--setting", "mlp", "--toml")
     assert "name" not in tomllib.loads(text)
     (folder / "all.toml").write_text(text)
     from bridge.learn.recipe import from_dict
@@ -124,12 +124,14 @@ def test_show_as_a_config_that_train_reads(folder: Path) -> None:
 
     mlp = recipe_of("rlscheduler", "mlp")
     assert from_dict(tomllib.loads(text), "x", mlp) == mlp
-    assert typed("policies", "show", "rlscheduler", "--toml", "--json").status == 2
+    assert run_bridge("policies", "show", "rlscheduler", "--toml", "--json").status == 2
 
 
 def test_unknown_names_come_with_the_list() -> None:
-    assert "Did you mean rlscheduler?" in refused("policies", "show", "rlsheduler")
-    assert "Settings: recommended, paper" in refused("policies", "show", "rlbackfilling", "--setting", "x")
+    assert "Did you mean rlscheduler?" in run_refused("policies", "show", "rlsheduler")
+    assert "Settings: recommended, paper" in run_refused(
+        "policies", "show", "rlbackfilling", "--setting", "x"
+    )
 
 
 @pytest.fixture
@@ -156,21 +158,21 @@ def frugal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.usefixtures("frugal")
 def test_the_package_of_the_docs_is_listed_shown_trained_and_explained(folder: Path) -> None:
-    assert "frugal 1.0" in fine("policies")
-    assert "32 + 1" not in fine("policies", "show", "frugal")
+    assert "frugal 1.0" in run_ok("policies")
+    assert "32 + 1" not in run_ok("policies", "show", "frugal")
     write_config(folder)
-    fine("train", "--fast", "frugal", *TINY, "--epochs", "1", "--out", "mine")
+    run_ok("train", "--fast", "frugal", *TINY, "--epochs", "1", "--out", "mine")
     kept = json.loads(Path("mine/agent.json").read_text())
     assert (kept["name"], kept["setting"], kept["recipe"]["guard"]) == ("frugal", "default", "mask")
-    assert "growth" in fine("explain", "mine", "--sequences", "3")
+    assert "growth" in run_ok("explain", "mine", "--sequences", "3")
 
 
 def test_a_broken_package_stands_in_the_list(frugal: Path) -> None:
     (frugal / "frugal.py").write_text("import nothing_of_this_name\n")
-    out = " ".join(fine("policies").split())
+    out = " ".join(run_ok("policies").split())
     assert "frugal broken frugal 1.0" in out
     assert "No module named 'nothing_of_this_name'" in out
     assert "rlbackfilling backfill" in out
-    assert "the policy is broken" in refused("train", "frugal")
-    listed = {entry["name"]: entry for entry in json.loads(fine("policies", "--json"))}
+    assert "the policy is broken" in run_refused("train", "frugal")
+    listed = {entry["name"]: entry for entry in json.loads(run_ok("policies", "--json"))}
     assert "nothing_of_this_name" in listed["frugal"]["error"]

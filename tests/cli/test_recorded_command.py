@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from cli_commands import TINY, fine, refused, typed
+from cli_commands import TINY, run_bridge, run_ok, run_refused
 
 import bridge
 
@@ -25,21 +25,21 @@ def record(tmp_path: Path) -> Path:
 
 def test_the_record_is_a_run_like_any_other(record: Path, tmp_path: Path) -> None:
     run, rule = tmp_path / "recorded", tmp_path / "rule"
-    metrics = json.loads(fine("replay", record, "--policy", "recorded", "--out", run, "--json"))
+    metrics = json.loads(run_ok("replay", record, "--policy", "recorded", "--out", run, "--json"))
     assert metrics["wait.mean"] == 32.0
-    fine("replay", record, "--policy", "fcfs+easy", "--out", rule)
-    compared = json.loads(fine("compare", run, rule, "--json"))
+    run_ok("replay", record, "--policy", "fcfs+easy", "--out", rule)
+    compared = json.loads(run_ok("compare", run, rule, "--json"))
     assert compared["metrics"]["wait.mean"] == [32.0, 52.0]
     assert compared["jobs"][0]["differing_starts"] == 3
-    assert fine("report", run, rule, "--html", tmp_path / "page.html")
+    assert run_ok("report", run, rule, "--html", tmp_path / "page.html")
     text = (run / "run.toml").read_text()
     again = shlex.split(next(line for line in text.splitlines() if line.startswith("command"))[11:-1])
-    assert json.loads(fine(*again[1:], "--json")) == metrics
+    assert json.loads(run_ok(*again[1:], "--json")) == metrics
 
 
 def test_check_names_where_the_log_contradicts_itself(record: Path, tmp_path: Path) -> None:
-    fine("replay", record, "--policy", "recorded", "--out", tmp_path / "run")
-    told = typed("check", tmp_path / "run")
+    run_ok("replay", record, "--policy", "recorded", "--out", tmp_path / "run")
+    told = run_bridge("check", tmp_path / "run")
     assert told.status == 1
     assert "first violation, at t = 30.000000 s [capacity:nodes]" in told.out
     assert "5 of 4 nodes in use when job 4 (1) starts; running: 1 (2), 3 (2)" in told.out
@@ -66,4 +66,4 @@ def test_python_knows_it(record: Path) -> None:
     ],
 )
 def test_what_it_cannot_do_is_refused_with_a_remedy(words: tuple[str, ...], what: str, record: Path) -> None:
-    assert what in refused(*(str(record) if word == "LOG" else word for word in words))
+    assert what in run_refused(*(str(record) if word == "LOG" else word for word in words))

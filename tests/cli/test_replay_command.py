@@ -7,9 +7,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from cli_commands import LINES, STARTS, fine, names, refused, typed
+from cli_commands import LINES, STARTS, file_names, run_bridge, run_ok, run_refused
 from small_jobs import spread
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 from bridge.workload.catalogue import resolve
 
@@ -79,26 +79,24 @@ METRICS = {
 
 
 def starts(path: Path) -> dict[int, float]:
-    """Return the start times in a jobs.csv."""
     with path.open(newline="") as file:
         return {int(row["job_id"]): float(row["starting_time"]) for row in csv.DictReader(file)}
 
 
 def replayed(*words: object) -> dict[int, float]:
     """Replay into a folder of its own and return the start times."""
-    fine("replay", *words, "--out", "run", "--force")
+    run_ok("replay", *words, "--out", "run", "--force")
     return starts(Path("run/jobs.csv"))
 
 
 def config(run: str = "run") -> dict[str, object]:
-    """Return what a run's record says."""
     return tomllib.loads(Path(run, "run.toml").read_text())["config"]
 
 
 def test_writes_the_jobs_to_the_digit(tiny: str, folder: Path) -> None:
-    said = fine("replay", tiny, "--out", "runs/new", "--rst", "tiny.rst")
-    assert names(folder / "runs") == {"new"}
-    assert names(folder / "runs/new") == {"jobs.csv", "jobs.parquet", "metrics.json", "run.toml"}
+    said = run_ok("replay", tiny, "--out", "runs/new", "--rst", "tiny.rst")
+    assert file_names(folder / "runs") == {"new"}
+    assert file_names(folder / "runs/new") == {"jobs.csv", "jobs.parquet", "metrics.json", "run.toml"}
     assert (folder / "runs/new/jobs.csv").read_text() == JOBS_CSV
     assert (folder / "tiny.rst").read_text() == RST
     command = "bridge replay tiny.swf --order fcfs --backfill easy --protocol standard"
@@ -108,9 +106,9 @@ def test_writes_the_jobs_to_the_digit(tiny: str, folder: Path) -> None:
 def test_a_table_made_in_pieces_is_the_whole_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from bridge.judge.run import read_run
 
-    fine("replay", "bundled-128", "--first", "300", "--out", "whole", "--rst", "300.rst")
+    run_ok("replay", "bundled-128", "--first", "300", "--out", "whole", "--rst", "300.rst")
     monkeypatch.setattr("bridge.judge.run.PIECE", 70)
-    fine("replay", "bundled-128", "--first", "300", "--out", "pieces")
+    run_ok("replay", "bundled-128", "--first", "300", "--out", "pieces")
     whole, pieces = (read_run(folder / name) for name in ("whole", "pieces"))
     assert pieces.jobs.equals(whole.jobs)
     assert pieces.metrics == whole.metrics
@@ -121,7 +119,7 @@ def test_a_table_made_in_pieces_is_the_whole_one(folder: Path, monkeypatch: pyte
 def test_parquet_tells_why_each_job_started(tiny: str) -> None:
     import pandas as pd
 
-    fine("replay", tiny, "--out", "run")
+    run_ok("replay", tiny, "--out", "run")
     table = pd.read_parquet("run/jobs.parquet").set_index("job_id")
     expected = {"1": "head", "2": "head", "3": "backfilled", "4": "head", "5": "backfilled"}
     assert table["start_kind"].to_dict() == expected
@@ -133,7 +131,7 @@ def test_parquet_tells_why_each_job_started(tiny: str) -> None:
 
 
 def test_metrics_are_those_computed_by_hand(tiny: str) -> None:
-    printed = json.loads(fine("replay", tiny, "--out", "run", "--json"))
+    printed = json.loads(run_ok("replay", tiny, "--out", "run", "--json"))
     written = json.loads(Path("run/metrics.json").read_text())
     assert printed == {"oracle": False, **written}
     assert written.pop("energy.joules") is None
@@ -142,14 +140,14 @@ def test_metrics_are_those_computed_by_hand(tiny: str) -> None:
 
 
 def test_shows_a_table(tiny: str) -> None:
-    out = fine("replay", tiny)
+    out = run_ok("replay", tiny)
     assert "tiny fcfs+easy" in out
     row = next(line for line in out.splitlines() if "bounded slowdown" in line)
     assert row.replace("│", " ").split() == ["bounded", "slowdown", "3.56", "2.80", "6.80", "6.96", "7"]
 
 
 def test_json_is_nothing_but_json_even_with_warnings_files_and_pictures(odd: str) -> None:
-    told = typed("replay", odd, "--json", "--out", "run", "--plot", "--rst", "a.rst")
+    told = run_bridge("replay", odd, "--json", "--out", "run", "--plot", "--rst", "a.rst")
     assert told.status == 0
     assert json.loads(told.out)["jobs.total"] == 5
     assert told.err.splitlines() == [
@@ -226,13 +224,13 @@ def test_estimators(folder: Path, estimator: str, expected: dict[int, float], or
     assert replayed("log.csv", "--estimator", estimator) == expected
     assert config()["estimator"] == estimator
     assert tomllib.loads(Path("run/run.toml").read_text())["oracle"] is oracle
-    out = fine("replay", "log.csv", "--estimator", estimator)
+    out = run_ok("replay", "log.csv", "--estimator", estimator)
     assert ("oracle" in out) is oracle
 
 
 def test_cancelled_jobs_may_be_kept_for_ten_seconds(odd: str) -> None:
     # 6 asks for 1 node and 10 s: it still fits before 2, beside 5
-    told = typed("replay", odd, "--cancelled", "keep", "--out", "run")
+    told = run_bridge("replay", odd, "--cancelled", "keep", "--out", "run")
     assert told.status == 0
     assert starts(Path("run/jobs.csv")) == {**STARTS, 6: 90}
     assert "never ran: run time set to 10 s" in told.err
@@ -250,7 +248,7 @@ def test_candidates_in_an_order_of_their_own(folder: Path) -> None:
 
 
 def test_threshold_of_the_bounded_slowdown(tiny: str) -> None:
-    told = json.loads(fine("replay", tiny, "--threshold", 50, "--json"))
+    told = json.loads(run_ok("replay", tiny, "--threshold", 50, "--json"))
     # turnarounds 100 140 70 140 60 over run times 100 50 70 50 50 (the last two lifted to the threshold)
     assert told["bsld.mean"] == pytest.approx((1 + 2.8 + 1 + 2.8 + 1.2) / 5, rel=1e-12)
     assert told["bsld.threshold"] == 50
@@ -259,8 +257,8 @@ def test_threshold_of_the_bounded_slowdown(tiny: str) -> None:
 
 def test_malformed_lines_may_be_dropped(tiny: str, folder: Path) -> None:
     (folder / "half.swf").write_text(Path(tiny).read_text() + "6 1050 -1 1\n")
-    assert "half.swf:7: 4 fields instead of 18" in refused("replay", "half.swf")
-    told = typed("replay", "half.swf", "--malformed", "drop", "--out", "run")
+    assert "half.swf:7: 4 fields instead of 18" in run_refused("replay", "half.swf")
+    told = run_bridge("replay", "half.swf", "--malformed", "drop", "--out", "run")
     assert told.status == 0
     assert starts(Path("run/jobs.csv")) == STARTS
     assert "1 record dropped: malformed line" in told.err
@@ -279,10 +277,10 @@ def test_malformed_lines_may_be_dropped(tiny: str, folder: Path) -> None:
     ],
 )
 def test_the_run_holds_the_one_command_that_repeats_it_bit_for_bit(folder: Path, options: str) -> None:
-    fine("replay", "bundled-128", *shlex.split(options), "--out", "a")
+    run_ok("replay", "bundled-128", *shlex.split(options), "--out", "a")
     words = shlex.split(str(config("a")["command"]))
     assert words[:3] == ["bridge", "replay", "bundled-128"]
-    fine(*words[1:], "--out", "b")
+    run_ok(*words[1:], "--out", "b")
     for name in ("jobs.csv", "jobs.parquet", "metrics.json", "run.toml"):
         assert (folder / "a" / name).read_bytes() == (folder / "b" / name).read_bytes(), name
 
@@ -291,73 +289,73 @@ def test_a_log_whose_name_needs_quotes_repeats_too(tiny: str, folder: Path) -> N
     Path(tiny).rename("it's; a log.swf")
     replayed("it's; a log.swf")
     assert starts(folder / "run/jobs.csv") == STARTS
-    fine(*shlex.split(str(config()["command"]))[1:])
+    run_ok(*shlex.split(str(config()["command"]))[1:])
 
 
 def test_the_bundled_workload_is_scheduled_without_a_violation() -> None:
     for k, options in enumerate(
         (["--order", "sjf"], ["--backfill", "conservative"], ["--protocol", "cqsim"])
     ):
-        fine("replay", "bundled-128", *options, "--out", f"r{k}")
-        said = fine("check", f"r{k}", "--workload", resolve("bundled-128"))
+        run_ok("replay", "bundled-128", *options, "--out", f"r{k}")
+        said = run_ok("check", f"r{k}", "--workload", resolve("bundled-128"))
         assert said == "valid: 3,000 jobs started; peak 128 of 128 nodes\n"
 
 
 def test_every_format_gives_the_same_schedule(tiny: str) -> None:
     for name in ("a.csv", "a.csv.gz", "a.parquet", "a.json", "a.swf.gz", "a.swf.xz"):
-        fine("workload", "convert", tiny, name)
+        run_ok("workload", "convert", tiny, name)
         assert replayed(name) == STARTS, name
 
 
 def test_plot_draws_into_the_run(tiny: str, folder: Path) -> None:
-    fine("replay", tiny, "--out", "run", "--plot")
+    run_ok("replay", tiny, "--out", "run", "--plot")
     pictures = {"tiny-timeline.png", "tiny-gantt.png"}
-    assert names(folder / "run") == {"jobs.csv", "jobs.parquet", "metrics.json", "run.toml"} | pictures
+    assert file_names(folder / "run") == {"jobs.csv", "jobs.parquet", "metrics.json", "run.toml"} | pictures
     for name in pictures:
         assert (folder / "run" / name).read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-    fine("replay", tiny, "--out", "run", "--force")
-    assert names(folder / "run") == {"jobs.csv", "jobs.parquet", "metrics.json", "run.toml"}
+    run_ok("replay", tiny, "--out", "run", "--force")
+    assert file_names(folder / "run") == {"jobs.csv", "jobs.parquet", "metrics.json", "run.toml"}
 
 
 def test_plot_alone_draws_here_but_over_nothing(tiny: str, folder: Path) -> None:
-    fine("replay", tiny, "--plot")
-    assert names(folder) == {tiny, "tiny-timeline.png", "tiny-gantt.png"}
+    run_ok("replay", tiny, "--plot")
+    assert file_names(folder) == {tiny, "tiny-timeline.png", "tiny-gantt.png"}
     (folder / "tiny-gantt.png").unlink()
-    assert refused("replay", tiny, "--plot").startswith("tiny-timeline.png: the file already exists\n")
-    assert names(folder) == {tiny, "tiny-timeline.png"}
-    fine("replay", tiny, "--plot", "--force")
-    assert names(folder) == {tiny, "tiny-timeline.png", "tiny-gantt.png"}
+    assert run_refused("replay", tiny, "--plot").startswith("tiny-timeline.png: the file already exists\n")
+    assert file_names(folder) == {tiny, "tiny-timeline.png"}
+    run_ok("replay", tiny, "--plot", "--force")
+    assert file_names(folder) == {tiny, "tiny-timeline.png", "tiny-gantt.png"}
 
 
 def test_no_gantt_chart_of_a_large_run(folder: Path) -> None:
-    fine("replay", "bundled-128", "--plot")
-    assert names(folder) == {"bundled-128-timeline.png"}
+    run_ok("replay", "bundled-128", "--plot")
+    assert file_names(folder) == {"bundled-128-timeline.png"}
 
 
 def test_force_replaces_a_run_and_nothing_else(tiny: str, folder: Path) -> None:
-    fine("replay", tiny, "--out", "run", "--rst", "a.rst")
+    run_ok("replay", tiny, "--out", "run", "--rst", "a.rst")
     before = (folder / "run/run.toml").read_bytes()
     (folder / "mine").mkdir()
     (folder / "mine/thesis.tex").write_text("years of work")
-    assert "add --force" in refused("replay", tiny, "--order", "sjf", "--out", "run")
+    assert "add --force" in run_refused("replay", tiny, "--order", "sjf", "--out", "run")
     assert (folder / "run/run.toml").read_bytes() == before
-    assert "add --force" in refused("replay", tiny, "--order", "sjf", "--rst", "a.rst")
-    assert "thesis.tex" in refused("replay", tiny, "--out", "mine", "--force")
-    fine("replay", tiny, "--order", "sjf", "--out", "run", "--rst", "a.rst", "--force")
+    assert "add --force" in run_refused("replay", tiny, "--order", "sjf", "--rst", "a.rst")
+    assert "thesis.tex" in run_refused("replay", tiny, "--out", "mine", "--force")
+    run_ok("replay", tiny, "--order", "sjf", "--out", "run", "--rst", "a.rst", "--force")
     assert config()["order"] == "sjf"
     assert "4;1;1;20.0;20.0;60.0;30.0;90.0;110.0\n" in (folder / "a.rst").read_text()
-    assert names(folder) == {tiny, "run", "a.rst", "mine"}
-    assert names(folder / "mine") == {"thesis.tex"}
+    assert file_names(folder) == {tiny, "run", "a.rst", "mine"}
+    assert file_names(folder / "mine") == {"thesis.tex"}
 
 
 def test_the_result_file_may_lie_in_the_new_run(tiny: str, folder: Path) -> None:
-    fine("replay", tiny, "--out", "run", "--rst", "run/a.rst")
+    run_ok("replay", tiny, "--out", "run", "--rst", "run/a.rst")
     assert (folder / "run/a.rst").read_text() == RST
 
 
 def test_a_single_job(folder: Path) -> None:
     (folder / "one.swf").write_text("; MaxProcs: 4\n" + LINES[0])
-    told = json.loads(fine("replay", "one.swf", "--json"))
+    told = json.loads(run_ok("replay", "one.swf", "--json"))
     assert (told["jobs.total"], told["wait.max"], told["makespan"]) == (1, 0, 100)
 
 
@@ -368,13 +366,13 @@ def test_memory_follows_the_jobs_not_the_machine(folder: Path, nodes: int) -> No
         "from bridge.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     words = ["--first", 200, "--nodes", nodes, "--out", folder / "run"]
-    done = fresh(program, "replay", "bundled-128", *words)
+    done = run_python(program, "replay", "bundled-128", *words)
     assert done.returncode == 0, done.stderr
-    assert f"valid: 200 jobs started; peak 454 of {nodes:,} nodes" in fine("check", str(folder / "run"))
+    assert f"valid: 200 jobs started; peak 454 of {nodes:,} nodes" in run_ok("check", str(folder / "run"))
 
 
 def test_more_nodes_than_64_bits_hold_are_refused(tiny: str) -> None:
-    assert "capacity of 'nodes' is 9223372036854775808" in refused("replay", tiny, "--nodes", str(2**63))
+    assert "capacity of 'nodes' is 9223372036854775808" in run_refused("replay", tiny, "--nodes", str(2**63))
 
 
 def test_times_of_thousands_of_years_are_replayed_and_checked(folder: Path) -> None:
@@ -382,6 +380,6 @@ def test_times_of_thousands_of_years_are_replayed_and_checked(folder: Path) -> N
     jobs = [(1, 0, 100_000_000_000), (2, 10, 50), (3, "92000000000.123456", "50.5")]
     rows = [f"{n} {submit} -1 {length} 8 -1 -1 8 {length}{' -1' * 9}\n" for n, submit, length in jobs]
     log.write_text("; MaxProcs: 10\n" + "".join(rows))
-    fine("replay", str(log), "--out", str(run))
+    run_ok("replay", str(log), "--out", str(run))
     for path in (run, run / "jobs.csv"):
-        assert fine("check", str(path), "--nodes", "10").startswith("valid: 3 jobs started")
+        assert run_ok("check", str(path), "--nodes", "10").startswith("valid: 3 jobs started")

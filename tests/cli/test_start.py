@@ -3,8 +3,8 @@
 from unittest.mock import Mock
 
 import pytest
-from cli_commands import fine, typed
-from subprocess_python import fresh
+from cli_commands import run_bridge, run_ok
+from subprocess_python import run_python
 
 import bridge
 from bridge.cli.main import COMMANDS, main
@@ -25,7 +25,7 @@ sys.exit(statuses != {{0}})
 
 def probed(*lines: str) -> str:
     """Run `bridge LINE` for every line in one new process; return what was printed and then loaded."""
-    done = fresh(PROBE, *lines)
+    done = run_python(PROBE, *lines)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -49,13 +49,13 @@ def test_a_replay_with_kept_kernels_loads_neither_scipy_nor_the_detailed_world(t
         "sys.exit(status)"
     )
     for _ in range(2):  # the first one may compile
-        done = fresh(code, "replay", tiny)
+        done = run_python(code, "replay", tiny)
         assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "set()"
 
 
 def test_help_lists_every_command_with_its_line() -> None:
-    out = fine("--help")
+    out = run_ok("--help")
     for name, line in COMMANDS.items():
         assert f"  {name} " in out
         assert line in " ".join(out.split())
@@ -63,13 +63,13 @@ def test_help_lists_every_command_with_its_line() -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_help_of_each_command(name: str) -> None:
-    out = fine(name, "--help")
+    out = run_ok(name, "--help")
     assert out.startswith(f"Usage: bridge {name} ")
-    assert out == fine(name, "-h")
+    assert out == run_ok(name, "-h")
 
 
 def test_version() -> None:
-    assert fine("--version") == f"bridge, version {bridge.__version__}\n"
+    assert run_ok("--version") == f"bridge, version {bridge.__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -98,14 +98,14 @@ def test_version() -> None:
     ],
 )
 def test_wrong_words_end_with_status_2_and_the_usage(words: list[str], said: str) -> None:
-    told = typed(*words)
+    told = run_bridge(*words)
     assert (told.status, told.out) == (2, "")
     assert said in told.err
     assert "Usage: bridge" in told.err
 
 
 def test_no_words_show_the_help() -> None:
-    told = typed()
+    told = run_bridge()
     assert told.status == 2
     assert "Usage: bridge [OPTIONS] COMMAND" in told.out + told.err
 
@@ -122,7 +122,7 @@ def test_an_error_of_the_machine_is_one_line(
     tiny: str, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
     monkeypatch.setattr("bridge.experiment.run.run_fast", Mock(side_effect=error))
-    told = typed("replay", tiny)
+    told = run_bridge("replay", tiny)
     assert (told.status, told.err) == (1, f"bridge: error: {said}\n")
 
 

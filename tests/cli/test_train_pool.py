@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from cli_commands import fine, names, refused, typed
+from cli_commands import file_names, run_bridge, run_ok, run_refused
 from trained_agents import POOL_CONFIG
 from training_commands import FILES, agent, epochs_of, interrupted, write_config
 from training_commands import TINY as EVENT
@@ -22,15 +22,14 @@ LINES = (
 
 @pytest.fixture(autouse=True)
 def config(folder: Path) -> None:
-    """Write the tiny training's config."""
     (folder / "pool.toml").write_text(CONFIG)
 
 
 def test_it_learns_on_synthetic_jobs_unless_told_otherwise() -> None:
-    told = typed("train", "--fast", "rlschert", *TINY)
+    told = run_bridge("train", "--fast", "rlschert", *TINY)
     assert told.status == 0, told.err
     folder = Path("agents/rlschert-synthetic-s1")
-    assert names(folder) == FILES
+    assert file_names(folder) == FILES
     kept = agent(folder)
     assert (kept["name"], kept["setting"], kept["scheduler"]) == ("rlschert", "recommended", "pool")
     assert (kept["workload"], kept["jobs"], kept["sha256"], kept["seed"]) == ("synthetic", 4870, "", 1)
@@ -38,13 +37,13 @@ def test_it_learns_on_synthetic_jobs_unless_told_otherwise() -> None:
     assert re.search(r"bridge: epoch 2/2: slowdown .* valid .*, 0:00:00 left", told.err)
     assert "training, epoch 2" in told.out
     assert f"bridge evaluate {folder}" in told.out
-    assert "saf" in fine("evaluate", folder, "--sequences", "2")
+    assert "saf" in run_ok("evaluate", folder, "--sequences", "2")
 
 
 def test_jobs_objective_and_clamp_are_said_and_kept() -> None:
     Path("some_jobs.csv").write_text("".join(LINES))
     words = ("--data", "some_jobs.csv", "--oracle-clamp", "--objective", "completion", "--seed", "4")
-    out = fine("train", "rlschert", "--setting", "deeprm", *TINY, *words, "--epochs", "1")
+    out = run_ok("train", "rlschert", "--setting", "deeprm", *TINY, *words, "--epochs", "1")
     assert "completion, 1 epochs" in out
     kept = agent("agents/rlschert-deeprm-some_jobs-completion-clamp-s4")
     assert (kept["workload_name"], kept["jobs"], kept["seed"]) == ("some_jobs", 3, 4)
@@ -59,11 +58,11 @@ def test_jobs_objective_and_clamp_are_said_and_kept() -> None:
 
 
 def test_going_on_ends_in_the_same_weights() -> None:
-    fine("train", "rlschert", *TINY, "--epochs", "3", "--out", "whole")
-    fine("train", "rlschert", *TINY, "--epochs", "3", "--out", "a")
+    run_ok("train", "rlschert", *TINY, "--epochs", "3", "--out", "whole")
+    run_ok("train", "rlschert", *TINY, "--epochs", "3", "--out", "a")
     assert Path("a/weights.safetensors").read_bytes() == Path("whole/weights.safetensors").read_bytes()
-    fine("train", "rlschert", *TINY, "--epochs", "2", "--oracle-clamp", "--out", "b")
-    told = typed("train", "--resume", "--out", "b", "--epochs", "3")
+    run_ok("train", "rlschert", *TINY, "--epochs", "2", "--oracle-clamp", "--out", "b")
+    told = run_bridge("train", "--resume", "--out", "b", "--epochs", "3")
     assert told.status == 0, told.err
     assert "epoch 3/3" in told.err
     assert "epoch 2/3" not in told.err
@@ -71,26 +70,30 @@ def test_going_on_ends_in_the_same_weights() -> None:
     pool = agent("b")["recipe"]["pool"]  # type: ignore[index]
     assert pool["oracle_clamp"] is True
     assert pq.read_table("b/progress.parquet")["epoch"].to_pylist() == [1, 2, 3]
-    assert "has learnt for 3 epochs already" in refused("train", "--resume", "--out", "b", "--epochs", "2")
+    assert "has learnt for 3 epochs already" in run_refused(
+        "train", "--resume", "--out", "b", "--epochs", "2"
+    )
 
 
 def test_who_kills_learns_from_an_agent_that_does_not() -> None:
-    assert "learns from a trained agent" in refused("train", "rlschert", "--setting", "kill", "--out", "b")
-    fine("train", "rlschert", *TINY, "--out", "a")
-    error = refused("train", "rlschert", *TINY, "--teacher", "a", "--out", "b")
+    assert "learns from a trained agent" in run_refused(
+        "train", "rlschert", "--setting", "kill", "--out", "b"
+    )
+    run_ok("train", "rlschert", *TINY, "--out", "a")
+    error = run_refused("train", "rlschert", *TINY, "--teacher", "a", "--out", "b")
     assert error.startswith("rlschert/recommended: does not learn from an agent")
     kill = ("rlschert", "--setting", "kill", *TINY)
     Path("narrow.toml").write_text(CONFIG.replace("[8]", "[6]"))
     wrong = ("rlschert", "--setting", "kill", "--config", "narrow.toml", "--teacher", "a", "--out", "b")
-    assert "its network is of another shape" in refused("train", *wrong)
+    assert "its network is of another shape" in run_refused("train", *wrong)
     assert not Path("b").exists()
-    fine("train", *kill, "--teacher", "a", "--out", "b")
-    assert names(Path("b")) == FILES | {"teacher"}
-    told = typed("train", "--resume", "--out", "b", "--teacher", "a")
+    run_ok("train", *kill, "--teacher", "a", "--out", "b")
+    assert file_names(Path("b")) == FILES | {"teacher"}
+    told = run_bridge("train", "--resume", "--out", "b", "--teacher", "a")
     assert told.status == 2
     assert "has its teacher in its folder" in told.err
     Path("a").rename("elsewhere")
-    fine("train", "--resume", "--out", "b", "--epochs", "3")
+    run_ok("train", "--resume", "--out", "b", "--epochs", "3")
 
 
 @pytest.mark.parametrize(
@@ -103,10 +106,10 @@ def test_who_kills_learns_from_an_agent_that_does_not() -> None:
     ],
 )
 def test_options_of_the_other_scheduler_are_refused(words: list[str], said: str) -> None:
-    told = typed("train", *words)
+    told = run_bridge("train", *words)
     assert (told.status, told.out) == (2, "")
     assert said in told.err
-    assert names(Path()) == {"pool.toml"}
+    assert file_names(Path()) == {"pool.toml"}
 
 
 @pytest.mark.parametrize(
@@ -118,12 +121,12 @@ def test_options_of_the_other_scheduler_are_refused(words: list[str], said: str)
     ],
 )
 def test_wrong_words_are_one_error_and_leave_nothing(words: list[str], said: str) -> None:
-    assert said in refused("train", "rlschert", *TINY, *words)
-    assert names(Path()) == {"pool.toml"}
+    assert said in run_refused("train", "rlschert", *TINY, *words)
+    assert file_names(Path()) == {"pool.toml"}
 
 
 def test_another_training_is_not_gone_on_with(folder: Path) -> None:
-    fine("train", "rlschert", *TINY, "--epochs", "1", "--out", "a")
+    run_ok("train", "rlschert", *TINY, "--epochs", "1", "--out", "a")
     Path("some_jobs.csv").write_text("".join(LINES))
     for words, said in (
         (["--seed", "2"], "was trained with the seed 1, not 2"),
@@ -131,14 +134,14 @@ def test_another_training_is_not_gone_on_with(folder: Path) -> None:
         (["--data", "some_jobs.csv"], "was trained with the log of digest none"),
         (["sem"], "was trained for another scheduler than sem's"),
     ):
-        assert said in refused("train", "--resume", "--out", "a", *words)
+        assert said in run_refused("train", "--resume", "--out", "a", *words)
     write_config(folder)
-    fine("train", *EVENT, "--epochs", "1", "--out", "event")
-    assert "another scheduler" in refused("train", "rlschert", "--resume", "--out", "event")
+    run_ok("train", *EVENT, "--epochs", "1", "--out", "event")
+    assert "another scheduler" in run_refused("train", "rlschert", "--resume", "--out", "event")
 
 
 def test_ctrl_c_keeps_the_finished_epochs_and_says_how_to_go_on() -> None:
-    fine("train", "rlschert", *TINY, "--epochs", "1", "--out", "warm")  # compiled kernels are only read now
+    run_ok("train", "rlschert", *TINY, "--epochs", "1", "--out", "warm")  # compiled kernels are only read now
     done, _ = interrupted("a", 500, "rlschert", *TINY)
-    fine("train", "--resume", "--out", "a", "--epochs", done + 1)
+    run_ok("train", "--resume", "--out", "a", "--epochs", done + 1)
     assert epochs_of("a") == list(range(1, done + 2))

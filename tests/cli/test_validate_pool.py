@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli_commands import fine, typed
+from cli_commands import run_bridge, run_ok
 from pool_policies import RECIPE, write_checkpoint
 from simgrid_available import needs_simgrid
 
@@ -29,7 +29,7 @@ def repeat(script: Path) -> None:
 
 @needs_simgrid
 def test_heuristics_in_both_worlds() -> None:
-    told = typed("validate", "saf", "saf+rule", *FEW, "--rate", 0.6, "--tolerance", 0, "--out", "runs")
+    told = run_bridge("validate", "saf", "saf+rule", *FEW, "--rate", 0.6, "--tolerance", 0, "--out", "runs")
     assert told.status == 0, told.err
     assert "synthetic-4870-0: 2 sequences of 20 steps, profile delay on exact-128 (simgrid)" in told.out
     assert "saf: 0 of " in told.out and "saf+rule: 0 of " in told.out
@@ -44,20 +44,20 @@ def test_heuristics_in_both_worlds() -> None:
         for world in ("fast", "simgrid")
     ]
     for place in places:
-        assert fine("check", place).startswith("valid: ")
-    assert "fast: 0 of" in fine("compare", places[1], places[0])
-    fine("report", *places[:2], "--html", "page.html")
+        assert run_ok("check", place).startswith("valid: ")
+    assert "fast: 0 of" in run_ok("compare", places[1], places[0])
+    run_ok("report", *places[:2], "--html", "page.html")
     run = read_run(places[1])
     command = shlex.split(str(run.config["command"]))
     assert command[:4] == ["bridge", "validate", "saf", "saf+rule"] and "--rate" in command
-    assert json.loads(fine(*command[1:], "--json"))["policies"] == document["policies"]
+    assert json.loads(run_ok(*command[1:], "--json"))["policies"] == document["policies"]
 
 
 @needs_simgrid
 def test_an_agents_folder_tells_what_is_played() -> None:
     agent = write_checkpoint(Path("agents/mine"), replace(RECIPE, kill="learned"), 6)
     words = shlex.split("--platform exact-128 --sequences 1 --json")
-    document = json.loads(fine("validate", agent, "tetris", *words))
+    document = json.loads(run_ok("validate", agent, "tetris", *words))
     mine, other = document["policies"]
     assert (mine["policy"], mine["kill"], mine["rate"], mine["steps"]) == ("mine", "learned", 0.5, 40)
     assert mine["pool"]["units"] == other["pool"]["units"] == 12
@@ -69,7 +69,7 @@ def test_an_agents_folder_tells_what_is_played() -> None:
 @needs_simgrid
 def test_beyond_the_tolerance() -> None:
     words = shlex.split(f"{SIXTEEN} --pool-units 16 --profile io:0.5 --steps 30")
-    told = typed("validate", "saf", *words, "--sequences", 1, "--tolerance", 0.01)
+    told = run_bridge("validate", "saf", *words, "--sequences", 1, "--tolerance", 0.01)
     assert told.status == 1
     assert "beyond the tolerance: saf: slowdown is " in told.err
     assert "  first: job " in told.out
@@ -79,7 +79,7 @@ def test_beyond_the_tolerance() -> None:
 def test_an_agent_that_has_learnt_with_the_oracle_clamp_is_played_without() -> None:
     clamped = replace(RECIPE, pool=replace(RECIPE.pool, oracle_clamp=True))
     agent = write_checkpoint(Path("agents/clamped"), clamped, 2)
-    told = typed("validate", agent, "--platform", "exact-128", "--sequences", 1, "--json")
+    told = run_bridge("validate", agent, "--platform", "exact-128", "--sequences", 1, "--json")
     assert told.status == 0, told.err
     assert "clamped has learnt with the oracle clamp, and is played without it" in told.err
     one = json.loads(told.out)["policies"][0]
@@ -89,7 +89,7 @@ def test_an_agent_that_has_learnt_with_the_oracle_clamp_is_played_without() -> N
 def test_an_agent_that_has_learnt_from_true_lengths_is_played_without_them() -> None:
     told_of = replace(RECIPE, pool=replace(RECIPE.pool, oracle_clamp=True, oracle_picture=True))
     agent = write_checkpoint(Path("agents/told"), told_of, 2)
-    told = typed("validate", agent, "--platform", "exact-128", "--sequences", 1, "--json")
+    told = run_bridge("validate", agent, "--platform", "exact-128", "--sequences", 1, "--json")
     assert told.status == 0, told.err
     said = "told has learnt with the oracle clamp and the oracle picture, and is played without them"
     assert said in " ".join(told.err.split())
@@ -105,7 +105,7 @@ def test_an_agent_for_another_pool_is_refused_before_anything_is_played() -> Non
     write_checkpoint(Path("mine"), RECIPE, 2)
     write_checkpoint(Path("large"), replace(RECIPE, pool=replace(RECIPE.pool, units=17)), 2)
     words = ("--platform", "teaching-16", "--sequences", 1, "--out", "runs")
-    told = typed("validate", "mine", "large", *words)
+    told = run_bridge("validate", "mine", "large", *words)
     assert told.status == 1 and "the platform has 16 compute hosts, the pool 17 units" in told.err
     assert not Path("runs").exists()
 
@@ -114,7 +114,7 @@ def test_an_agent_for_another_pool_is_refused_before_anything_is_played() -> Non
 def test_the_script_believes_what_the_workload_says(tmp_path: Path) -> None:
     agent = write_checkpoint(Path("mine"), replace(RECIPE, kill="learned", estimator="submit"), 6)
     words = shlex.split("--platform exact-128 --sequences 1 --estimator running --out runs")
-    fine("validate", agent, *words)
+    run_ok("validate", agent, *words)
     folder = tmp_path / "runs/mine/1/simgrid/detailed"
     script = folder / "again.sh"
     repeat(script)
@@ -127,7 +127,7 @@ def test_the_script_believes_what_the_workload_says(tmp_path: Path) -> None:
 
 
 def test_files_alone() -> None:
-    out = fine("validate", "saf+rule", *FEW, "--no-start", "--out", "files", "--placement", "best-fit")
+    out = run_ok("validate", "saf+rule", *FEW, "--no-start", "--out", "files", "--placement", "best-fit")
     assert out == "saf+rule: 2 simulations; start one with files/saf+rule/1/again.sh\n"
     for s in (1, 2):
         folder = Path(f"files/saf+rule/{s}")
@@ -142,7 +142,7 @@ def test_files_alone() -> None:
 def test_the_script_simulates(tmp_path: Path) -> None:
     agent = write_checkpoint(Path("agents/mine"), replace(RECIPE, kill="learned"), 3)
     words = "--platform exact-128 --sequences 1 --steps 15 --no-start --out files"
-    fine("validate", agent, *shlex.split(words))
+    run_ok("validate", agent, *shlex.split(words))
     script = next(tmp_path.glob("files/*/1/again.sh"))
     repeat(script)
     rows = json.loads((script.parent / "again" / "decisions.json").read_text())["jobs"]
@@ -168,7 +168,7 @@ def test_the_script_simulates(tmp_path: Path) -> None:
     ],
 )
 def test_what_validation_refuses(words: str, status: int, says: str) -> None:
-    told = typed("validate", *shlex.split(words))
+    told = run_bridge("validate", *shlex.split(words))
     assert (told.status, told.out) == (status, "")
     assert says in told.err
 
@@ -194,6 +194,6 @@ def test_what_validation_refuses(words: str, status: int, says: str) -> None:
 )
 def test_what_deciding_refuses(words: str, status: int, says: str) -> None:
     write_checkpoint(Path("agents/mine"), RECIPE, 2)
-    told = typed("decide", *shlex.split(words))
+    told = run_bridge("decide", *shlex.split(words))
     assert (told.status, told.out) == (status, "")
     assert says in told.err

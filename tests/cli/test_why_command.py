@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from cli_commands import LINES, fine, refused
+from cli_commands import LINES, run_ok, run_refused
 
 from bridge.judge.jobs import JOBS_COLUMNS
 from bridge.judge.run import read_run, write_run
@@ -15,14 +15,13 @@ from bridge.judge.run import read_run, write_run
 
 @pytest.fixture
 def run(tiny: str) -> str:
-    """Replay the small log."""
-    fine("replay", tiny, "--out", "run")
+    run_ok("replay", tiny, "--out", "run")
     return "run"
 
 
 def facts(*words: object) -> dict[str, Any]:
     """Run `bridge why WORDS… --json`."""
-    found: dict[str, Any] = json.loads(fine("why", *words, "--json"))
+    found: dict[str, Any] = json.loads(run_ok("why", *words, "--json"))
     return found
 
 
@@ -70,7 +69,7 @@ It was backfilled past job 2, the blocked head.
 
 @pytest.mark.parametrize("job", SAID)
 def test_says_why(run: str, job: int) -> None:
-    assert fine("why", run, job) == SAID[job]
+    assert run_ok("why", run, job) == SAID[job]
 
 
 def test_facts_as_json(run: str) -> None:
@@ -98,45 +97,44 @@ def test_facts_as_json(run: str) -> None:
 
 def test_waited_although_nodes_were_free(tiny: str) -> None:
     # without backfilling 3 waits behind 2 although 2 nodes are free
-    fine("replay", tiny, "--backfill", "none", "--out", "none")
-    said = fine("why", "none", 3)
+    run_ok("replay", tiny, "--backfill", "none", "--out", "none")
+    said = run_ok("why", "none", 3)
     assert "When it came: 2 nodes free (enough, but other jobs stood before it), 1 job waiting." in said
     assert "It started as head of the queue." in said
     assert "backfilled" not in said
 
 
 def test_leading_zeros_do_not_matter(run: str) -> None:
-    assert fine("why", run, "002") == fine("why", run, 2)
+    assert run_ok("why", run, "002") == run_ok("why", run, 2)
 
 
 @pytest.mark.parametrize("job", ["6", "", "0", "2x", "x"])
 def test_unknown_job(run: str, job: str) -> None:
-    assert refused("why", run, job) == (
+    assert run_refused("why", run, job) == (
         f"job {job!r}: no such job in the run\n  jobs.csv lists the run's jobs, first column.\n"
     )
 
 
 def test_no_run(run: str, folder: Path) -> None:
-    assert refused("why", "nowhere", 1).startswith("nowhere: no such run folder\n")
-    assert refused("why", "run/jobs.csv", 1).startswith("run/jobs.csv: is a file, not a run folder\n")
+    assert run_refused("why", "nowhere", 1).startswith("nowhere: no such run folder\n")
+    assert run_refused("why", "run/jobs.csv", 1).startswith("run/jobs.csv: is a file, not a run folder\n")
     (folder / "run/jobs.parquet").unlink()
-    assert refused("why", run, 1) == "run: not a run folder: jobs.parquet is missing\n"
+    assert run_refused("why", run, 1) == "run: not a run folder: jobs.parquet is missing\n"
 
 
 def batsim_style(run: str, **columns: Any) -> None:
-    """Write the run as ``plain``, with Batsim's columns only."""
     found = read_run(run)
     write_run(replace(found, jobs=found.jobs[list(JOBS_COLUMNS)].assign(**columns)), "plain")
 
 
 def test_a_run_without_our_own_columns(run: str) -> None:
     batsim_style(run)
-    assert fine("why", "plain", 2) == "".join(
+    assert run_ok("why", "plain", 2) == "".join(
         line + "\n"
         for line in SAID[2].splitlines()
         if "reserved" not in line and "head of the queue" not in line and "Backfilled" not in line
     )
-    assert fine("why", "plain", 5).endswith("then ended 3 (2 nodes).\n")
+    assert run_ok("why", "plain", 5).endswith("then ended 3 (2 nodes).\n")
     found = facts("plain", 5)
     assert (found["kind"], found["overtook"], found["promised"]) == ("", "", None)
 
@@ -144,14 +142,14 @@ def test_a_run_without_our_own_columns(run: str) -> None:
 def test_a_rejected_job(run: str) -> None:
     start = [20.0, 0.0, 90.0, 100.0, float("nan")]
     batsim_style(run, starting_time=start, final_state=[*["COMPLETED_SUCCESSFULLY"] * 4, "REJECTED"])
-    assert refused("why", "plain", 4).startswith("job '4': the job never started\n")
+    assert run_refused("why", "plain", 4).startswith("job '4': the job never started\n")
     assert facts("plain", 2)["overtaken_by"] == ["3", "5"]
 
 
 def test_a_run_that_does_not_tell_its_nodes(run: str) -> None:
     found = read_run(run)
     write_run(replace(found, capacity={"power": 5}), "odd")
-    assert refused("why", "odd", 1) == (
+    assert run_refused("why", "odd", 1) == (
         "odd/run.toml: the run does not tell the machine's nodes\n"
         "  Repeat the run with the command in the file.\n"
     )
@@ -162,8 +160,8 @@ def test_further_resources(folder: Path) -> None:
         "# capacity: nodes=4 burst_buffer=10\njob_id,submit,run,procs,req_time,burst_buffer\n"
         "1,0,100,1,100,8\n2,10,50,1,50,5\n"
     )
-    fine("replay", "log.csv", "--out", "run")
-    said = fine("why", "run", 2)
+    run_ok("replay", "log.csv", "--out", "run")
+    said = run_ok("why", "run", 2)
     assert said.startswith("Job 2 asked for 1 of 4 nodes and 5 burst_buffer at 10 s and started at 100 s")
     assert facts("run", 2)["also_asked"] == {"burst_buffer": 5}
 
@@ -172,8 +170,8 @@ def test_many_jobs_are_counted_not_listed(folder: Path) -> None:
     # eight short jobs, two at a time on the two nodes that are free until 100
     short = "".join(LINES[4].replace("5 1040", f"{k} 1040", 1) for k in range(11, 19))
     (folder / "log.swf").write_text("; MaxProcs: 4\n" + "".join(LINES[:2]) + short)
-    fine("replay", "log.swf", "--out", "run")
-    assert fine("why", "run", 2).splitlines()[-2:] == [
+    run_ok("replay", "log.swf", "--out", "run")
+    assert run_ok("why", "run", 2).splitlines()[-2:] == [
         "8 later jobs started before it: 11, 12, 13, 14, 15 and 3 more.",
         "Backfilled past it while it was the blocked head: 11, 12, 13, 14, 15 and 3 more.",
     ]
@@ -183,6 +181,6 @@ def test_a_job_that_stands_twice_in_the_run_is_refused(run: str) -> None:
     found = read_run(run)
     twice = pd.concat([found.jobs, found.jobs.iloc[[1]]])
     write_run(replace(found, jobs=twice), "twice")
-    said = refused("why", "twice", twice["job_id"].iloc[-1])
+    said = run_refused("why", "twice", twice["job_id"].iloc[-1])
     assert "the job stands in the run 2 times\n  `bridge check` names all such jobs.\n" in said
-    assert fine("why", "twice", twice["job_id"].iloc[0]).startswith("Job ")
+    assert run_ok("why", "twice", twice["job_id"].iloc[0]).startswith("Job ")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from cli_commands import started
+from cli_commands import start_bridge
 from trained_agents import CONFIG
 
 #: What a training leaves.
@@ -30,7 +30,7 @@ PATIENCE = 180.0
 
 def interrupted(out: str, epochs: int, *words: str) -> tuple[int, bytes]:
     """Train, press Ctrl-C behind the first epoch, and return the epochs that are saved and what was said."""
-    process = started("train", *words, "--epochs", str(epochs), "--out", out)
+    process = start_bridge("train", *words, "--epochs", str(epochs), "--out", out)
     deadline = time.monotonic() + PATIENCE
     while not (Path(out) / "resume.safetensors").exists():
         assert process.poll() is None, process.communicate()
@@ -47,12 +47,10 @@ def interrupted(out: str, epochs: int, *words: str) -> tuple[int, bytes]:
 
 
 def agent(folder: Path | str) -> dict[str, Any]:
-    """Return what an agent's folder says of it."""
     found: dict[str, Any] = json.loads((Path(folder) / "agent.json").read_text())
     return found
 
 
 def epochs_of(out: str) -> list[int]:
-    """Return the epochs that an agent's folder tells of."""
     epochs: list[int] = pq.read_table(f"{out}/progress.parquet")["epoch"].to_pylist()
     return epochs

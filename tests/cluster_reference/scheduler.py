@@ -771,7 +771,7 @@ class Simulation:
         if end <= self.now:
             end = self.now + 1
         if job.get("grace_end") is not None:
-            end = min(end, job["grace_end"])
+            end = min(end, max(job["grace_end"], self.now + 1))  # a grace of 0 beside others ends next
         return end
 
     def holds(self, job, c, removed):

@@ -48,7 +48,6 @@ class Rules:
 @click.option("--last", help="Of all.")
 @click.pass_context
 def command(ctx: click.Context, /, **_: Any) -> None:
-    """Do it."""
     click.echo(repr(given_on_command_line(ctx, Rules)))
     click.echo(sorted(given_on_command_line(ctx)))
 

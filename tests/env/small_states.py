@@ -53,7 +53,7 @@ def at_pick(
     return session
 
 
-def seen(session: Session, encoder: Encoder) -> tuple[Floats32, Floats32]:
+def observe(session: Session, encoder: Encoder) -> tuple[Floats32, Floats32]:
     """Return the rows [N, F] and the context [C] of the waiting decision."""
     programs = encoder.compile({}).programs
     rows = np.full((encoder.rows, encoder.width), np.nan, np.float32)

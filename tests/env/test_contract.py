@@ -9,7 +9,7 @@ import pytest
 import small_jobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 from env_checker import check  # noqa: E402
@@ -102,6 +102,8 @@ def play(env: SchedulingEnv, rng: np.random.Generator, **reset: Any) -> list[tup
         after, reward, over, truncated, info = env.step(action)
         assert not truncated
         assert info["invalid"] is False
+        assert info["action_mask"].tolist() == env.action_masks().astype(int).tolist()
+        info = {**info, "action_mask": info["action_mask"].tolist()}
         steps.append((seen, masks, time, int(action), reward, info))
         seen = after
     return steps
@@ -126,7 +128,7 @@ def test_a_name_that_names_the_module_needs_no_import() -> None:
         "env = gymnasium.make('bridge.env.register:bridge/Inspect-v0', length=32, order='f1'); "
         "print(env.unwrapped.task.setup.order, env.reset(seed=1)[0].shape)"
     )
-    done = fresh(code)
+    done = run_python(code)
     assert done.stdout == "f1 (1, 11)\n", done.stderr
 
 
@@ -379,6 +381,7 @@ def test_the_vector_environment_is_as_many_single_ones(case: str) -> None:
         for b, env in enumerate(singles):
             assert np.array_equal(seen[b], last[b][0])
             assert np.array_equal(many.action_masks()[b], env.action_masks())
+            assert np.array_equal(info["action_mask"][b], env.action_masks())
             assert all(info[key][b] == last[b][-1][key] for key in ("time", "first_job", "invalid"))
             assert ended[b] == bool(info.get("_metric", [False] * 3)[b])
             if ended[b]:

@@ -195,11 +195,11 @@ def test_too_many_variables_of_machine_and_pass_in_one_expression_are_refused() 
 
 
 def test_as_many_variables_as_allowed_are_all_read() -> None:
-    from small_states import at_pick, seen
+    from small_states import at_pick, observe
 
     text = "+".join(f"{10.0**k:.0f}*{'waiting' if k % 2 else 'running'}" for k in range(VIEWS))
     session = at_pick(10, [4], [(0, 20, 1)], [(10, 5, 1), (10, 5, 1)])
-    rows, context = seen(session, Encoder("pick", {"it": text}, machine={"it": text}))
+    rows, context = observe(session, Encoder("pick", {"it": text}, machine={"it": text}))
     expected = np.float32(sum((2 if k % 2 else 1) * 10.0**k for k in range(VIEWS)))
     assert rows[:, 0].tolist() == [expected] * 2
     assert context.tolist() == [expected]

@@ -1,4 +1,4 @@
-"""What docs/environments.md shows runs: commands and Python, block after block, as a reader would."""
+"""What the pages of environments show runs, block after block, as a reader would; their tables are true."""
 
 import re
 import shlex
@@ -11,6 +11,7 @@ pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed (pip install sb3-contrib)")
 
 from bridge.cli.main import main
+from bridge.env.register import ENVIRONMENTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "environments.md"
 
@@ -36,3 +37,35 @@ def test_the_examples_run(
     assert names["shape"].resources == 2
     assert names["env"].observation_space["context"].shape == (34 * 3 + 4,)
     assert names["model"].num_timesteps == 64
+
+
+PAGES = {
+    "pick": "bridge/Pick-v0",
+    "backfill": "bridge/Backfill-v0",
+    "pick-and-backfill": "bridge/PickAndBackfill-v0",
+    "inspect": "bridge/Inspect-v0",
+    "preempt": "bridge/Preempt-v0",
+    "trial": "bridge/Trial-v0",
+    "pick-or-kill": "bridge/PickOrKill-v0",
+}
+
+
+@pytest.mark.parametrize(("page", "name"), PAGES.items())
+def test_the_page_of_an_environment_is_true(page: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (PAGE.parent / "environments" / f"{page}.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    (code,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    exec(compile(code, page, "exec"), names)
+    env = names["env"]
+    assert env.spec.id == name
+    assert f"`Discrete({env.action_space.n})`" in text
+    assert f"shape `{env.observation_space.shape}`" in text
+    if name in ENVIRONMENTS:
+        columns = re.findall(r"^\| (\d+) \| (.+?): `(.+?)` \| (−?[01]) (?:…|or) 1 \|", text, re.M)
+        encoder = env.unwrapped.task.encoder
+        assert [(name, text) for _, name, text, _ in columns] == list(encoder.columns.items())
+        low, high = env.observation_space.low[0], env.observation_space.high[0]
+        assert [int(least.replace("−", "-")) for *_, least in columns] == low.astype(int).tolist()
+        assert (high <= 1.0).all()
+    if page == "inspect":
+        assert capsys.readouterr().out == "0.0\n"

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 
@@ -30,7 +30,7 @@ except ImportError:
     ],
 )
 def test_bridge_makes_the_environments_known(imports: str) -> None:
-    done = fresh(f"{imports}\n{MADE}")
+    done = run_python(f"{imports}\n{MADE}")
     assert done.stdout == f"{[f'bridge/{name}-v0' for name in NAMES]}\n", done.stderr
 
 
@@ -42,7 +42,7 @@ def test_bridge_makes_the_environments_known(imports: str) -> None:
     ],
 )
 def test_bridge_imports_no_gymnasium_and_needs_none(imports: str) -> None:
-    done = fresh(imports + WITHOUT)
+    done = run_python(imports + WITHOUT)
     assert done.stdout == "none\n", done.stderr
 
 
@@ -51,7 +51,7 @@ def test_a_name_that_names_the_package_needs_no_import() -> None:
         "import gymnasium; env = gymnasium.make('bridge:bridge/Inspect-v0', length=32); "
         "print(env.reset(seed=1)[0].shape)"
     )
-    done = fresh(code)
+    done = run_python(code)
     assert done.stdout == "(1, 11)\n", done.stderr
 
 

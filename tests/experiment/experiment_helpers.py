@@ -31,7 +31,6 @@ JOBS = [
 
 
 def write_log(path: Path, jobs: list[tuple[int, int, int, int]] = JOBS, nodes: int = 16) -> Path:
-    """Write a log in SWF."""
     lines = [f"; MaxProcs: {nodes}"]
     for number, (submit, procs, run, request) in enumerate(jobs, 1):
         lines.append(
@@ -58,7 +57,6 @@ def in_both_worlds(task: PreparedExperiment, folder: Path) -> tuple[Run, Run]:
 
 
 def write_program(path: Path, text: str, shebang: str = "#!/bin/sh") -> Path:
-    """Write an executable script."""
     path.write_text(f"{shebang}\n{text}")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path

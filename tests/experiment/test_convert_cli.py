@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_commands import refused, typed
+from cli_commands import run_bridge, run_refused
 from experiment_helpers import PLATFORMS, write_log
 
 
@@ -16,7 +16,7 @@ def convert(tmp_path: Path) -> Any:
     def run(*options: str) -> Any:
         out = tmp_path / "out.json"
         words = ["--force", "--platform", PLATFORMS / "teaching-16.xml", *options]
-        told = typed("workload", "convert", log, out, *words)
+        told = run_bridge("workload", "convert", log, out, *words)
         return json.loads(out.read_text()) if told.status == 0 else None
 
     return run
@@ -45,5 +45,5 @@ def test_what_makes_no_sense_is_refused(convert: Any, tmp_path: Path) -> None:
     assert convert("--profile", "mpi") is None
     assert convert("--to", "swf", "--profile", "io") is None
     words = ("convert", tmp_path / "log.swf", tmp_path / "x.json", "--profile", "io")
-    assert "needs the platform" in refused("workload", *words)
+    assert "needs the platform" in run_refused("workload", *words)
     assert not (tmp_path / "x.json").exists()

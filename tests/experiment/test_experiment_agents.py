@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from cli_commands import fine, refused, typed
+from cli_commands import run_bridge, run_ok, run_refused
 from experiment_helpers import needs_simgrid
 
 from bridge.base.errors import BridgeError
@@ -24,7 +24,7 @@ def test_a_run_in_the_fast_world(which: str, request: pytest.FixtureRequest, tmp
     folder: Path = request.getfixturevalue(which)
     out = tmp_path / "run"
     words = ["run", "--workload", "bundled-128", "--agent", str(folder), "--first", "200", "--out", str(out)]
-    fine(*words)
+    run_ok(*words)
     made, agent = read_run(out), load(folder)
     own = agent.recipe.setup
     setup = SchedulerConfig(own.order, own.backfill, first=200)
@@ -38,7 +38,7 @@ def test_a_run_in_the_fast_world(which: str, request: pytest.FixtureRequest, tmp
     # its command repeats it
     assert made.config["command"].startswith("bridge run --workload bundled-128 --agent ")
     again = tmp_path / "again"
-    fine(*made.config["command"].split()[1:], "--out", again)
+    run_ok(*made.config["command"].split()[1:], "--out", again)
     assert read_run(again).jobs.equals(made.jobs)
 
 
@@ -63,7 +63,7 @@ def test_a_file_names_its_agent_from_its_own_folder(
     task = load_task(parse(read_document(tmp_path / "e.toml"), "e.toml"))
     assert task.agent is not None
     assert task.agent.folder.resolve() == backfiller.resolve()
-    fine("run", tmp_path / "e.toml", "--json")
+    run_ok("run", tmp_path / "e.toml", "--json")
 
 
 @needs_simgrid
@@ -72,7 +72,7 @@ def test_both_worlds_agree_start_for_start(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = ["validate", backfiller, "fcfs+easy", "--platform", "sp2-128", "--first", "60"]
-    told = typed(*words, "--json", "--tolerance", "1e-9", "--out", "validation")
+    told = run_bridge(*words, "--json", "--tolerance", "1e-9", "--out", "validation")
     assert "bridge: warning: backfiller has learnt on 60 of these 60 jobs" in told.err
     assert "bridge: both worlds agree within the tolerance\n" in told.err
     found = json.loads(told.out)
@@ -156,4 +156,4 @@ def test_no_checkpoint_is_one_error(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
-    assert said in refused(*words)
+    assert said in run_refused(*words)

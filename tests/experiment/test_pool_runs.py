@@ -45,7 +45,6 @@ def tasks(
     jobs: JobSet = JOBS,
     **asked: Any,
 ) -> list[PoolTask]:
-    """Return every sequence under a policy."""
     drawn = prepare(jobs, options)
     machine, detailed = read_valid_platform(platform), Detailed(platform=str(platform), **asked)
     return [
@@ -56,7 +55,6 @@ def tasks(
 def compared(
     policy: PoolPolicy, fast: PoolEvaluation, some: list[PoolTask], out: Path | None = None
 ) -> TwoWorldResult:
-    """Simulate sequences and compare them with the fast world's."""
     found = [simulate(task, fast, RECORD, out=out) for task in some]
     detailed = build_evaluation(some[0].sequences, found, fast.policy, fast.kill, fast.options)
     return TwoWorldResult(policy, fast, detailed)

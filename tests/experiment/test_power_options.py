@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli_commands import fine, typed
+from cli_commands import run_bridge, run_ok
 from experiment_helpers import in_both_worlds, needs_simgrid, simulated
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -350,16 +350,16 @@ def test_the_command_line_says_the_same() -> None:
 def test_the_command_line(tmp_path: Path) -> None:
     out = tmp_path / "run"
     words = ["--workload", log(tmp_path, JOBS), "--on", "simgrid", "--platform", platform(tmp_path)]
-    fine("run", *words, "--power", "per-job", "--out", out)
-    said = fine("check", out)
+    run_ok("run", *words, "--power", "per-job", "--out", out)
+    said = run_ok("check", out)
     assert "peak 370 of 400 power" in said
     assert "power drawn: peak 610 W, mean 460 W, budget 640 W; energy 0.0127778 kWh" in said
     assert "--power per-job" in (out / "detailed" / "again.sh").read_text()
     # without power per job the hosts stay at 60 W each, which this budget does not allow
-    told = typed("run", *words, "--energy", "--power-budget", 100, "--out", out, "--force")
+    told = run_bridge("run", *words, "--energy", "--power-budget", 100, "--out", out, "--force")
     assert (told.status, "drew more than its power budget for 100 s" in told.err) == (0, True)
     assert read_run(out).metrics["over_budget.seconds"] == 100
-    told = typed("check", out)
+    told = run_bridge("check", out)
     assert told.status == 1
     assert "first violation, at t = 0.000000 s [power-budget]" in told.out
     assert "the machine drew up to 240 W" in told.out

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from cli_commands import fine
+from cli_commands import run_ok
 from experiment_helpers import PLATFORMS, in_both_worlds, needs_simgrid, simulated
 
 from bridge.base.errors import BridgeError
@@ -386,13 +386,13 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     write(workload([(0, 1, 100, 100, 40)]), tmp_path / "log.csv")
     words = ["--workload", str(tmp_path / "log.csv"), "--platform", machine(tmp_path)]
     words += ["--fidelity", "io_aware", "--stage-in", "0.5", "--stage-out", "0", "--checkpoints", "1"]
-    document = json.loads(fine("validate", "fcfs+easy", *words, "--drain", "0.5", "--json"))
+    document = json.loads(run_ok("validate", "fcfs+easy", *words, "--drain", "0.5", "--json"))
     staging = {"stage_in": 0.5, "stage_out": 0.0, "checkpoints": 1, "drain": 0.5}
     assert document["inputs"]["staging"] == staging
     # 200 s in, 100 s of checkpoint from one node, 200 s of drain
     assert document["policies"][0]["detailed"]["makespan"] == pytest.approx(600, rel=1e-6)
     assert document["policies"][0]["fast"]["makespan"] == 100
-    said = fine("run", "--on", "simgrid", *words, "--out", tmp_path / "run")
+    said = run_ok("run", "--on", "simgrid", *words, "--out", tmp_path / "run")
     assert "--fidelity io_aware --stage-in 0.5 --stage-out 0.0 --checkpoints 1" in said
 
 
@@ -402,6 +402,6 @@ def test_an_experiment_that_stages_can_be_run_without() -> None:
     assert parse(document, "e.toml").detailed.staging is not None
     made = parse(document, "e.toml", {"fidelity": "alloc_only"})
     assert made.detailed.staging is None
-    fine("run", path, "--fidelity", "alloc_only", "--on", "fast")
+    run_ok("run", path, "--fidelity", "alloc_only", "--on", "fast")
     with pytest.raises(BridgeError, match="need jobs that stage"):
         _ = parse(document, "e.toml", {"fidelity": "alloc_only", "stage_in": 0.5}).detailed.staging

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from cli_commands import fine
+from cli_commands import run_ok
 from small_jobs import make_jobs
 
 from bridge.forecasting.bound import ARRIVALS, BELIEVED, RULES, RUN_TIMES, bound
@@ -32,10 +32,10 @@ def test_by_hand() -> None:
 
 
 def test_the_command_prints_what_the_function_finds() -> None:
-    told = " ".join(fine("bound", "--help").split())
+    told = " ".join(run_ok("bound", "--help").split())
     assert "Sequences to sample. [default: 200]" in told and "Jobs a sequence. [default: 256]" in told
     words = ["bound", "bundled-128", "--first", "600", "--sequences", "4", "--length", "100", "--json"]
-    found = json.loads(fine(*words))
+    found = json.loads(run_ok(*words))
     assert found["sequences"] == 4
     from bridge.workload.catalogue import resolve
     from bridge.workload.formats import read
@@ -55,4 +55,4 @@ def test_the_command_prints_what_the_function_finds() -> None:
     for row in found["rows"][1:]:
         assert row["difference"]["mean"] == pytest.approx(row["mean"] - base["mean"])
         assert row["difference_percent"]["mean"] == pytest.approx(100 * (row["mean"] / base["mean"] - 1))
-    assert "run times and arrivals" in " ".join(fine(*words[:-1]).split())
+    assert "run times and arrivals" in " ".join(run_ok(*words[:-1]).split())

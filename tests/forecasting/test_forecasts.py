@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from handmade_states import make_state
+from forecast_states import make_state
 
 from bridge.base.errors import BridgeError
 from bridge.forecasting.starts import FIRST, forecast, summarize_futures

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from handmade_states import make_state
+from forecast_states import make_state
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -324,7 +324,6 @@ def _estimator(data: bytes, _folder: Path) -> object:
 
 
 def _word(data: bytes, _folder: Path) -> object:
-    """Read one word in all the ways in which options and fields read words."""
     text, values = _text(data), []
     for parse in (job_profiles.parse_kind, rules.walltime, formats.format_of, hosts.parse):
         try:
@@ -441,7 +440,6 @@ TARGETS: Mapping[str, Target] = {
 
 @cache
 def seeds(name: str) -> tuple[bytes, ...]:
-    """Return a target's seeds."""
     folder = SEEDS / (TARGETS[name].like or name)
     return tuple(path.read_bytes() for path in sorted(folder.iterdir()))
 
@@ -457,7 +455,6 @@ def warm_up(name: str, folder: Path) -> int:
 
 
 def generated(name: str, number: int) -> bytes:
-    """Return an input of a target by its number."""
     return mutate(random.Random(f"{name} {number}"), seeds(name), TARGETS[name].form)
 
 

@@ -34,7 +34,6 @@ def hunt(name: str, first: int, last: int, folder: Path) -> None:
 
 
 def main(first: str, last: str, *names: str) -> None:
-    """Hunt in some targets, or all."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for name in names or TARGETS:

@@ -91,7 +91,6 @@ def flip_bits(rng: random.Random, data: bytes, _seeds: Sequence[bytes]) -> bytes
 
 
 def set_bytes(rng: random.Random, data: bytes, _seeds: Sequence[bytes]) -> bytes:
-    """Set a few bytes to extremes."""
     raw = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 8)) if raw else 0):
         raw[rng.randrange(len(raw))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, 10, 13, 34, rng.randrange(256)))
@@ -119,7 +118,6 @@ def splice(rng: random.Random, data: bytes, seeds: Sequence[bytes]) -> bytes:
 
 
 def insert_hostile(rng: random.Random, data: bytes, _seeds: Sequence[bytes]) -> bytes:
-    """Insert something hostile anywhere."""
     place = rng.randint(0, len(data))
     return data[:place] + _encoded(rng.choice(HOSTILE)) + data[place:]
 
@@ -242,7 +240,6 @@ def _with_changes(rng: random.Random, data: bytes) -> bytes:
 
 
 def repeat_key(rng: random.Random, data: bytes, _seeds: Sequence[bytes]) -> bytes:
-    """Give an object one of its keys twice."""
     pairs = [*re.finditer(rb'"[^"\\]*":\s*(?:-?[\d.]+|"[^"\\]*")', data)]
     if not pairs:
         return data
@@ -294,7 +291,6 @@ MUTATORS: dict[str, tuple[Mutator, ...]] = {
 
 
 def mutate(rng: random.Random, seeds: Sequence[bytes], form: str) -> bytes:
-    """Return a seed that one to four mutators of the form have changed."""
     data = rng.choice(seeds)
     for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4))):
         data = rng.choice(MUTATORS[form])(rng, data, seeds)[:LONGEST]

@@ -50,5 +50,4 @@ EXAMPLE = (
 
 
 def example() -> pd.DataFrame:
-    """Return the example schedule, with users."""
     return schedule(EXAMPLE, user=[1, 2, 1, 2, 3])

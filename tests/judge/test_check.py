@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cli_commands import fine, refused, typed
+from cli_commands import run_bridge, run_ok, run_refused
 from hypothesis import given
 from hypothesis import strategies as st
 from schedules import example, schedule
@@ -289,7 +289,7 @@ def test_schedules_of_batsim(golden: Path) -> None:
 def test_command_on_a_valid_file(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     write_jobs_csv([example()], path)
-    said = fine("check", path, "--nodes", 4)
+    said = run_ok("check", path, "--nodes", 4)
     assert said == "valid: 4 jobs started, 1 rejected; peak 4 of 4 nodes\n"
 
 
@@ -297,19 +297,19 @@ def test_command_on_a_broken_file(tmp_path: Path) -> None:
     path = tmp_path / "out.rst"
     write_rst(example(), path)
     words = ("check", path, "--nodes", 2)
-    told = typed(*words)
+    told = run_bridge(*words)
     assert (told.status, told.out) == (
         1,
         "first violation, at t = 2.000000 s [capacity:nodes]:\n"
         "  3 of 2 nodes in use when job C (1) starts; running: A (2)\n"
         "violations: larger-than-machine:nodes 1, capacity:nodes 2\n",
     )
-    told = typed(*words, "--json")
+    told = run_bridge(*words, "--json")
     said = json.loads(told.out)
     assert (told.status, said["ok"]) == (1, False)
     assert said["kinds"] == {"larger-than-machine:nodes": 1, "capacity:nodes": 2}
     assert said["first"]["jobs"] == ["C", "A"]
-    fine(*words, "--ignore", "capacity", "--ignore", "larger-than-machine")
+    run_ok(*words, "--ignore", "capacity", "--ignore", "larger-than-machine")
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_command_on_a_broken_file(tmp_path: Path) -> None:
     ],
 )
 def test_command_refuses(arguments: list[str], said: str) -> None:
-    told = typed("check", *arguments)
+    told = run_bridge("check", *arguments)
     assert (told.status != 0, said in told.err) == (True, True)
 
 
@@ -331,11 +331,11 @@ def test_command_with_the_log(tmp_path: Path) -> None:
     write(_log(), log)
     write_jobs_csv([_of_log()], path)
     words = ("check", path, "--nodes", 4, "--workload", log)
-    fine(*words)
+    run_ok(*words)
     wrong = _of_log()
     wrong.loc[1, "requested_number_of_resources"] = 3
     write_jobs_csv([wrong], path)
-    told = typed(*words)
+    told = run_bridge(*words)
     assert (told.status, "[workload-demand]" in told.out) == (1, True)
 
 
@@ -361,4 +361,4 @@ def test_times_of_thousands_of_years_are_judged_as_exactly_as_they_are_stored(ep
 
 
 def test_a_capacity_of_thousands_of_digits_is_refused(tmp_path: Path) -> None:
-    refused("check", tmp_path / "jobs.csv", "--capacity", "gpus=" + "9" * 5000)
+    run_refused("check", tmp_path / "jobs.csv", "--capacity", "gpus=" + "9" * 5000)

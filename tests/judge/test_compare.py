@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from cli_commands import fine, refused
+from cli_commands import run_ok, run_refused
 from schedules import EXAMPLE, schedule
 
 from bridge.base.errors import BridgeError
@@ -107,12 +107,12 @@ def test_command(tmp_path: Path) -> None:
     write_run(run_of(schedule(EXAMPLE), "a"), tmp_path / "a")
     write_run(run_of(later(), "b"), tmp_path / "b")
     picture = tmp_path / "waits.svg"
-    said = fine("compare", tmp_path / "a", tmp_path / "b", "--plot", picture)
+    said = run_ok("compare", tmp_path / "a", tmp_path / "b", "--plot", picture)
     assert "b: 2 of 5 common jobs start at another time" in said
     assert "first: job B starts at 10.000000 s in a, starts at 110.000000 s here" in said
     assert "+23.75 s (+475.0 %)" in said
     assert picture.read_text().startswith("<?xml")
-    data = json.loads(fine("compare", tmp_path / "a", tmp_path / "b", "--json"))
+    data = json.loads(run_ok("compare", tmp_path / "a", tmp_path / "b", "--json"))
     assert data["differences"]["wait.mean"] == [0.0, 23.75]
     assert data["jobs"][0]["first"] == {"job": "B", "base_start": 10.0, "start": 110.0}
 
@@ -122,6 +122,6 @@ def test_command_on_bare_files(tmp_path: Path) -> None:
     for path in paths:
         path.parent.mkdir()
         write_jobs_csv([schedule(EXAMPLE)], path)
-    assert "y/jobs.csv: 0 of 5 common jobs" in fine("compare", *paths, "--nodes", 4)
-    assert "Add --nodes N." in refused("compare", *paths)
-    assert "two runs or more" in refused("compare", paths[0])
+    assert "y/jobs.csv: 0 of 5 common jobs" in run_ok("compare", *paths, "--nodes", 4)
+    assert "Add --nodes N." in run_refused("compare", *paths)
+    assert "two runs or more" in run_refused("compare", paths[0])

@@ -17,7 +17,6 @@ HOSTS = 12
 
 
 def sets(found: HostAllocation) -> list[set[int]]:
-    """Return each job's hosts."""
     return [
         {h for k in range(begin, end) for h in range(found.first[k], found.last[k] + 1)}
         for begin, end in zip(found.offsets[:-1], found.offsets[1:], strict=True)

@@ -15,7 +15,7 @@ from bridge.judge.metrics import compute_metrics
 from bridge.judge.run import Run, check_target, read_jobs, read_run, write_run
 
 
-def made(**changes: Any) -> Run:
+def make_run(**changes: Any) -> Run:
     jobs = example()
     config: dict[str, Any] = {
         "command": "bridge replay log.swf --order fcfs",
@@ -35,7 +35,7 @@ def made(**changes: Any) -> Run:
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    write_run(made(oracle=True), tmp_path / "deep" / "run")
+    write_run(make_run(oracle=True), tmp_path / "deep" / "run")
     folder = tmp_path / "deep" / "run"
     expected = ["jobs.csv", "jobs.parquet", "metrics.json", "run.toml"]
     assert sorted(p.name for p in folder.iterdir()) == expected
@@ -51,7 +51,7 @@ def test_round_trip(tmp_path: Path) -> None:
         "jobs": 5,
         "log": "log.swf",
     }
-    assert back.metrics == made().metrics
+    assert back.metrics == make_run().metrics
     pd.testing.assert_frame_equal(back.jobs, example(), check_dtype=False)
     pd.testing.assert_frame_equal(
         read_jobs(folder / "jobs.csv"), example().drop(columns="user"), check_dtype=False
@@ -59,18 +59,20 @@ def test_round_trip(tmp_path: Path) -> None:
 
 
 def test_metrics_that_json_cannot_hold_are_unknown(tmp_path: Path) -> None:
-    write_run(made(metrics={"a": float("nan"), "b": float("inf"), "c": np.float64(2.5)}), tmp_path / "run")
+    write_run(
+        make_run(metrics={"a": float("nan"), "b": float("inf"), "c": np.float64(2.5)}), tmp_path / "run"
+    )
     text = (tmp_path / "run" / "metrics.json").read_text()
     assert json.loads(text) == {"a": None, "b": None, "c": 2.5}
 
 
 def test_an_existing_folder_is_kept(tmp_path: Path) -> None:
-    write_run(made(), tmp_path / "run")
+    write_run(make_run(), tmp_path / "run")
     with pytest.raises(BridgeError, match="already exists") as caught:
-        write_run(made(), tmp_path / "run")
+        write_run(make_run(), tmp_path / "run")
     assert "--force" in caught.value.remedy
     (tmp_path / "run" / "timeline.png").write_bytes(b"")
-    write_run(made(oracle=True), tmp_path / "run", force=True)
+    write_run(make_run(oracle=True), tmp_path / "run", force=True)
     assert read_run(tmp_path / "run").oracle is True
     assert not (tmp_path / "run" / "timeline.png").exists()
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
@@ -81,24 +83,24 @@ def test_force_replaces_runs_only(tmp_path: Path) -> None:
     other.mkdir()
     (other / "thesis.tex").write_text("x")
     with pytest.raises(BridgeError, match=r"does not look like a run \(it holds thesis\.tex"):
-        write_run(made(), other, force=True)
-    write_run(made(), tmp_path / "run")
+        write_run(make_run(), other, force=True)
+    write_run(make_run(), tmp_path / "run")
     (tmp_path / "run" / "notes.txt").write_text("x")
     with pytest.raises(BridgeError, match=r"holds notes.txt"):
-        write_run(made(), tmp_path / "run", force=True)
+        write_run(make_run(), tmp_path / "run", force=True)
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     (pictures / "me.png").write_bytes(b"")
     with pytest.raises(BridgeError, match=r"holds no run\.toml"):
-        write_run(made(), pictures, force=True)
+        write_run(make_run(), pictures, force=True)
     (tmp_path / "file").write_text("x")
     with pytest.raises(BridgeError, match="not a folder"):
-        write_run(made(), tmp_path / "file", force=True)
+        write_run(make_run(), tmp_path / "file", force=True)
     (tmp_path / "link").symlink_to(tmp_path / "run")
     with pytest.raises(BridgeError, match="not a folder"):
-        write_run(made(), tmp_path / "link", force=True)
+        write_run(make_run(), tmp_path / "link", force=True)
     (tmp_path / "empty").mkdir()
-    write_run(made(), tmp_path / "empty", force=True)
+    write_run(make_run(), tmp_path / "empty", force=True)
     assert len(read_run(tmp_path / "empty").jobs) == 5
 
 
@@ -118,29 +120,29 @@ def test_nothing_is_half_written(
     monkeypatch.setattr(run_module, "write_jobs_csv", fail)
     if isinstance(error, OSError):
         with pytest.raises(BridgeError, match="cannot write: No space left on device"):
-            write_run(made(), tmp_path / "run")
+            write_run(make_run(), tmp_path / "run")
     else:
         with pytest.raises(KeyboardInterrupt):
-            write_run(made(), tmp_path / "run")
+            write_run(make_run(), tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(BridgeError, match="cannot write") as caught:
-        write_run(made(), tmp_path / "file" / "run")
+        write_run(make_run(), tmp_path / "file" / "run")
     assert caught.value.where == str(tmp_path / "file" / "run")
 
 
 def test_a_table_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(BridgeError, match="missing columns finish_time, metadata"):
-        write_run(made(jobs=example().drop(columns=["metadata", "finish_time"])), tmp_path / "run")
+        write_run(make_run(jobs=example().drop(columns=["metadata", "finish_time"])), tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["run.toml", "metrics.json", "jobs.parquet"])
 def test_a_missing_file(tmp_path: Path, name: str) -> None:
-    write_run(made(), tmp_path / "run")
+    write_run(make_run(), tmp_path / "run")
     (tmp_path / "run" / name).unlink()
     with pytest.raises(BridgeError, match=f"{name} is missing"):
         read_run(tmp_path / "run")
@@ -169,7 +171,7 @@ TABLES = "[config]\n[capacity]\n"
     ],
 )
 def test_a_damaged_file(tmp_path: Path, name: str, text: str, said: str) -> None:
-    write_run(made(), tmp_path / "run")
+    write_run(make_run(), tmp_path / "run")
     (tmp_path / "run" / name).write_text(text)
     with pytest.raises(BridgeError) as caught:
         read_run(tmp_path / "run")
@@ -177,7 +179,7 @@ def test_a_damaged_file(tmp_path: Path, name: str, text: str, said: str) -> None
 
 
 def test_missing_columns(tmp_path: Path) -> None:
-    write_run(made(), tmp_path / "run")
+    write_run(make_run(), tmp_path / "run")
     example().drop(columns="stretch").to_parquet(tmp_path / "run" / "jobs.parquet")
     with pytest.raises(BridgeError, match="missing column stretch"):
         read_run(tmp_path / "run")

@@ -6,5 +6,4 @@ import torch
 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
-    """Use one thread."""
     torch.set_num_threads(1)

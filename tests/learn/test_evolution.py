@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_training import goes_on, tiny, trainer
+from tiny_training import assert_resumes, tiny, trainer
 
 from bridge.base.errors import BridgeError
 from bridge.env.encoder import Encoder
@@ -83,7 +83,7 @@ def test_it_learns_to_take_short_jobs_first(tmp_path: Path) -> None:
 
 
 def test_going_on_gives_the_same_bits(tmp_path: Path) -> None:
-    goes_on(tmp_path, evolving(pairs=2, average=0.5, anneal=True, min_base_metric=2.0), 1)
+    assert_resumes(tmp_path, evolving(pairs=2, average=0.5, anneal=True, min_base_metric=2.0), 1)
 
 
 @pytest.mark.parametrize(

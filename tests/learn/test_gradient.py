@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_training import TINY, crowded_jobs, goes_on, seeds_tell, some_jobs, trainer
+from tiny_training import TINY, assert_resumes, assert_seeds_differ, crowded_jobs, some_jobs, trainer
 
 from bridge.base.errors import BridgeError
 from bridge.env.encoder import Encoder
@@ -162,12 +162,12 @@ CURRICULUM: dict[str, Any] = {"curriculum": ("sampled:1", "real:2", "synthetic:1
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_one_others(tmp_path: Path) -> None:
-    seeds_tell(tmp_path, picking(**CURRICULUM), "trained.layers.0.weight")
+    assert_seeds_differ(tmp_path, picking(**CURRICULUM), "trained.layers.0.weight")
 
 
 @pytest.mark.parametrize("done", [1, 3])
 def test_going_on_after_an_end_gives_the_same_bits(tmp_path: Path, done: int) -> None:
-    goes_on(tmp_path, picking(**CURRICULUM), done)
+    assert_resumes(tmp_path, picking(**CURRICULUM), done)
 
 
 def test_a_workload_without_decisions_is_refused(tmp_path: Path) -> None:

@@ -48,8 +48,7 @@ ROWS = torch.randn(8, 3, generator=torch.Generator().manual_seed(1))
 CONTEXT = torch.randn(3, 13, generator=torch.Generator().manual_seed(2))
 
 
-def made(kind: str, outputs: int = 1) -> torch.nn.Module:
-    """Return a fresh network of this kind."""
+def make_network(kind: str, outputs: int = 1) -> torch.nn.Module:
     network = build(SHAPE[kind], ENCODER, outputs)
     return network.prepare(WEIGHTS) if isinstance(network, Future) else network
 
@@ -61,7 +60,7 @@ def test_owners_and_places() -> None:
 
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_a_decision_scores_the_same_alone_as_in_company(kind: str) -> None:
-    network = made(kind)
+    network = make_network(kind)
     together = network(ROWS, OFFSETS, CONTEXT)
     per_row = kind not in ("flat", "scalars", "pooled")
     assert together.shape == ((8 if per_row else 3), 1)
@@ -132,11 +131,11 @@ def test_pooled_does_not_mind_the_order_of_rows() -> None:
     ],
 )
 def test_numbers_of_parameters(kind: str, count: int) -> None:
-    assert parameters(made(kind)) == count
+    assert parameters(make_network(kind)) == count
 
 
 def test_a_prior_begins_as_the_rule_of_the_first_feature() -> None:
-    network = made("prior")
+    network = make_network("prior")
     assert torch.equal(network(ROWS, OFFSETS, CONTEXT), SHARPNESS * ROWS[:, :1])
     with torch.no_grad():
         network.factor.fill_(2.0)
@@ -145,7 +144,7 @@ def test_a_prior_begins_as_the_rule_of_the_first_feature() -> None:
 
 
 def test_pairs_reads_two_numbers_at_a_time() -> None:
-    network = made("pairs")
+    network = make_network("pairs")
     seen = beside()
     pairs = torch.stack([network.pair(seen[:, k : k + 2])[:, 0] for k in range(0, seen.shape[1], 2)], 1)
     scores = network.last(torch.relu(network.hidden[0](pairs)))
@@ -155,7 +154,7 @@ def test_pairs_reads_two_numbers_at_a_time() -> None:
 
 @pytest.mark.parametrize("kind", ["future", "future-cnn"])
 def test_a_score_is_the_prediction_by_goal_and_offset(kind: str) -> None:
-    network = made(kind)
+    network = make_network(kind)
     predicted = network.predict(ROWS, OFFSETS, CONTEXT)
     assert predicted.shape == (3, 5, 2, 3)
     weighed = 0.5 * predicted[..., 1] + 1.0 * predicted[..., 2]
@@ -165,7 +164,7 @@ def test_a_score_is_the_prediction_by_goal_and_offset(kind: str) -> None:
 
 
 def test_the_mean_over_the_actions_is_the_expectation() -> None:
-    network = made("future")
+    network = make_network("future")
     joint = torch.cat(
         (
             network.state(torch.cat((padded().flatten(1), CONTEXT[:, :9]), 1)),

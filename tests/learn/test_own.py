@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from cli_commands import fine, refused
+from cli_commands import run_ok, run_refused
 
 from bridge.base import plugins
 from bridge.base.errors import BridgeError
@@ -48,7 +48,6 @@ def policy():
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder with modules of one's own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plugins, "_registered", {})
     (tmp_path / "own_easy.py").write_text(EASY)
@@ -58,12 +57,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def evaluated(*words: str) -> dict[str, Any]:
     """Evaluate policies on the same sequences of the bundled workload."""
-    found: dict[str, Any] = json.loads(fine("evaluate", "bundled-128", *words, "--length", 64, "--json"))
+    found: dict[str, Any] = json.loads(run_ok("evaluate", "bundled-128", *words, "--length", 64, "--json"))
     return found
 
 
 def values_of(*words: str) -> dict[str, list[float]]:
-    """Return every policy's values on the same sequences."""
     return {one["name"]: one["values"] for one in evaluated(*words)["policies"]}
 
 
@@ -105,12 +103,12 @@ def test_what_is_no_policy() -> None:
         load_user_policy(Typed("own_easy:order"))  # it is an order
     assert "own_easy:order+easy" in (error.value.remedy or "")
     assert load_user_policy(Typed("own_easy:WITH_CONTEXT")).recipe.decision == "inspect"
-    assert "own_easy:order+easy" in refused("replay", "bundled-128", "--policy", "own_easy:order")
+    assert "own_easy:order+easy" in run_refused("replay", "bundled-128", "--policy", "own_easy:order")
 
 
 def replayed(*words: str) -> Any:
     """Replay the first jobs of the bundled workload."""
-    return json.loads(fine("replay", "bundled-128", "--first", 200, "--json", *words))
+    return json.loads(run_ok("replay", "bundled-128", "--first", 200, "--json", *words))
 
 
 @pytest.mark.parametrize("option", ["--policy", "--agent"])
@@ -120,16 +118,16 @@ def test_it_replays_a_log_as_easy_does(option: str) -> None:
 
 def test_it_decides_in_both_worlds(tmp_path: Path) -> None:
     words = ["--workload", "bundled-128", "--platform", "sp2-128", "--first", 60]
-    said = fine(
+    said = run_ok(
         "validate", *words, "--policy", "own_easy:POLICY", "--policy", "fcfs+easy", "--tolerance", "0"
     )
     assert said.count("0 of 60 jobs start at another time on the platform") == 2
-    fine("run", *words, "--on", "simgrid", "--policy", "own_easy:POLICY", "--out", "run")
+    run_ok("run", *words, "--on", "simgrid", "--policy", "own_easy:POLICY", "--out", "run")
     jobs = pd.read_parquet(tmp_path / "run" / "jobs.parquet")
     assert len(jobs) == 60 and jobs["start_kind"].ne("").all()
 
 
 def test_a_file_never_makes_it_load(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text('workload = "bundled-128"\nagent = "own_easy:POLICY"\n')
-    assert "--policy own_easy:POLICY" in refused("run", "run.toml")
-    assert "bsld" in fine("run", "run.toml", "--policy", "own_easy:POLICY", "--json")
+    assert "--policy own_easy:POLICY" in run_refused("run", "run.toml")
+    assert "bsld" in run_ok("run", "run.toml", "--policy", "own_easy:POLICY", "--json")

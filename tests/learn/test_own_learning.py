@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from cli_commands import fine, refused
+from cli_commands import run_ok, run_refused
 
 from bridge.base.errors import BridgeError
 from bridge.base.plugins import Typed
@@ -29,7 +29,6 @@ CLIMB = ("--algorithm", "own_learning:HillClimbing")
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder that holds the example."""
     shutil.copy(EXAMPLES / "own_learning.py", tmp_path)
     (tmp_path / "tiny.toml").write_text(CONFIG)
     monkeypatch.chdir(tmp_path)
@@ -39,9 +38,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_policy_and_an_algorithm_of_ones_own() -> None:
-    fine(*TRAIN, *CLIMB, "--epochs", "4", "--out", "whole")
-    fine(*TRAIN, *CLIMB, "--epochs", "2", "--out", "a")
-    fine("train", "--resume", *CLIMB, "--epochs", "4", "--out", "a")
+    run_ok(*TRAIN, *CLIMB, "--epochs", "4", "--out", "whole")
+    run_ok(*TRAIN, *CLIMB, "--epochs", "2", "--out", "a")
+    run_ok("train", "--resume", *CLIMB, "--epochs", "4", "--out", "a")
     assert Path("a/weights.safetensors").read_bytes() == Path("whole/weights.safetensors").read_bytes()
     progress = pq.read_table("a/progress.parquet")
     assert progress["epoch"].to_pylist() == [1, 2, 3, 4]
@@ -49,21 +48,21 @@ def test_a_policy_and_an_algorithm_of_ones_own() -> None:
     agent = load("a")
     assert (agent.recipe.name, agent.recipe.algorithm) == ("frugal", "own_learning:HillClimbing")
     assert agent.recipe.options == {"step": 0.3}
-    fine("evaluate", "a", "--sequences", "3", "--length", "64")  # needs neither of the two
+    run_ok("evaluate", "a", "--sequences", "3", "--length", "64")  # needs neither of the two
 
 
 def test_a_file_loads_no_code() -> None:
-    fine(*TRAIN, *CLIMB, "--epochs", "1", "--out", "a")
+    run_ok(*TRAIN, *CLIMB, "--epochs", "1", "--out", "a")
     sys.modules.pop("own_learning")
-    said = refused("train", "--resume", "--epochs", "2", "--out", "a")
+    said = run_refused("train", "--resume", "--epochs", "2", "--out", "a")
     assert "Name it on the command line: --algorithm own_learning:HillClimbing" in said
     Path("tiny.toml").write_text('algorithm = "own_learning:HillClimbing"\n' + CONFIG)
-    refused("train", "--config", "tiny.toml", "--out", "b")
+    run_refused("train", "--config", "tiny.toml", "--out", "b")
     document = json.loads(Path("a/agent.json").read_text())
     Path("a/agent.json").write_text(json.dumps(document | {"name": "own_learning:FRUGAL"}))
     document["recipe"]["name"] = "own_learning:FRUGAL"
     Path("a/agent.json").write_text(json.dumps(document))
-    refused("train", "--resume", "--setting", "default", "--out", "a")
+    run_refused("train", "--resume", "--setting", "default", "--out", "a")
     assert "own_learning" not in sys.modules
     assert not Path("b").exists()
     with pytest.raises(BridgeError, match="unknown policy\n  Code is loaded only where it is typed"):

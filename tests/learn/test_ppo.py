@@ -27,7 +27,6 @@ CHOICES = np.eye(3, dtype=np.float32)
 
 
 def bandits(actor: torch.nn.Module, sizes: list[int], rng: np.random.Generator) -> Rollout:
-    """Return one-step episodes with 1, 2 or 3 of the choices each."""
     rows = np.concatenate([CHOICES[-n:] for n in sizes])
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     n = len(sizes)

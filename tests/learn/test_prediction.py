@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_training import TINY, crowded_jobs, goes_on, seeds_tell, trainer
+from tiny_training import TINY, assert_resumes, assert_seeds_differ, crowded_jobs, trainer
 
 from bridge.base.errors import BridgeError
 from bridge.env.encoder import Encoder
@@ -346,12 +346,12 @@ CURRICULUM: dict[str, Any] = {
 
 def test_the_same_seed_gives_the_same_bits_and_another_one_others(tmp_path: Path) -> None:
     changing = ("trained.state.0.weight", "replay.actions")
-    seeds_tell(tmp_path, predicting(**CURRICULUM), *changing, jobs=crowded_jobs())
+    assert_seeds_differ(tmp_path, predicting(**CURRICULUM), *changing, jobs=crowded_jobs())
 
 
 @pytest.mark.parametrize("done", [1, 2])
 def test_going_on_after_an_end_gives_the_same_bits(tmp_path: Path, done: int) -> None:
-    goes_on(tmp_path, predicting(**CURRICULUM), done, crowded_jobs())
+    assert_resumes(tmp_path, predicting(**CURRICULUM), done, crowded_jobs())
 
 
 @pytest.mark.parametrize("missing", ["updates", "replay.counts", "replay.next"])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 from bridge.base.errors import BridgeError
 from bridge.learn.registry import find_recipe, policies, recipe_of
@@ -44,7 +44,7 @@ def test_listing_imports_no_torch() -> None:
         "assert found and not any(p.error for p in found.values() if p.package.startswith('hpc-bridge'))\n"
         "sys.exit('torch' in sys.modules)"
     )
-    done = fresh(code)
+    done = run_python(code)
     assert (done.returncode, done.stderr) == (0, "")
 
 

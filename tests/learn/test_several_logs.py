@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_training import TINY, goes_on, some_jobs, tiny, trainer
+from tiny_training import TINY, assert_resumes, some_jobs, tiny, trainer
 
 from bridge.base.errors import BridgeError
 from bridge.env.episode_starts import jobs_of
@@ -74,7 +74,7 @@ def test_validation_is_the_geometric_mean_over_logs(tmp_path: Path, other: str) 
 
 
 def test_going_on_gives_the_same_bits(tmp_path: Path, other: str) -> None:
-    goes_on(tmp_path, tiny(logs=(other,), teacher=("safe",)), 1)
+    assert_resumes(tmp_path, tiny(logs=(other,), teacher=("safe",)), 1)
 
 
 def test_an_agent_knows_what_it_has_seen_of_each_log(tmp_path: Path, other: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tiny_training import TINY, bits, goes_on, seeds_tell, some_jobs, tiny, trainer
+from tiny_training import TINY, assert_resumes, assert_seeds_differ, bits, some_jobs, tiny, trainer
 
 from bridge.base.errors import BridgeError
 from bridge.env.encoder import Encoder
@@ -37,12 +37,12 @@ def trained(folder: Path, seed: int = 1) -> Path:
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_one_others(tmp_path: Path) -> None:
-    seeds_tell(tmp_path, TINY, "now.actor.layers.0.weight")
+    assert_seeds_differ(tmp_path, TINY, "now.actor.layers.0.weight")
 
 
 @pytest.mark.parametrize("done", [1, 2, 3])
 def test_going_on_after_an_end_gives_the_same_bits(tmp_path: Path, done: int) -> None:
-    goes_on(tmp_path, TINY, done)
+    assert_resumes(tmp_path, TINY, done)
 
 
 SCRIPT = """\
@@ -163,7 +163,7 @@ def test_without_averaging_what_is_trained_is_deployed(tmp_path: Path) -> None:
 def test_going_on_with_averaging_and_a_lesson_gives_the_same_bits(tmp_path: Path) -> None:
     changes = {"average": 0.5, "teacher": ("safe",), "warmup": 1, "min_base_metric": 1.5}
     recipe = replace(tiny(**changes, validate_every=1), deploy="validated")
-    goes_on(tmp_path, recipe, 2)
+    assert_resumes(tmp_path, recipe, 2)
 
 
 def test_while_it_warms_up_only_the_critic_learns(tmp_path: Path) -> None:

@@ -47,12 +47,10 @@ TINY = Recipe(
 
 @cache
 def some_jobs() -> Jobs:
-    """Return the first jobs of the bundled workload."""
     return TINY.setup.select(read(resolve("bundled-128")))
 
 
 def tiny(**training: object) -> Recipe:
-    """Return the recipe with other training values."""
     changes: Mapping[str, Any] = training
     return replace(TINY, training=replace(TINY.training, **changes))
 
@@ -88,7 +86,7 @@ def trainer(folder: Path, recipe: Recipe = TINY, seed: int = 1, jobs: Jobs | Non
     return Trainer(TrainingContext(recipe, jobs, origin, folder))
 
 
-def seeds_tell(folder: Path, recipe: Recipe, *changing: str, jobs: Jobs | None = None) -> None:
+def assert_seeds_differ(folder: Path, recipe: Recipe, *changing: str, jobs: Jobs | None = None) -> None:
     """Check that the same seed gives the same bits, and another one other ones of these tensors at least."""
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         trainer(folder / name, recipe, seed, jobs).run()
@@ -100,7 +98,7 @@ def seeds_tell(folder: Path, recipe: Recipe, *changing: str, jobs: Jobs | None =
         assert one[0][name] != other[0][name]
 
 
-def goes_on(folder: Path, recipe: Recipe, done: int, jobs: Jobs | None = None) -> None:
+def assert_resumes(folder: Path, recipe: Recipe, done: int, jobs: Jobs | None = None) -> None:
     """Check that a training which ended behind so many epochs and goes on has the bits of a whole one."""
     trainer(folder / "whole", recipe, jobs=jobs).run()
     first = trainer(folder / "parts", recipe, jobs=jobs)

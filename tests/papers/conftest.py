@@ -13,6 +13,5 @@ for folder in (ROOT, ROOT / "tests" / "pool"):  # its hand-made job sets
 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
-    """Use one thread."""
     torch = pytest.importorskip("torch", reason="agents need PyTorch")
     torch.set_num_threads(1)

@@ -21,49 +21,57 @@ from bridge.workload.mrsch import generate_mrsch
 from bridge.workload.table import Workload
 from papers import logs, store, studies
 
-#: Paper -> how many cells its record has, and the digest of their sorted pairs of `key` and `agent_key`.
+#: Record -> how many cells it has, and the digest of their sorted pairs of `key` and `agent_key`.
 FROZEN: dict[str, tuple[int, str]] = {
     "rlbackfilling": (583, "7a5a9230e855794b"),
-    "schedinspector": (466, "59c895c9072563e2"),
+    "schedinspector": (487, "848d587db6839030"),
     "mrsch": (232, "ff2579f5206b5e4d"),
     "sem": (20, "f2add621c2881cf2"),
     "rlschert": (517, "ba23c94f51f337e7"),
     "ranking": (553, "1bf346c31d92fd26"),
+    "mrsch-crossing": (15, "f472cadcc2efbd39"),
+    "sem-unseen": (7, "57fd0b43fbc2bf33"),
+    "rlschert-code": (8, "e302025b7d9441b5"),
+}
+#: Record -> its study file.
+FILES = {
+    f"{paper}-{file.stem}" if file.stem != "study" else paper: file
+    for paper in studies.PAPERS
+    for file in studies.files_of(paper)
 }
 
 
-def recorded(paper: str) -> dict[str, str]:
-    """Return log -> digest of a paper's record."""
+def recorded(record: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for text in pd.read_parquet(store.path_of(paper), columns=["logs"])["logs"].unique():
+    for text in pd.read_parquet(store.path_of(record), columns=["logs"])["logs"].unique():
         for name, digest in json.loads(text).items():
             assert found.setdefault(name, digest) == digest
     return found
 
 
-RECORDED = {name: digest for paper in studies.PAPERS for name, digest in recorded(paper).items()}
+RECORDED = {name: digest for record in FROZEN for name, digest in recorded(record).items()}
 
 
-@pytest.mark.parametrize("paper", studies.PAPERS)
-def test_keys_of_a_record_are_those_of_its_study(paper: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    digests = recorded(paper)
+@pytest.mark.parametrize("name", FROZEN)
+def test_keys_of_a_record_are_those_of_its_study(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = recorded(name)
     # a log that no record has can be in no recorded key
     monkeypatch.setattr(cells, "sha256_of", lambda file: digests.get(file, f"not recorded: {file}"))
     of_study = {
         one.key: one.agent_key
-        for study in read_studies(studies.file_of(paper))
+        for study in read_studies(FILES[name])
         for cell in cells.cells_of(study)
         for one in (cell, *cell.shorter, cell.shortest)
     }
-    record = pd.read_parquet(store.path_of(paper), columns=["key", "agent"])
+    record = pd.read_parquet(store.path_of(name), columns=["key", "agent"])
     pairs = set(zip(record["key"], record["agent"], strict=True))
     assert pairs <= set(of_study.items())
     text = "\n".join(sorted(" ".join(pair) for pair in pairs))
-    assert (len(pairs), hashlib.sha256(text.encode()).hexdigest()[:16]) == FROZEN[paper]
+    assert (len(pairs), hashlib.sha256(text.encode()).hexdigest()[:16]) == FROZEN[name]
 
 
 def test_all_cells_are_frozen() -> None:
-    assert sum(count for count, _ in FROZEN.values()) == 2371
+    assert sum(count for count, _ in FROZEN.values()) == 2422
 
 
 @pytest.mark.parametrize("name", [name for name in RECORDED if "/" not in name and ":" not in name])
@@ -71,7 +79,7 @@ def test_a_log_has_the_digest_of_the_records(name: str, log: Callable[[str], Wor
     assert log(name).digest() == RECORDED[name]
 
 
-@pytest.mark.parametrize("name", [name for name in logs.TRACES if name[0] == "S" and name[1:].isdigit()])
+@pytest.mark.parametrize("name", [name for name in logs.TRACES if name[0] in "SC" and name[1:].isdigit()])
 def test_a_log_made_of_theta_has_the_digest_of_the_records(name: str, log: Callable[[str], Workload]) -> None:
     made = generate_mrsch(log("theta_2022"), name, seed=logs.SEED)
     assert made.digest() == RECORDED[logs.TRACES[name]]

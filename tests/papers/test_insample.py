@@ -65,6 +65,22 @@ def test_the_page_says_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> Non
     assert insample.section() == []
 
 
+def test_the_bound_in_the_environment_of_the_code_has_cells_and_a_section(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cells = list(insample._cells(["HPC2N"], insample.CODE))
+    assert [(cell.row, cell.seed) for cell in cells] == [("FCFS, as the public code", k) for k in (1, 2, 3)]
+    assert all(
+        isinstance(cell.recipe, Recipe) and cell.recipe.setup.protocol == "schedgym-code" for cell in cells
+    )
+    found = {"HPC2N": {"1": [13.0, 4, cells[0].shortest.key]}}
+    monkeypatch.setattr(insample, "read_results", lambda: {"FCFS, as the public code": found})
+    assert insample.is_known(cells[0])
+    assert insample.section() == []
+    _, table = insample.section(insample.CODE)
+    assert "| FCFS, as the public code | HPC2N | 13.16 | 13.0 | -1% |" in table
+
+
 def test_what_is_there_is_of_todays_cells_and_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> list[int]:
         return [cell.seed for cell in insample._cells(["HPC2N"]) if not insample.is_known(cell)]

@@ -250,8 +250,7 @@ def test_what_cannot_be_searched_is_refused(change: dict[str, float], says: str)
         Optimise(**{"resources": 2} | change)  # type: ignore[arg-type]
 
 
-def played(jobs: Jobs, rule: Optimise, setup: SchedulerConfig = HELD) -> list[float]:
-    """Replay under the rule, check the schedule, and return the starts in seconds."""
+def replayed_starts(jobs: Jobs, rule: Optimise, setup: SchedulerConfig = HELD) -> list[float]:
     prepared = setup.build_scenario(jobs, setup.policy("pick"))
     encoder = rule.encoder().compile({})
     (schedule,) = schedules_by(encoder, rule, prepared, np.zeros(1, np.int64), len(jobs))
@@ -267,7 +266,7 @@ def test_the_papers_example_as_a_schedule() -> None:
     jobs = make_jobs([(0, HOUR, HOUR, *PAPER[name]) for name in ("J2", "J1", "J3", "J4")], [100, 100])
     by_rules = replay(HELD.build_scenario(jobs)).start / 1e6
     assert by_rules.tolist() == [0, HOUR, 0, 2 * HOUR]
-    assert played(jobs, Optimise(2)) == [HOUR, 0, 0, HOUR]
+    assert replayed_starts(jobs, Optimise(2)) == [HOUR, 0, 0, HOUR]
 
 
 def test_who_was_reserved_is_held() -> None:
@@ -283,11 +282,11 @@ def test_who_was_reserved_is_held() -> None:
         (30, 20, 60, 2, 9),
         (50, 10, 10, 10, 10),
     ]
-    assert played(make_jobs(rows, [10, 10]), Optimise(2)) == [0, 100, 100, 30, 200]
+    assert replayed_starts(make_jobs(rows, [10, 10]), Optimise(2)) == [0, 100, 100, 30, 200]
     # of a window of one there is nothing to choose: FCFS
-    assert played(make_jobs(rows, [10, 10]), Optimise(2, window=1)) == [0, 100, 100, 30, 200]
+    assert replayed_starts(make_jobs(rows, [10, 10]), Optimise(2, window=1)) == [0, 100, 100, 30, 200]
     # asked afresh at 100, it fills the machine with 5
-    assert played(make_jobs(rows, [10, 10]), Optimise(2), SchedulerConfig("fcfs", "easy")) == [
+    assert replayed_starts(make_jobs(rows, [10, 10]), Optimise(2), SchedulerConfig("fcfs", "easy")) == [
         0,
         110,
         110,
@@ -307,4 +306,4 @@ def test_schedules_are_valid(data: st.DataObject) -> None:
         rows.append((submit, run, run + data.draw(st.integers(0, 4)), *demand))
     jobs = make_jobs(rows, capacity)
     exhaustive = data.draw(st.sampled_from([2, 10]))
-    played(jobs, Optimise(2, window=6, exhaustive=exhaustive, generations=1))
+    replayed_starts(jobs, Optimise(2, window=6, exhaustive=exhaustive, generations=1))

@@ -15,8 +15,9 @@ from bridge.learn.checkpoint_files import PROGRESS
 from bridge.learn.recipe import with_training
 from bridge.study.cells import Cell
 from bridge.study.store import Store
-from papers import curves, pages, pictures, ranking, store, studies
+from papers import curves, headlines, pages, pictures, ranking, store, studies
 from papers.curves import Curve
+from papers.lines import PAPERS
 
 TABLE = "sem-theta"
 
@@ -34,12 +35,16 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("paper", ["rlbackfilling", "sem"])
-def test_a_clone_writes_the_pages_that_are_there(clone: Path, paper: str) -> None:
+def test_a_clone_writes_the_pages_that_are_there(
+    clone: Path, paper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "HEADLINES", (headlines.of(paper),))  # the whole index is another test's
     there = {path.name: path.read_text(encoding="utf-8") for path in clone.glob("*.md")}
     drawn = {path.name for path in clone.glob("*.svg")}
     *written, index = pages.write((paper,))
-    assert len(written) == len(studies.studies(paper)) > 1
-    for path in (*written, index):
+    assert len(written) == len(studies.studies(paper)) + 1 > 2
+    assert f"]({paper}-headline.svg)" in index.read_text(encoding="utf-8")
+    for path in written:
         assert path.read_text(encoding="utf-8") == there[path.name], "run `python -m papers report`"
     assert {path.name for path in clone.glob("*.svg")} == drawn
 
@@ -49,6 +54,48 @@ def test_every_study_is_one(paper: str) -> None:
     names = [study.name for study, _ in studies.studies(paper)]
     assert names == list(dict.fromkeys(names))
     assert all((store.RESULTS / f"{name}.md").exists() for name in names)
+
+
+@pytest.mark.slow
+def test_the_index_has_a_table_and_a_picture_of_each_paper() -> None:
+    index = (store.RESULTS / "README.md").read_text(encoding="utf-8")
+    assert "cells done" not in index
+    for headline in PAPERS:
+        assert headlines.table(headline).markdown().rstrip() in index, "run `python -m papers report`"
+        assert f"]({headline.paper}-headline.svg)" in index
+        assert (store.RESULTS / f"{headline.paper}-headline.svg").exists()
+        page = (store.RESULTS / f"{headline.paper}.md").read_text(encoding="utf-8")
+        assert page.index(headlines.table(headline).markdown().rstrip()) < page.index("\n## ")
+        assert all(text in index for text in headline.cannot)
+
+
+def test_no_page_says_that_the_clamp_is_all_there_is_to_the_paper_s_numbers() -> None:
+    for path in store.RESULTS.glob("rlschert*.md"):
+        text = path.read_text(encoding="utf-8")
+        assert "do the same" not in text
+        assert "does the same" not in text
+
+
+def test_a_line_of_a_paper_s_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers beside their bases' on the same sequences; what is not run is said as such."""
+    monkeypatch.setattr(headlines, "_metrics", lambda _: ["bsld", "bsld"])
+    best = headlines.Value(5.0, 8.0)
+    run = {kind: headlines.Value(6.0, 8.0, "1 of 5 seeds", oracle=True) for kind in headlines.KINDS[:3]}
+    none: dict[str, headlines.Value | None] = dict.fromkeys(headlines.KINDS)
+    words = headlines.Value(7.0)
+    lines = [
+        headlines.HeadlineEntry("a", {**run, "best rule": best}, None, "SJF", "worse +20 %", True),
+        headlines.HeadlineEntry("b", none, words, "", "", True),
+    ]
+    monkeypatch.setattr(headlines, "entries", lambda _: lines)
+    value = "6.00* (-25 %, 1 of 5 seeds)"
+    assert headlines.table(headlines.of("sem")).rows == [
+        ["a", value, value, value, "SJF: 5.00 (-38 %)", "worse +20 %"],
+        ["b", "no number", "not run; by the paper's text 7.00", "not run", "not run", "not run"],
+    ]
+    said = headlines.sentence(headlines.of("sem"))
+    assert said.startswith("Of 1 recommended agents, 0 are better than the best rule, 1 worse; 0 cannot")
+    assert said.endswith("Of 2 rows as the code, 1 are not run. *: reads true run times.")
 
 
 def test_the_winner_of_a_log_is_named() -> None:
@@ -148,6 +195,18 @@ def test_means_of_curves_weigh_every_agent_the_same() -> None:
     assert learning.loc[20].to_dict() == pytest.approx({"agents": 4, "mean": 0.7, "low": 0.4, "high": 0.9})
     assert learning["agents"].to_dict() == {20: 4, 21: 1}
     assert curves.seeds_of([three, one]) == 4
+
+
+def test_shares_of_rejected_picks_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    agents = [Curve("r", "l", (name,), (), rejected=((1, share), (9, share / 2))) for name, share in _SHARES]
+    told = {("r", "l"): agents, ("other", "l"): [Curve("other", "l", ("c",), ())]}
+    monkeypatch.setattr(curves, "read", lambda _: told)
+    assert curves.rejections("t")[2:] == ["- r, l: epoch 1: 50 %, epoch 9: 25 %"]
+    monkeypatch.setattr(curves, "read", lambda _: {})
+    assert curves.rejections("t") == []
+
+
+_SHARES = (("a", 0.4), ("b", 0.6))
 
 
 @pytest.mark.usefixtures("clone")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from handmade_schedule import handmade
+from small_schedule import pool_schedule
 
 from bridge.base.errors import BridgeError
 from bridge.pool.evaluate import evaluate
@@ -14,21 +14,21 @@ from papers.rlschert.usage import usage
 
 
 def test_idle_units_waiting_jobs_and_holes_step_by_step() -> None:
-    used = usage(handmade(), 4)
+    used = usage(pool_schedule(), 4)
     np.testing.assert_array_equal(used.idle, [4, 1, 0, 1, 2, 1, 3, 3, 3])
     np.testing.assert_array_equal(used.waiting, [0, 1, 1, 2, 1, 0, 0, 0, 0])
     np.testing.assert_array_equal(used.holes, [0, 1, 0, 1, 2, 0, 0, 0, 0])
 
 
 def test_waits_last_until_the_start_that_counts() -> None:
-    np.testing.assert_array_equal(handmade().wait, [0, 3, 3])
+    np.testing.assert_array_equal(pool_schedule().wait, [0, 3, 3])
 
 
 def test_what_cannot_be_told_is_refused() -> None:
     with pytest.raises(BridgeError, match="1 jobs did not end"):
-        usage(replace(handmade(), end=np.array([4, -1, 9])), 4)
+        usage(replace(pool_schedule(), end=np.array([4, -1, 9])), 4)
     with pytest.raises(BridgeError, match="more attempts were killed than are remembered"):
-        usage(replace(handmade(), kills=np.array([0, 1, 1])), 4)
+        usage(replace(pool_schedule(), kills=np.array([0, 1, 1])), 4)
 
 
 def test_units_are_idle_or_run_on_and_never_more_than_there_are() -> None:

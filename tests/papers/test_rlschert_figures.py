@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from handmade_schedule import handmade
+from small_schedule import pool_schedule
 
 pytest.importorskip("torch", reason="agents need PyTorch")
 
@@ -28,7 +28,7 @@ from papers.rlschert.page import TEMPLATE
 def _schedule() -> PoolSchedule:
     """Return three jobs on 4 units; the last one was killed after a step, believed to take 1."""
     attempts = np.array([(2, 2, 3, 3, 9)], KILL).view(np.recarray)
-    return replace(handmade(), length=np.array([3, 2, 9]), end=np.array([4, 6, 14]), attempts=attempts)
+    return replace(pool_schedule(), length=np.array([3, 2, 9]), end=np.array([4, 6, 14]), attempts=attempts)
 
 
 def _evaluation() -> PoolEvaluation:

@@ -159,7 +159,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
     lines = [f"{k},{2 + k % 5},{1 + k % 4},{10 * (1 + k % 6)},{2 + k % 5}" for k in range(20)]
     path.write_text("\n".join(["job_id,real,para,cores,running", *lines]) + "\n")
     file.write_text(SMALL.replace("PATH", str(path)).replace("CHANGES", _TINY))
-    monkeypatch.setattr(studies, "file_of", lambda _: file)
+    monkeypatch.setattr(studies, "files_of", lambda _: (file,))
+    monkeypatch.setattr(page, "headline", lambda _: "")
     studies.studies.cache_clear()
     (study,) = read_studies(file)
     yield study
@@ -380,7 +381,11 @@ def test_everybody_on_the_page_is_a_row_of_the_table() -> None:
     assert isinstance(TABLES["rlschert-7"].rows[-1].recipe(None, 0), PoolRecipe)
 
 
-def test_the_page_is_what_its_data_say() -> None:
+def test_the_page_is_what_its_data_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for how it opens, see `tests/papers/test_pages.py`."""
     written = (store.RESULTS / "rlschert.md").read_text(encoding="utf-8")
+    opening = written.partition("2021.\n\n")[2].partition("\nIts tables of agents")[0]
+    assert "rlschert-headline.svg" in opening
+    monkeypatch.setattr(page, "headline", lambda _: opening)
     again = page.page(page.read())
     assert written == again, "run `python -m papers rlschert`"

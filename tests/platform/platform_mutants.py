@@ -19,7 +19,6 @@ class NothingThere(Exception):  # noqa: N818
 
 
 def _one(draw: random.Random, found: Iterable[re.Match[str]]) -> re.Match[str]:
-    """One of the matches."""
     if listed := list(found):
         return draw.choice(listed)
     raise NothingThere
@@ -37,7 +36,6 @@ def _some_tag(draw: random.Random, text: str, *, opening: bool = True) -> re.Mat
 
 
 def _some_attribute(draw: random.Random, text: str) -> re.Match[str]:
-    """One attribute of one tag."""
     tag = _some_tag(draw, text)
     return _one(draw, ATTRIBUTE.finditer(text, *tag.span()))
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from cli_commands import fine, typed
+from cli_commands import run_bridge, run_ok
 
 from bridge.base.errors import BridgeError
 from bridge.cluster import Cluster, NodeGroup
@@ -80,7 +80,7 @@ def test_a_number_of_hosts_that_agrees_is_welcome(tmp_path: Path, cluster: str) 
 
 @pytest.mark.parametrize("name", ["teaching-site", "cirrus-like", "thetagpu-like"])
 def test_shipped_sites_have_platforms(tmp_path: Path, name: str) -> None:
-    fine("platform", "new", "--cluster", name, "-o", tmp_path / "p.xml")
+    run_ok("platform", "new", "--cluster", name, "-o", tmp_path / "p.xml")
     site = read_cluster(name)
     table = build_node_table(site)
     cores = {node: site.nodes[g].cores for node, g in zip(table.names, table.group.tolist(), strict=True)}
@@ -103,6 +103,6 @@ def test_a_node_that_no_host_can_be_called(tmp_path: Path) -> None:
 
 
 def test_neither_description_nor_cluster(tmp_path: Path) -> None:
-    told = typed("platform", "new", "-o", tmp_path / "p.xml")
+    told = run_bridge("platform", "new", "-o", tmp_path / "p.xml")
     assert told.status == 2
     assert "Missing argument 'SPEC', or --cluster FILE" in told.err

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from platform_helpers import CORPUS, SHIPPED
 from simgrid_available import needs_simgrid
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 from bridge.base.errors import BridgeError
 from bridge.cli.main import cli
@@ -191,7 +191,7 @@ def test_try_refuses_what_the_check_refuses() -> None:
 def test_the_command_starts_without_heavy_imports() -> None:
     heavy = "('numpy', 'networkx', 'matplotlib', 'rich')"
     code = f"import sys, bridge.cli.platform; print([m for m in {heavy} if m in sys.modules])"
-    assert fresh(code).stdout.strip() == "[]"
+    assert run_python(code).stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("command", ["new", "check", "show", "try"])

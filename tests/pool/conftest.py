@@ -9,5 +9,4 @@ from bridge.pool.jobset import JobSet, read_vasp
 
 @pytest.fixture(scope="session")
 def vasp(vasp_path: Path) -> JobSet:
-    """The logged VASP jobs."""
     return read_vasp(vasp_path)

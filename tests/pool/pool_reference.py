@@ -149,13 +149,18 @@ class Pool:
             self.rejected += 1
 
     def _step_reward(self) -> float:
+        many = float(len(self.booked) + len(self.ready) + len(self.waiting) + len(self.backlog))
         if self.settings.objective == "completion":
-            return -float(len(self.booked) + len(self.ready) + len(self.waiting) + len(self.backlog))
+            return -many
         lengths = [
             job.beliefs[min(max(self.now - job.start, 0), len(job.beliefs) - 1)] for job in self.booked
         ]
         lengths += [job.believed for job in (*self.ready, *self.waiting, *self.backlog)]
-        return -sum(1.0 / length for length in lengths)
+        slowdown = sum(1.0 / length for length in lengths)
+        if self.settings.objective == "slowdown":
+            return -slowdown
+        share = self.settings.completion_weight
+        return -((1.0 - share) * slowdown + share * many)
 
 
 def picture(pool: Pool, colours: dict[int, int]) -> npt.NDArray[np.float32]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pool_policies import any_arrivals, any_jobs, eager
-from small_pools import Rows, arriving
+from small_pools import Rows, sequences_of
 from tiny_pool import POOL, TINY, jobs
 
 from bridge.base.arrays import Ints
@@ -111,7 +111,7 @@ def test_an_agent_decides_alike_alone_and_among_others(kill: Kill, seed: int) ->
 @settings(max_examples=30)
 @given(any_jobs(4, 15), any_arrivals(30), st.sampled_from(["none", "rule", "learned"]), st.integers(0, 99))
 def test_any_jobs(rows: Rows, arrivals: list[int], kill: Kill, seed: int) -> None:
-    drawn = arriving(rows, [a if a < len(rows) else -1 for a in arrivals])
+    drawn = sequences_of(rows, [a if a < len(rows) else -1 for a in arrivals])
     recipe = replace(TINY, kill=kill)
     both(recipe, drawn, eager(recipe, seed))
 

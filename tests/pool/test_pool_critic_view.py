@@ -1,7 +1,7 @@
 """What a critic knows: every number by hand."""
 
 import numpy as np
-from small_pools import arriving, playing
+from small_pools import pools_in_play, sequences_of
 
 from bridge.pool.settings import PoolConfig
 from bridge.pool.world import N_CRITIC_FEATURES
@@ -15,7 +15,7 @@ def test_an_outlook_by_hand() -> None:
     rows = [(3, 4, 4, [4]), (2, 2, 2, [2]), (1, 3, 3, [3]), (4, 5, 5, [5])]
     arrivals = np.full(20, -1)
     arrivals[[1, 2, 3]] = [0, 1, 2]
-    pools = playing(arriving(rows, arrivals.tolist()), SMALL, answers=(1, 0, 1, 0, 1))
+    pools = pools_in_play(sequences_of(rows, arrivals.tolist()), SMALL, answers=(1, 0, 1, 0, 1))
     found = pools.outlooks(np.array([0]))[0].astype(float).round(6).tolist()
     groups = {
         "visible": [1 / 20, 1 / 3 / 4, 3 / 200],
@@ -38,7 +38,7 @@ def test_hidden_jobs_and_arrivals_to_come() -> None:
     rows = [(3, 4, 4, [4]), (4, 5, 5, [5]), (2, 8, 8, [8])]
     arrivals = np.full(60, -1)
     arrivals[[1, 2, 3, 15, 50]] = [0, 1, 2, 1, 2]
-    pools = playing(arriving(rows, arrivals.tolist()), SMALL, answers=(1, 1, 1))
+    pools = pools_in_play(sequences_of(rows, arrivals.tolist()), SMALL, answers=(1, 1, 1))
     found = pools.outlooks(np.array([0]))[0]
     hidden = [2 / 20, (1 / 5 + 1 / 8) / 4, (20 + 16) / 200]
     soon, late = [1 / 20, 1 / 5 / 4, 20 / 200], [2 / 20, (1 / 5 + 1 / 8) / 4, 36 / 200]

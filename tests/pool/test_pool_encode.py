@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pool_policies import any_jobs
 from pool_reference import Pool, picture
-from small_pools import arriving, job_set, machine
+from small_pools import job_set, machine, sequences_of
 
 from bridge.base.errors import BridgeError
 from bridge.pool import state as pool_state
@@ -35,7 +35,7 @@ NONE = SMALL.slots
 C0, C1, C2 = (np.float32(k / 500) for k in (499, 498, 497))
 
 
-def seen(state: PoolState, settings: PoolConfig) -> npt.NDArray[np.float32]:
+def full_picture(state: PoolState, settings: PoolConfig) -> npt.NDArray[np.float32]:
     """Return the picture of pool 0 in full, and check its list."""
     cells = np.full(most_corners(settings), -1, np.int32)
     values = np.zeros(len(cells), np.float32)
@@ -63,13 +63,13 @@ def test_the_paper_s_example() -> None:
     expected = np.zeros((120, 72), np.float32)
     expected[0:8, 20:23] = 1
     expected[30:36, 70] = [0.08, 0.04, 0.5, 0.12, 0.10, 0.3]
-    assert np.array_equal(seen(state, PoolConfig()), expected)
+    assert np.array_equal(full_picture(state, PoolConfig()), expected)
 
 
 def small_table() -> PoolState:
     """Return a pool at step 3, whose colours are 499, 498, … in turn."""
     rows = [(3, 4, 4, [4]), (2, 2, 2, [2]), (1, 3, 3, [3])]
-    drawn = arriving(rows, [-1, 0, 1, 2])
+    drawn = sequences_of(rows, [-1, 0, 1, 2])
     state, world = allocate(drawn, 1, SMALL)
     state.palette[:] = np.arange(1, pool_state.COLOURS)
     load(state, world, 0, drawn, 0)
@@ -88,18 +88,18 @@ def test_a_small_pool_by_hand() -> None:
     expected[2:4, 0:4] = [0, 0, C1, C1]
     expected[0:3, 4] = 1  # slot 0: 1 unit for 3 steps
     expected[0:6, 24] = [0.04, 0.02, 0, 0.04, 0.005, 0.3]  # kill slot 0: ran 2 of 4 steps
-    assert np.array_equal(seen(state, SMALL), expected)
+    assert np.array_equal(full_picture(state, SMALL), expected)
     # job 2 is booked at once, beside job 0 in steps 3 and 4, beside job 1 in step 5
     assert apply_action(state, 0, 0) == 1
     expected[0:3, 4] = 0
     expected[0:2, 0:4] = [C2, C0, C0, C0]
     expected[2, 0:4] = [0, C2, C1, C1]
-    assert np.array_equal(seen(state, SMALL), expected)
+    assert np.array_equal(full_picture(state, SMALL), expected)
 
 
 def test_the_oracle_s_picture_shows_true_lengths_of_those_who_wait_and_nothing_else() -> None:
     # believed to take 2 steps, takes 5; the other one is believed to take 6, takes 3
-    drawn = arriving([(3, 5, 2, [2]), (2, 3, 6, [6])], [-1, 0, 1])
+    drawn = sequences_of([(3, 5, 2, [2]), (2, 3, 6, [6])], [-1, 0, 1])
     settings = replace(SMALL, oracle_picture=True)
     found = []
     for which in (SMALL, settings):
@@ -108,7 +108,7 @@ def test_the_oracle_s_picture_shows_true_lengths_of_those_who_wait_and_nothing_e
             assert advance(state, world, 0) == TICK
             apply_action(state, 0, NONE)
         assert advance(state, world, 0) == TICK
-        found.append((seen(state, which), state, world))
+        found.append((full_picture(state, which), state, world))
     expected = found[0][0].copy()
     assert expected[:, 4:7].sum(0).tolist() == [2, 2, 2]
     assert expected[:, 14:16].sum(0).tolist() == [6, 6]
@@ -118,22 +118,21 @@ def test_the_oracle_s_picture_shows_true_lengths_of_those_who_wait_and_nothing_e
     for which, (_, state, world) in zip((SMALL, settings), found, strict=True):  # bookings are believed ones
         assert apply_action(state, 0, 0) == 1
         assert int(state.jobs[0].until[0] - state.jobs[0].start[0]) == 2
-        assert seen(state, which)[0, 0:4].tolist() == [0, *[expected_colour(state)] * 3]
+        assert full_picture(state, which)[0, 0:4].tolist() == [0, *[expected_colour(state)] * 3]
         assert advance(state, world, 0) == TICK
 
 
 def expected_colour(state: PoolState) -> float:
-    """Return the colour of job 0, which is booked."""
     return float(np.float32(int(state.jobs[0].colour[0]) / 500))
 
 
 def test_steps_without_an_arrival_fill_the_last_column() -> None:
-    state, world = machine(arriving([(1, 1, 1, [1])], [-1] * 30), SMALL)
+    state, world = machine(sequences_of([(1, 1, 1, [1])], [-1] * 30), SMALL)
     for k in range(13):
         advance(state, world, 0)
         expected = np.zeros((16, 26), np.float32)
         expected[:, 25] = np.float32(min(k, 10) / 10)
-        assert np.array_equal(seen(state, SMALL), expected)
+        assert np.array_equal(full_picture(state, SMALL), expected)
         apply_action(state, 0, NONE)
 
 
@@ -146,7 +145,7 @@ def test_every_picture_is_that_of_the_reference(
     jobs: list[tuple[int, int, int, list[int]]], arrivals: list[int], actions: list[int]
 ) -> None:
     arrivals = [a if a < len(jobs) else -1 for a in arrivals]
-    drawn = arriving(jobs, arrivals)
+    drawn = sequences_of(jobs, arrivals)
     state, world = machine(drawn, SMALL)
     pool = Pool(drawn.jobs, arrivals, SMALL)
     limits = highest(SMALL)
@@ -154,7 +153,7 @@ def test_every_picture_is_that_of_the_reference(
         if advance(state, world, 0) != TICK:
             break
         colours = {int(j): int(state.jobs.colour[0, j]) for j in state.booked[0, : state.env.n_booked[0]]}
-        found = seen(state, SMALL)
+        found = full_picture(state, SMALL)
         assert np.array_equal(found, picture(pool, colours))
         assert (found <= limits).all()
         action = actions[n % len(actions)]

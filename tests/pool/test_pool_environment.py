@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from small_pools import job_set
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 from gymnasium.utils.env_checker import check_env  # noqa: E402
@@ -39,6 +39,8 @@ def play(env: PickOrKillEnv, rng: np.random.Generator, **reset: Any) -> list[tup
         action = int(rng.choice(np.flatnonzero(masks)))
         after, reward, over, cut, info = env.step(action)
         assert info["invalid"] is False
+        assert info["action_mask"].tolist() == env.action_masks().astype(int).tolist()
+        info = {**info, "action_mask": info["action_mask"].tolist()}
         steps.append((seen, masks, action, reward, info))
         seen = after
     assert (seen == 0).all()
@@ -60,7 +62,7 @@ def test_a_name_that_names_the_module_needs_no_import() -> None:
         f"import gymnasium; env = gymnasium.make('bridge.env.register:{PICK_OR_KILL}');"
         "print(env.observation_space.shape, env.action_space.n)"
     )
-    done = fresh(code)
+    done = run_python(code)
     assert done.stdout.split("\n")[0] == "(120, 72) 14", done.stderr
 
 

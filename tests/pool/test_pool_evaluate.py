@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_pools import arriving, job_set, machine
+from small_pools import job_set, machine, sequences_of
 
 from bridge.base.errors import BridgeError
 from bridge.judge.metrics import compute_metrics
@@ -203,7 +203,7 @@ def test_heuristics_without_data() -> None:
 
 def test_a_jobs_table_with_its_killed_attempts() -> None:
     # arrives at 1, starts at 1, killed at 3 after 2 steps, starts again at 3, ends at 8
-    state, world = machine(arriving([(2, 5, 2, [2, 3, 7])], [-1, 0]), SMALL.settings)
+    state, world = machine(sequences_of([(2, 5, 2, [2, 3, 7])], [-1, 0]), SMALL.settings)
     none = SMALL.settings.slots
     actions = iter([none, 0, none, none, none + 1, 0])
     while advance(state, world, 0) == TICK:
@@ -225,7 +225,7 @@ def test_a_jobs_table_with_its_killed_attempts() -> None:
 
 
 def test_a_schedule_with_unfinished_jobs_makes_no_table() -> None:
-    state, world = machine(arriving([(2, 5, 2, [2])], [-1, 0]), SMALL.settings)
+    state, world = machine(sequences_of([(2, 5, 2, [2])], [-1, 0]), SMALL.settings)
     apply_action(state, 0, 2)
     advance(state, world, 0)
     with pytest.raises(BridgeError, match="1 jobs did not end"):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from small_pools import arriving, job_set
+from small_pools import job_set, sequences_of
 
 from bridge.base.errors import BridgeError
 from bridge.pool.jobset import (
@@ -99,7 +99,7 @@ def test_no_file_and_no_table_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_jobs_that_cannot_run_are_refused(row: tuple[int, int, int, list[int]], says: str) -> None:
-    drawn = arriving([(1, 1, 1, [1]), row], [-1, 0])
+    drawn = sequences_of([(1, 1, 1, [1]), row], [-1, 0])
     with pytest.raises(BridgeError, match=says) as caught:
         allocate(drawn, 1, PoolConfig())
     assert "job 102" in caught.value.where

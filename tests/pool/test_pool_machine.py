@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pool_policies import any_jobs
 from pool_reference import Pool
-from small_pools import Rows, arriving, job_set, machine, playing
+from small_pools import Rows, job_set, machine, pools_in_play, sequences_of
 
 from bridge.base.errors import BridgeError
 from bridge.pool.batch import PoolBatch
@@ -24,7 +24,7 @@ from bridge.pool.machine import (
     legal,
     list_starting,
 )
-from bridge.pool.settings import PoolConfig
+from bridge.pool.settings import Objective, PoolConfig
 from bridge.pool.state import COLOURS, PoolState
 from bridge.pool.world import Sequences, advance
 
@@ -36,7 +36,7 @@ class Table:
     """A pool that plays one sequence, for tests that look at it after every answer."""
 
     def __init__(self, rows: Rows, arrivals: list[int], settings: PoolConfig) -> None:
-        self.state, self.world = machine(arriving(rows, arrivals), settings)
+        self.state, self.world = machine(sequences_of(rows, arrivals), settings)
 
     def act(self, *actions: int) -> list[int]:
         done = []
@@ -180,7 +180,7 @@ def test_a_kill_with_all_slots_taken_hides_the_youngest() -> None:
 
 
 def test_what_cannot_be_done_moves_time_and_what_does_not_exist_is_refused() -> None:
-    state, world = machine(arriving([(1, 1, 1, [1])], [-1, -1, 0]), SMALL)
+    state, world = machine(sequences_of([(1, 1, 1, [1])], [-1, -1, 0]), SMALL)
     assert [apply_action(state, 0, action) for action in (-2, 5)] == [REFUSED, REFUSED]
     assert state.env.phase[0] == ASKING
     for now, action in enumerate((0, -1, 4), 1):  # an empty slot, decline, an empty kill slot
@@ -227,13 +227,13 @@ def test_the_oracle_clamp_takes_the_nearer_belief() -> None:
 
 
 def test_an_episode_ends_when_all_is_done_or_too_late() -> None:
-    state, world = machine(arriving([(1, 2, 2, [2])], [-1, 0]), SMALL)
+    state, world = machine(sequences_of([(1, 2, 2, [2])], [-1, 0]), SMALL)
     kinds = []
     while advance(state, world, 0) == TICK:
         kinds.append(apply_action(state, 0, 0))
     assert state.env.now[0] == 3
     assert kinds == [MOVED, BOOKED, MOVED, MOVED]
-    state, world = machine(arriving([(1, 2, 2, [2])], [-1, 0]), SMALL)
+    state, world = machine(sequences_of([(1, 2, 2, [2])], [-1, 0]), SMALL)
     while advance(state, world, 0) == TICK:
         apply_action(state, 0, NONE)
     assert state.env.now[0] == SMALL.last_step + 1
@@ -245,14 +245,14 @@ def test_an_episode_ends_when_all_is_done_or_too_late() -> None:
     arrivals=st.lists(st.integers(-1, 5), min_size=2, max_size=40),
     actions=st.lists(st.integers(-1, 4), min_size=1, max_size=30),
     clamp=st.booleans(),
-    completion=st.booleans(),
+    objective=st.sampled_from(["slowdown", "completion", "weighted"]),
 )
 def test_every_answer_has_the_outcome_of_the_reference(
-    jobs: Rows, arrivals: list[int], actions: list[int], clamp: bool, completion: bool
+    jobs: Rows, arrivals: list[int], actions: list[int], clamp: bool, objective: Objective
 ) -> None:
-    settings = replace(SMALL, oracle_clamp=clamp, objective="completion" if completion else "slowdown")
+    settings = replace(SMALL, oracle_clamp=clamp, objective=objective, completion_weight=0.3)
     arrivals = [a if a < len(jobs) else -1 for a in arrivals]
-    drawn = arriving(jobs, arrivals)
+    drawn = sequences_of(jobs, arrivals)
     state, world = machine(drawn, settings)
     pool = Pool(drawn.jobs, arrivals, settings)
     env, n = state.env[0], 0
@@ -320,7 +320,7 @@ def test_pools_of_a_batch_do_not_disturb_each_other() -> None:
 
 
 def test_a_refused_action_is_reported_by_its_pool() -> None:
-    pools = playing(arriving([(1, 1, 1, [1])], *[[0] * 4] * 2), SMALL)
+    pools = pools_in_play(sequences_of([(1, 1, 1, [1])], *[[0] * 4] * 2), SMALL)
     with pytest.raises(BridgeError, match="there is no action 9") as refused:
         pools.step(np.array([0, 9]))
     assert refused.value.where == "pool 1"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_pools import arriving, job_set, machine, playing
+from small_pools import job_set, machine, pools_in_play, sequences_of
 
 from bridge.base.errors import BridgeError
 from bridge.pool.batch import PoolBatch
@@ -70,8 +70,8 @@ def test_together_is_as_one_by_one(who: Kill) -> None:
 
 def test_the_kill_rule_answers_before_the_agent_is_asked() -> None:
     # believed 2, once it has run for a step 12: the rule kills it in step 2, and it waits again
-    drawn = arriving([(2, 12, 2, [2, 12])], [-1, 0], width=15)
-    pools = playing(drawn, SMALL, "rule", answers=(NONE, 0, NONE))
+    drawn = sequences_of([(2, 12, 2, [2, 12])], [-1, 0], width=15)
+    pools = pools_in_play(drawn, SMALL, "rule", answers=(NONE, 0, NONE))
     assert pools.rewards.tolist() == [-1 / 12]  # of step 2, in which it was still running; its kill earns 0
     assert pools.masks.tolist() == [[True, False, True, False, False]]
     assert pools.state.jobs.kills[0, 0] == 1
@@ -80,13 +80,18 @@ def test_the_kill_rule_answers_before_the_agent_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("objective", "reward"), [("slowdown", -(1 / 5 + 1 / 4 + 1 / 2)), ("completion", -3.0)]
+    ("objective", "reward"),
+    [
+        ("slowdown", -(1 / 5 + 1 / 4 + 1 / 2)),
+        ("completion", -3.0),
+        ("weighted", -(0.75 * (1 / 5 + 1 / 4 + 1 / 2) + 0.25 * 3.0)),
+    ],
 )
-def test_rewards_of_both_objectives(objective: str, reward: float) -> None:
+def test_rewards_of_all_objectives(objective: str, reward: float) -> None:
     # in step 3 one job runs (believed 5 then), one waits in a slot (4), one in the backlog (2)
     rows = [(4, 6, 3, [3, 4, 5]), (4, 4, 4, [4]), (1, 2, 2, [2])]
-    small = replace(SMALL, slots=1, objective=objective)  # type: ignore[arg-type]
-    pools = playing(arriving(rows, [-1, 0, 1, 2]), small, "none", answers=(1, 0, 1, 1))
+    small = replace(SMALL, slots=1, objective=objective, completion_weight=0.25)  # type: ignore[arg-type]
+    pools = pools_in_play(sequences_of(rows, [-1, 0, 1, 2]), small, "none", answers=(1, 0, 1, 1))
     assert pools.rewards[0] == pytest.approx(reward, abs=1e-15)
 
 
@@ -129,23 +134,25 @@ def test_a_decision_does_not_depend_on_its_place() -> None:
 
 def test_jobs_that_did_not_end_count_as_ended_now() -> None:
     # one ends at 3 (arrived at 1, length 2), one waits from 2 until the forced end at 6
-    drawn = arriving([(1, 2, 2, [2]), (4, 3, 3, [3])], [-1, 0, 1])
-    pools = playing(drawn, replace(SMALL, last_step=5), "none")
+    drawn = sequences_of([(1, 2, 2, [2]), (4, 3, 3, [3])], [-1, 0, 1])
+    pools = pools_in_play(drawn, replace(SMALL, last_step=5, objective="weighted"), "none")
     for action in (NONE, 0, NONE, NONE, NONE, NONE, NONE):
         assert pools.waiting[0]
         pools.step(np.array([action]))
     assert not pools.waiting[0]
     assert pools.values(0, "completion").tolist() == [2.0, 4.0]
     assert pools.values(0, "slowdown").tolist() == [1.0, 4 / 3]
+    # a tenth of the weight on the completion
+    assert pools.values(0, "weighted").tolist() == pytest.approx([0.9 + 0.2, 0.9 * 4 / 3 + 0.4])
 
 
 def test_what_cannot_be_played_is_refused() -> None:
     drawn = crowd()
     with pytest.raises(BridgeError, match="at least one pool"):
         PoolBatch(drawn, 0, SMALL, "none")
-    wide = arriving([(11, 1, 1, [1])], [-1, 0])
+    wide = sequences_of([(11, 1, 1, [1])], [-1, 0])
     with pytest.raises(BridgeError, match="job 101: asks for more than 10 units"):
         PoolBatch(wide, 1, PoolConfig(), "none")
-    pools = playing(drawn, SMALL)
+    pools = pools_in_play(drawn, SMALL)
     with pytest.raises(BridgeError, match="pool 1: there is no action 5"):
         pools.step(np.array([0, 5, 0]))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from small_pools import Rows, arriving, machine
+from small_pools import Rows, machine, sequences_of
 
 from bridge.pool.heuristics import PAUSE, choose_all, choose_kill, choose_slot, play
 from bridge.pool.machine import STEP, TICK, apply_action
@@ -16,7 +16,7 @@ POOL = PoolConfig(units=10, slots=3, kill_slots=2, horizon=40)
 
 def waiting(rows: Rows) -> tuple[PoolState, PoolWorldState]:
     """Return a pool in which all jobs have arrived and wait."""
-    state, world = machine(arriving(rows, [-1, *range(len(rows))], width=30), POOL)
+    state, world = machine(sequences_of(rows, [-1, *range(len(rows))], width=30), POOL)
     for _ in rows:
         advance(state, world, 0)
         apply_action(state, 0, POOL.slots)
@@ -96,7 +96,7 @@ def test_the_first_mispredicted_kill_slot_is_taken() -> None:
 
 def test_random_pauses_for_new_draws_and_uses_them_in_order() -> None:
     def fresh() -> tuple[PoolState, PoolWorldState]:
-        return machine(arriving([(3, 2, 2, [2])], [0, 0, -1, 0, 0]), POOL)
+        return machine(sequences_of([(3, 2, 2, [2])], [0, 0, -1, 0, 0]), POOL)
 
     draws = np.random.default_rng(0).integers(4, size=200)
     state, world = fresh()
@@ -116,7 +116,7 @@ def test_random_pauses_for_new_draws_and_uses_them_in_order() -> None:
 
 
 def test_choices_for_a_batch_skip_pools_that_do_not_ask() -> None:
-    drawn = arriving([(3, 2, 2, [2])], *[[0] * 4] * 2)
+    drawn = sequences_of([(3, 2, 2, [2])], *[[0] * 4] * 2)
     state, world = allocate(drawn, 2, POOL)
     for b in range(2):
         load(state, world, b, drawn, b)

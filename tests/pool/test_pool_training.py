@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from small_pools import arriving, playing
+from small_pools import pools_in_play, sequences_of
 from tiny_pool import POOL, TINY, jobs, tiny, trainer
 
 from bridge.base.errors import BridgeError
@@ -45,7 +45,7 @@ def bits(one: Trainer) -> tuple[Any, ...]:
 # Advantages.
 
 
-def seen(rewards: list[float], values: list[float], moved: list[int], places: list[int]) -> PoolRollout:
+def rollout_of(rewards: list[float], values: list[float], moved: list[int], places: list[int]) -> PoolRollout:
     n, none = len(rewards), np.zeros(0, np.int64)
     return PoolRollout(
         view=PictureBatch(np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(n + 1, np.int64), POOL),
@@ -63,7 +63,7 @@ def seen(rewards: list[float], values: list[float], moved: list[int], places: li
 
 def test_advantages_by_hand() -> None:
     # place 1 answers in rounds 1, 2 and 3 (decisions 1, 2, 3), place 0 in round 1 only (decision 0)
-    some = seen([-8.0, 0.0, -2.0, -4.0], [-4.0, -4.0, -2.0, -6.0], [1, 0, 1, 1], [0, 1, 1, 1])
+    some = rollout_of([-8.0, 0.0, -2.0, -4.0], [-4.0, -4.0, -2.0, -6.0], [1, 0, 1, 1], [0, 1, 1, 1])
     training = PoolTrainingConfig(gamma=0.5, lam=0.5)
     # deltas of place 1: 0 + .5 * -2 + 4 = 3, -2 + .5 * -6 + 2 = -3, -4 + 6 = 2
     advantage, returns = advantages(some, training)
@@ -210,7 +210,7 @@ def test_errors_of_the_value_are_squared_or_smooth() -> None:
 
 
 def test_advantages_and_rewards_may_stay_as_they_are(tmp_path: Path) -> None:
-    some = seen([-8.0, 0.0, -2.0, -4.0], [-4.0, -4.0, -2.0, -6.0], [1, 0, 1, 1], [0, 1, 1, 1])
+    some = rollout_of([-8.0, 0.0, -2.0, -4.0], [-4.0, -4.0, -2.0, -6.0], [1, 0, 1, 1], [0, 1, 1, 1])
     training = PoolTrainingConfig(gamma=0.5, lam=0.5)
     raw = advantages(some, training)[0].astype(np.float32)
     network = network_of(TINY)
@@ -272,7 +272,7 @@ def test_the_kill_rule_comes_first_in_what_is_taught(tmp_path: Path) -> None:
 
 def test_answers_that_an_agent_has() -> None:
     # a job waits in slot 0; before it is booked the pool is idle, then it runs, and another one waits
-    pools = playing(arriving([(4, 5, 5, [5])], [-1, 0, 0]), POOL)
+    pools = pools_in_play(sequences_of([(4, 5, 5, [5])], [-1, 0, 0]), POOL)
     found = []
     for action in (2, 0, 2):
         pools.step(np.array([action]))
@@ -287,7 +287,7 @@ def test_answers_that_an_agent_has() -> None:
 
 
 def test_a_job_is_killed_so_often_and_no_more() -> None:
-    pools = playing(arriving([(4, 9, 9, [9]), (2, 9, 9, [9])], [-1, 0, 1]), POOL)
+    pools = pools_in_play(sequences_of([(4, 9, 9, [9]), (2, 9, 9, [9])], [-1, 0, 1]), POOL)
     recipes = [replace(TINY, kill="learned", most_kills=most) for most in (0, 1, 2)]
     found = []
     for action in (2, 0, 2, 3, 0, 2, 3, 0, 2):  # book job 0, run it for a step, kill it; twice
@@ -300,7 +300,7 @@ def test_a_job_is_killed_so_often_and_no_more() -> None:
 
 def test_only_suspects_are_killed() -> None:
     # believed to take 4 steps, and after 0, 1, … steps 4, 8, 9, 9, 9, 9: more than twice as many from 2 on
-    pools = playing(arriving([(4, 9, 4, [4, 8, 9, 9, 9, 9])], [-1, 0]), POOL)
+    pools = pools_in_play(sequences_of([(4, 9, 4, [4, 8, 9, 9, 9, 9])], [-1, 0]), POOL)
     recipes = [replace(TINY, kill="learned", suspicion=share) for share in (0.0, 0.9, 1.0)]
     found = []
     for action in (2, 0, 2, 2, 2, 2, 2):
@@ -313,7 +313,7 @@ def test_only_suspects_are_killed() -> None:
 
 
 def test_what_a_pupil_does_not_have_is_not_taught() -> None:
-    pools = playing(arriving([(4, 9, 9, [9])], [-1, 0, -1]), POOL)
+    pools = pools_in_play(sequences_of([(4, 9, 9, [9])], [-1, 0, -1]), POOL)
     view = pools.step(np.array([2]))
     waits = make_teacher(lambda *_: np.array([2]), TINY)
     assert waits(pools, view, np.array([0])).tolist() == [0]  # the pool is idle, and a job waits

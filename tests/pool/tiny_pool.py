@@ -33,7 +33,6 @@ def jobs() -> JobSet:
 
 
 def tiny(**training: object) -> PoolRecipe:
-    """Return the recipe with other training values."""
     return replace(TINY, training=replace(TINY.training, **training))  # type: ignore[arg-type]
 
 

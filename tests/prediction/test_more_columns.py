@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from handmade_submissions import submissions
+from small_submissions import submissions
 
 from bridge.base.errors import BridgeError
 from bridge.prediction.accuracy import accuracy

@@ -1,7 +1,7 @@
 """Features of hand-made jobs, number by number."""
 
 import numpy as np
-from handmade_submissions import submissions
+from small_submissions import submissions
 
 from bridge.prediction.features import FEATURES, features
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from handmade_submissions import submissions
 from hypothesis import HealthCheck, given, settings
 from small_jobs import make_jobs
+from small_submissions import submissions
 
 from bridge.base.errors import BridgeError
 from bridge.prediction import predictors

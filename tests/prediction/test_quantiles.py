@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from handmade_submissions import submissions
+from small_submissions import submissions
 
 from bridge.base.errors import BridgeError
 from bridge.prediction.forest import Forest, ForestSettings

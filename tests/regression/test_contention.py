@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_commands import fine, refused, typed
+from cli_commands import run_bridge, run_ok, run_refused
 
 sys.path.append(str(Path(__file__).parent.parent / "experiment"))
 from experiment_helpers import needs_simgrid, simulated, write_log  # type: ignore[import-not-found]
@@ -105,7 +105,7 @@ def test_validate_as_a_regression_test(tmp_path: Path) -> None:
     baseline, out = tmp_path / "baseline.json", tmp_path / "out"
     words = ["validate", "fcfs+easy", "sjf+none", "--workload", str(log), "--platform"]
     words += [str(HERE / "links.xml"), "--profile", "network:0.5"]
-    saved = typed(*words, "--save-baseline", baseline, "--out", out)
+    saved = run_bridge(*words, "--save-baseline", baseline, "--out", out)
     said = saved.out
     assert saved.status == 0
     assert f"bridge: baseline written to {baseline}\n" in saved.err
@@ -116,7 +116,7 @@ def test_validate_as_a_regression_test(tmp_path: Path) -> None:
     assert (out / "fcfs+easy" / "fast" / "metrics.json").exists()
     assert json.loads(baseline.read_text()) == json.loads((out / "validation.json").read_text())
 
-    same = typed(*words, "--against", baseline, "--json")
+    same = run_bridge(*words, "--against", baseline, "--json")
     assert same.status == 0
     assert f"bridge: agrees with the baseline {baseline}\n" in same.err
     assert json.loads(same.out)["differing_starts"] == 2
@@ -124,19 +124,19 @@ def test_validate_as_a_regression_test(tmp_path: Path) -> None:
     document = json.loads(baseline.read_text())
     document["policies"][0]["detailed"]["makespan"] *= 1.01
     baseline.write_text(json.dumps(document))
-    told = typed(*words, "--against", baseline, "--json")
+    told = run_bridge(*words, "--against", baseline, "--json")
     found = json.loads(told.out)["problems"]
     assert (told.status, len(found)) == (1, 1)
     assert found[0].startswith("fcfs+easy, detailed: makespan is 250.0")
     assert "agrees with the baseline" not in told.err
-    fine(*words, "--against", baseline, "--tolerance", 0.02)
+    run_ok(*words, "--against", baseline, "--tolerance", 0.02)
     other = [word if word != "network:0.5" else "compute" for word in words]
-    told = typed(*other, "--against", baseline, "--tolerance", 0.02)
+    told = run_bridge(*other, "--against", baseline, "--tolerance", 0.02)
     assert told.status == 1
     assert "profile is 'compute', the baseline's is 'network:0.5'" in told.err
     # without a baseline, the fast world is the measure
-    fine(*other, "--tolerance", "1e-6")
-    assert typed(*words, "--tolerance", "1e-6").status == 1
+    run_ok(*other, "--tolerance", "1e-6")
+    assert run_bridge(*words, "--tolerance", "1e-6").status == 1
 
 
 def test_bad_policies_and_baselines(tmp_path: Path) -> None:
@@ -149,4 +149,4 @@ def test_bad_policies_and_baselines(tmp_path: Path) -> None:
         (["fcfs+easy", "--against", tmp_path / "none.json"], "none.json: no such file"),
         (["fcfs+easy", "--against", tmp_path / "b.json"], "is no baseline of format 1"),
     ):
-        assert said in refused(*words, *more)
+        assert said in run_refused(*words, *more)

@@ -87,7 +87,6 @@ def small_run(oracle: bool = False) -> Run:
 
 
 def write_json(path: Path, document: Any) -> Path:
-    """Write a document, and return where."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document))
     return path
@@ -114,7 +113,6 @@ def slow_run() -> Run:
 
 
 def write_validation(folder: Path, policy: str = "fcfs+easy") -> Path:
-    """Write a validation folder as `bridge validate --out` does."""
     write_json(folder / "validation.json", validation(policy))
     write_run(small_run(), folder / policy / "fast")
     write_run(slow_run(), folder / policy / "simgrid")
@@ -122,7 +120,6 @@ def write_validation(folder: Path, policy: str = "fcfs+easy") -> Path:
 
 
 def write_checkpoint(folder: Path, **agent: Any) -> Path:
-    """Write a whole checkpoint folder."""
     told = {"name": "tiny", "metric": "bsld", "setting": {"rate": 0.5, "deep": {"er": 1}}, "seed": None}
     write_json(folder / "agent.json", told | agent)
     write_json(folder / "evaluation.json", EVALUATION)
@@ -146,7 +143,6 @@ CURVES = (("chosen", 1.0, 0.5), ("chosen", 2.0, 1.0), ("all", 2.0, 0.5), ("all",
 
 
 def html_of(body: Iterable[Block]) -> str:
-    """Return a section with this body as HTML."""
     section = {"anchor": "one", "title": "One", "lead": "", "body": list(body), "parts": []}
     return render("section.html.j2", section=section)
 
@@ -189,9 +185,7 @@ class Parsed(HTMLParser):
             self.rows[-1][-1] += data
 
     def row(self, heading: str) -> list[str]:
-        """Return the cells of the first row with this heading."""
         return next(row[1:] for row in self.rows if row and row[0] == heading)
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
-        """Return the attributes of every such tag."""
         return [attrs for name, attrs in self.tags if name == tag]

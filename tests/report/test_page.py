@@ -34,7 +34,6 @@ SECTIONS = [
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Write one input of every kind."""
     folder = tmp_path_factory.mktemp("inputs")
     write_run(small_run(), folder / "one")
     write_run(small_run(oracle=True), folder / "two")
@@ -50,14 +49,12 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def picture(folder: Path) -> Path:
-    """Write the smallest picture."""
     (folder / "now.svg").write_text(SVG)
     return folder / "now.svg"
 
 
 @pytest.fixture(scope="module")
 def html(inputs: list[Path]) -> str:
-    """Make the page of all of them."""
     return page(read_inputs(inputs), "All & everything")
 
 

@@ -25,7 +25,6 @@ from bridge.report.table import Table
 
 
 def plain(figure: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return a figure's data and layout as plain values."""
     document = figure.to_plotly_json()
     return document["data"], document["layout"]
 
@@ -138,14 +137,13 @@ def test_classes_of_waits() -> None:
     assert {name: len(rows) for name, rows in found.items()} == expected
 
 
-def drawn(**changes: Any) -> tuple[Sheet, str]:
-    """Draw the small evaluation."""
+def draw_evaluation(**changes: Any) -> tuple[Sheet, str]:
     sheet = Sheet()
     return sheet, html_of(evaluation_section(parse(EVALUATION | changes, "e"), sheet))
 
 
 def test_policy_against_policy() -> None:
-    sheet, body = drawn()
+    sheet, body = draw_evaluation()
     _, differences, scatter, box = (plain(figure) for figure in sheet.figures)
     assert list(differences[0][0]["x"]) == [-1]
     assert differences[0][0]["error_x"]["array"] == [1.5]
@@ -161,7 +159,7 @@ def test_policy_against_policy() -> None:
 def test_of_many_policies_agents_are_shown_first() -> None:
     first, second = EVALUATION["policies"]
     many = [first, *(first | {"order": f"rule{k}"} for k in range(5)), second]
-    sheet, body = drawn(policies=many)
+    sheet, body = draw_evaluation(policies=many)
     shown = [trace["name"] for trace in plain(sheet.figures[-2])[0][1:] if trace["visible"] is True]
     assert shown == ["rule0+easy", "rule1+easy", "rule2+easy", "zoo/agent *"]
     assert "Click a name to show it." in body
@@ -170,7 +168,7 @@ def test_of_many_policies_agents_are_shown_first() -> None:
 def test_where_higher_is_better() -> None:
     first, second = EVALUATION["policies"]
     values = {"values": [0.5, 0.75, 0.25, 0.5]}
-    sheet, body = drawn(metric="utilisation", policies=[first | values, second | values])
+    sheet, body = draw_evaluation(metric="utilisation", policies=[first | values, second | values])
     assert list(plain(sheet.figures[2])[0][1]["x"]) == [50, 75, 25, 50]
     assert "above the dashed line the policy is better" in body
     assert "right of the line is better" in body
@@ -179,20 +177,20 @@ def test_where_higher_is_better() -> None:
 def test_wide_values_have_logarithmic_axes() -> None:
     first, second = EVALUATION["policies"]
     wide = [first | {"values": [1, 10, 100, 1000]}, second]
-    assert plain(drawn(policies=wide)[0].figures[2])[1]["xaxis"]["type"] == "log"
-    assert plain(drawn()[0].figures[2])[1]["xaxis"]["type"] == "linear"
+    assert plain(draw_evaluation(policies=wide)[0].figures[2])[1]["xaxis"]["type"] == "log"
+    assert plain(draw_evaluation()[0].figures[2])[1]["xaxis"]["type"] == "linear"
 
 
 def test_differences_outside_of_the_first_view_are_counted() -> None:
     first, second = EVALUATION["policies"]
     base, other = [0.0] * 1000, [*([1.0] * 999), 1e6]
     pair = [first | {"values": base}, second | {"values": other}]
-    _, body = drawn(starts=None, policies=pair)
+    _, body = draw_evaluation(starts=None, policies=pair)
     assert "first shows 999 of 1,000 paired differences" in body
 
 
 def test_an_evaluation_of_one_policy_compares_nothing() -> None:
-    sheet, _ = drawn(policies=EVALUATION["policies"][:1])
+    sheet, _ = draw_evaluation(policies=EVALUATION["policies"][:1])
     assert len(sheet.figures) == 1
     assert isinstance(parse(EVALUATION, "e"), EvaluationDocument)
 

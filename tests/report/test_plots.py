@@ -9,7 +9,7 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import StepPatch
 from schedules import EXAMPLE, example, schedule
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 from bridge.base.errors import BridgeError
 from bridge.judge.metrics import compute_metrics
@@ -104,6 +104,21 @@ def test_gantt_places_jobs_that_have_no_hosts_and_labels_them() -> None:
     assert figure.legends == []
 
 
+def test_gantt_of_a_site_is_coloured_by_partition() -> None:
+    jobs = example()
+    jobs["allocated_resources"] = ["0 2", "0-3", "1", "3", ""]
+    jobs["partition"] = ["batch", "gpu", "gpu", "batch", "batch"]
+    jobs["shares_nodes"] = [False, True, True, False, False]
+    axes = gantt(run_of(jobs)).axes[0]
+    bars = next(c for c in axes.collections if isinstance(c, PolyCollection))
+    colours = [tuple(c) for c in bars.get_facecolors()]  # of jobs A (two bars), B, C, D
+    assert [c[3] for c in colours] == [1.0, 1.0, 0.5, 0.5, 1.0]
+    assert colours[0] == colours[1] == colours[4] and colours[2] == colours[3]
+    assert [t.get_text() for t in axes.figure.legends[0].get_texts()] == ["partition batch", "partition gpu"]
+    with pytest.raises(BridgeError, match="no partitions to colour by"):
+        gantt(run_of(schedule(EXAMPLE)), colour_by="partition")
+
+
 def test_gantt_refuses() -> None:
     many = schedule([(k, k, k, 1, 1) for k in range(2001)])
     with pytest.raises(BridgeError, match="at most 2,000 jobs, the run has 2,001"):
@@ -163,7 +178,7 @@ def test_saving(tmp_path: Path) -> None:
 
 def test_no_picture_uses_pyplot() -> None:
     code = "import bridge.report.plots, sys; sys.exit('matplotlib.pyplot' in sys.modules)"
-    assert fresh(code).returncode == 0
+    assert run_python(code).returncode == 0
 
 
 CURVE = (np.array([0.0, 1.0, 3.0]), np.array([0.25, 0.5, 1.0]))

@@ -24,8 +24,7 @@ VERDICT = Table(
 )
 
 
-def shown(table: Table, width: int) -> list[str]:
-    """Return what a terminal of this width shows, line by line."""
+def terminal_text(table: Table, width: int) -> list[str]:
     console = Console(width=width, no_color=True)
     with console.capture() as captured:
         console.print(table)
@@ -40,7 +39,7 @@ def cells(lines: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("width", [70, 80, 100, 120, 200])
 def test_nothing_is_cut_off_and_no_number_is_broken_on_a_usual_screen(width: int) -> None:
-    lines = shown(VERDICT, width)
+    lines = terminal_text(VERDICT, width)
     assert max(map(len, lines)) <= width
     wanted = ["".join(row[k] for row in VERDICT.rows).replace(" ", "") for k in range(6)]
     assert cells(lines) == wanted
@@ -52,14 +51,14 @@ def test_nothing_is_cut_off_and_no_number_is_broken_on_a_usual_screen(width: int
 
 
 def test_a_wide_terminal_shows_a_row_in_a_line() -> None:
-    lines = shown(VERDICT, 200)
+    lines = terminal_text(VERDICT, 200)
     assert sum(line.startswith("│") for line in lines) == 2
     assert "an-agent-with-a-name │" in lines[5]
 
 
 def test_a_number_keeps_its_unit() -> None:
     table = Table(("", "difference"), [("wait", "+41.42 min (+35.3 %)")])
-    lines = shown(table, 26)
+    lines = terminal_text(table, 26)
     assert "+41.42 min │" in lines[3] and "(+35.3 %) │" in lines[4]
     assert not any("\xa0" in line for line in lines)
 
@@ -68,7 +67,7 @@ def test_text_is_no_markup_and_short_rows_are_filled_up() -> None:
     table = Table(("[bold]a[/bold]", "b", "c"), [("[red]x", "1")])
     table.line()
     table.add("<y>", 2, "|")
-    lines = shown(table, 80)
+    lines = terminal_text(table, 80)
     assert "[bold]a[/bold]" in lines[1] and "[red]x" in lines[3] and lines[4].startswith("├")
     assert table.rows == [["[red]x", "1", ""], ["<y>", "2", "|"]]
     assert '<th scope="row">&lt;y&gt;</th><td class="n">2</td>' in table.html()
@@ -80,14 +79,14 @@ def test_text_is_no_markup_and_short_rows_are_filled_up() -> None:
 
 def test_without_headings_there_are_no_lines() -> None:
     facts = Table(("", ""), [("source", "a paper, " * 20), ("x", "y")], words=(1,))
-    lines = shown(facts, 80)
+    lines = terminal_text(facts, 80)
     assert lines[0].startswith("source  a paper,") and lines[1].startswith("        paper, a")
     assert lines[-1].rstrip() == "x       y" and max(map(len, lines)) <= 80
 
 
 def test_the_widest_words_are_broken_first() -> None:
     table = Table(("", "", ""), [("missing", "batsim", f"https://{'x' * 60}.org/")], words=(1, 2))
-    assert shown(table, 60)[0].split() == ["missing", "batsim", f"https://{'x' * 33}"]
+    assert terminal_text(table, 60)[0].split() == ["missing", "batsim", f"https://{'x' * 33}"]
 
 
 def test_colours_are_left_out_on_request(

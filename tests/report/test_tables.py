@@ -25,7 +25,6 @@ def run() -> Run:
 
 
 def lines(table: Table) -> list[list[str]]:
-    """Return the table's rows as lists of stripped cells."""
     return [[cell.strip() for cell in row] for row in table.rows]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from small_jobs import drawn_rows, make_jobs, play, prepared
+from small_jobs import make_jobs, play, prepared, random_rows
 
 from bridge.scheduler.core import BACKFILL, DECLINE, INSPECT, PICK
 from bridge.scheduler.protocol import Policy
@@ -19,7 +19,7 @@ NAMES = {"pick": PICK, "inspect": INSPECT, "backfill": BACKFILL}
 def busy_jobs(seed: int, n: int = 60) -> Jobs:
     """Return a queue that stays long: few distinct times and sizes, two resources."""
     rng = np.random.default_rng(seed)
-    rows = drawn_rows(rng, n, span=60, run=9, slack=6, nodes=8, more=5)
+    rows = random_rows(rng, n, span=60, run=9, slack=6, nodes=8, more=5)
     return make_jobs(rows, [8, 6], users=rng.integers(0, 3, n).tolist())
 
 

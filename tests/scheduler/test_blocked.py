@@ -173,8 +173,7 @@ def crowded(draw: st.DrawFn) -> tuple[Jobs, Sequence[int]]:
     return make_jobs(rows, [4, 3]), answers
 
 
-def told(answers: Sequence[int], note: Callable[[State, int], None]) -> Callable[[State, int], int]:
-    """Return an agent that answers by these numbers, again and again."""
+def scripted_agent(answers: Sequence[int], note: Callable[[State, int], None]) -> Callable[[State, int], int]:
     asked = iter(range(10**9))
 
     def agent(state: State, kind: int) -> int:
@@ -190,7 +189,9 @@ def test_easy_never_delays_a_held_pick(decision: str, case: tuple[Jobs, Sequence
     jobs, answers = case
     states: list[State] = []
     policy = SchedulerConfig(blocked="held").policy(decision)
-    start, _, end = play(prepared(jobs, policy), told(answers, lambda state, _: states.append(state)))
+    start, _, end = play(
+        prepared(jobs, policy), scripted_agent(answers, lambda state, _: states.append(state))
+    )
     assert end == world.DONE
     reserved = states[0].jobs.reserved[0].tolist()
     for j, promised in enumerate(reserved):
@@ -212,7 +213,7 @@ def test_behind_a_blocked_pick_the_oldest_job_is_reserved(case: tuple[Jobs, Sequ
         assert (state.demand[0, waiting[0]] > state.free[0]).any()
 
     policy = SchedulerConfig(blocked="first").policy("pick+backfill")
-    _, _, end = play(prepared(jobs, policy), told(answers, note))
+    _, _, end = play(prepared(jobs, policy), scripted_agent(answers, note))
     assert end == world.DONE
 
 

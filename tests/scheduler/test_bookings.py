@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_jobs import drawn_rows, make_jobs, prepared, reference_schedule, same
+from small_jobs import make_jobs, prepared, random_rows, reference_schedule, same
 
 from bridge.base.arrays import Array
 from bridge.scheduler import state as scheduler_state
@@ -34,7 +34,7 @@ def assert_equal(ours: Schedule, theirs: Schedule) -> None:
 def overloaded(seed: int, n: int = 160, more: int = 12) -> Jobs:
     """Return jobs that come much faster than they can run, most with requests far beyond their run times."""
     rng = np.random.default_rng(seed)
-    rows = drawn_rows(rng, n, span=300, run=30, slack=60, nodes=17, more=more)
+    rows = random_rows(rng, n, span=300, run=30, slack=60, nodes=17, more=more)
     guess = rng.integers(1, 60, n).tolist()
     return make_jobs(rows, [16, 12], users=rng.integers(0, 4, n).tolist(), extra={"guess": guess})
 

@@ -26,6 +26,15 @@ def two(run: int = 10, **preempt: Any) -> dict[str, Any]:
     return whole(1, jobs) | {"partitions": tiers(**preempt)}
 
 
+def two_that_share(memory: int) -> dict[str, Any]:
+    """Return a job that is suspended at 3 for one of the high partition, which runs for five seconds."""
+    low = takes(cores=4, memory=4) | {"partitions": ["low"]}
+    high = takes(submit=3, cores=4, memory=memory, run=5) | {"partitions": ["high"]}
+    return shared([{"cores": 4, "memory": 8}], [low, high]) | {
+        "partitions": tiers(exclusive=False, preempt="suspend")
+    }
+
+
 CASES: dict[str, tuple[Mapping[str, Any], list[Life]]] = {
     # job 1 is booked for [10, 20) on all nodes: jobs 3 and 4 would run into it
     "conservative": (
@@ -98,26 +107,12 @@ CASES: dict[str, tuple[Mapping[str, Any], list[Life]]] = {
         [(0, 0, 4, [0], "COMPLETED"), (1, 4, 9, [0], "COMPLETED")],
     ),
     "suspended, and its clocks stand": (
-        shared(
-            [{"cores": 4, "memory": 8}],
-            [
-                takes(cores=4, memory=4) | {"partitions": ["low"]},
-                takes(submit=3, cores=4, memory=4, run=5) | {"partitions": ["high"]},
-            ],
-        )
-        | {"partitions": tiers(exclusive=False, preempt="suspend")},
+        two_that_share(memory=4),
         [(0, 0, 15, [0], "COMPLETED"), (1, 3, 8, [0], "COMPLETED")],
     ),
     # memory stays with the suspended job, and the other needs more than is left
     "suspension does not free memory": (
-        shared(
-            [{"cores": 4, "memory": 8}],
-            [
-                takes(cores=4, memory=4) | {"partitions": ["low"]},
-                takes(submit=3, cores=4, memory=5, run=5) | {"partitions": ["high"]},
-            ],
-        )
-        | {"partitions": tiers(exclusive=False, preempt="suspend")},
+        two_that_share(memory=5),
         [(0, 0, 10, [0], "COMPLETED"), (1, 10, 15, [0], "COMPLETED")],
     ),
     # of three victims the latest starts go first, and one is enough

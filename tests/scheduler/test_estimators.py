@@ -34,6 +34,16 @@ def test_who_believes_what(name: str, order: object, waiting: object, running: o
     assert believed.oracle is oracle
 
 
+def test_soft_walltimes_are_believed_up_to_the_request() -> None:
+    """12 s are believed of the first; the second states none, the third more than it may run."""
+    soft = estimate("soft", RUN, REQUEST, columns={"soft_walltime": np.array([12.0, -1.0, 200.0])})
+    for believed in (soft.order, soft.waiting, soft.running):
+        assert (believed / S).tolist() == [12, 20, 99]
+    assert not soft.oracle
+    with pytest.raises(BridgeError, match="no column 'soft_walltime'"):
+        estimate("soft", RUN, REQUEST, columns={"guess": np.ones(3)})
+
+
 def test_noise_is_uniform_above_the_run_time_and_the_same_for_the_same_seed() -> None:
     run = np.full(20_000, 100 * S)
     noisy = estimate("noisy(0.5, 7)", run, run).order

@@ -4,7 +4,7 @@ import heapq
 
 import numpy as np
 import pytest
-from small_jobs import drawn_rows, make_jobs, prepared
+from small_jobs import make_jobs, prepared, random_rows
 
 from bridge.base.errors import BridgeError
 from bridge.scheduler.core import DECLINE, NOTHING, PICK
@@ -59,7 +59,7 @@ def drive(p: Scenario) -> list[int]:
 @pytest.mark.parametrize("order", ["fcfs", "wfp3", "slurm"])
 def test_an_outside_world_gets_the_fast_worlds_schedule(order: str, backfill: str) -> None:
     rng = np.random.default_rng(4)
-    rows = drawn_rows(rng, 200, span=700, run=30, slack=9, nodes=9, more=5)
+    rows = random_rows(rng, 200, span=700, run=30, slack=9, nodes=9, more=5)
     users, queues = rng.integers(0, 4, 200).tolist(), rng.integers(0, 2, 200).tolist()
     jobs = make_jobs(rows, [10, 6], users=users, queues=queues)
     p = prepared(jobs, Policy(order, backfill))

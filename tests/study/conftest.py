@@ -44,7 +44,6 @@ setup = { first = 20 }
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The study's file."""
     path = tmp_path / "tiny.toml"
     path.write_text(TINY)
     return path
@@ -60,12 +59,10 @@ def broken(tmp_path: Path) -> list[Cell]:
 
 @pytest.fixture
 def tiny(file: Path) -> Study:
-    """The study."""
     (study,) = read_studies(file)
     return study
 
 
 @pytest.fixture
 def cells(tiny: Study) -> list[Cell]:
-    """Its cells."""
     return cells_of(tiny)

@@ -13,7 +13,6 @@ GOOD = "0123456789abcdef"
 
 
 def a_record(path: Path, *keys: str) -> Path:
-    """Write a record with cells of these keys."""
     common = {"row": "SJF", "made_of": "{}", "metrics": "[]", "logs": "{}", "test.name": "own"}
     pd.DataFrame([{"key": key, **common} for key in keys]).to_parquet(path)
     return path

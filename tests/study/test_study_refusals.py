@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_commands import refused, typed
+from cli_commands import run_bridge, run_refused
 
 from bridge.base.errors import BridgeError
 from bridge.study import windows
@@ -170,7 +170,7 @@ def test_what_the_log_cannot_bear_is_refused_at_the_start(
 ) -> None:
     path = tmp_path / "long.toml"
     path.write_text(f"{HEAD}{head}\n{ROWS}")
-    assert said in refused("study", command, path, "--store", tmp_path / "store")
+    assert said in run_refused("study", command, path, "--store", tmp_path / "store")
 
 
 @pytest.mark.parametrize("command", ["show", "run"])
@@ -182,7 +182,7 @@ def test_what_is_dropped_from_a_log_and_repaired_is_said_once(command: str, tmp_
         f'title = "x"\nlogs = ["{tmp_path / "odd.swf"}"]\ntests = [{{ sequences = 2, length = 9 }}]\n'
         '[[rows]]\nname = "FCFS"\n[[rows]]\nname = "SJF"\nsetup = { order = "sjf" }\n'
     )
-    told = typed("study", command, tmp_path / "odd.toml", "--store", tmp_path / "store")
+    told = run_bridge("study", command, tmp_path / "odd.toml", "--store", tmp_path / "store")
     assert told.err.count("odd.swf: 3 records dropped: larger than the machine") == 1
     assert told.err.count("odd.swf: 10 no requested time: run time taken") == 1
 

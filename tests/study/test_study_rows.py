@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from cli_commands import fine, refused, typed
+from cli_commands import run_bridge, run_ok, run_refused
 
 from bridge.base import plugins
 from bridge.base.errors import BridgeError
@@ -71,11 +71,9 @@ class Never:
         assert resources == 1
 
     def encoder(self) -> Encoder:
-        """It looks at nothing much."""
         return Encoder("inspect", {"fits": "fits"})
 
     def __call__(self, view: PackedObservations) -> np.ndarray:
-        """Accept."""
         return np.zeros(len(view.offsets) - 1, np.int64)
 
 
@@ -185,11 +183,11 @@ def test_a_rule_rejects_where_an_expression_is_above_0() -> None:
 def test_a_record_travels(tables: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
         store = (tables, "--store", tmp_path / name)
-        told = typed("study", "run", *store, "--workers", 1, "--row", "SJF")
+        told = run_bridge("study", "run", *store, "--workers", 1, "--row", "SJF")
         assert told.status == 0
         assert "1 of 1 cells done" in told.err if name == "one" else "(0 now)" in told.err
-        assert "1 cells kept" in fine("study", "keep", *store)
-    fine("study", "report", tables, "--store", tmp_path / "two", "--table", "one")
+        assert "1 cells kept" in run_ok("study", "keep", *store)
+    run_ok("study", "report", tables, "--store", tmp_path / "two", "--table", "one")
     page = (tmp_path / "tables" / "one.md").read_text()
     assert "0 of 1" in page and "not run" in page and "12 windows of 32 jobs" in page
 
@@ -225,7 +223,7 @@ def test_a_damaged_record_is_refused(tables: Path, tmp_path: Path, columns: dict
     pd.DataFrame({name: [text] for name, text in columns.items()}).to_parquet(
         tables.parent / "record.parquet"
     )
-    said = refused("study", "run", tables, "--store", tmp_path / "store")
+    said = run_refused("study", "run", tables, "--store", tmp_path / "store")
     assert said.startswith(f"{tables.parent / 'record.parquet'}: cannot be read")
 
 
@@ -244,7 +242,7 @@ def test_what_is_no_table_is_refused(tables: Path, old: str, new: str, said: str
 
 
 def test_a_row_that_no_table_has(tables: Path, tmp_path: Path) -> None:
-    said = refused("study", "run", tables, "--store", tmp_path / "store", "--row", "SJV")
+    said = run_refused("study", "run", tables, "--store", tmp_path / "store", "--row", "SJV")
     assert said.startswith(f"{tables}: has no row 'SJV'\n  Choose SJF, ")
 
 
@@ -252,5 +250,5 @@ def test_a_rule_that_nobody_brings_is_refused_before_anything_runs(tables: Path,
     tables.write_text(TABLES.replace('rule = "never"', 'rule = "nobody"'))
     store = ("--store", tmp_path / "store")
     for command in ("show", "run"):
-        assert "rule 'nobody': unknown rule" in refused("study", command, tables, *store)
-    fine("study", "report", tables, *store)  # what others have found can be looked at
+        assert "rule 'nobody': unknown rule" in run_refused("study", command, tables, *store)
+    run_ok("study", "report", tables, *store)  # what others have found can be looked at

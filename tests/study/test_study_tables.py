@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_commands import fine, refused, typed
+from cli_commands import run_bridge, run_ok, run_refused
 
 from bridge.base.errors import BridgeError
 from bridge.study import report
@@ -71,17 +71,17 @@ def test_seeds_spread_is_said_where_windows_give_no_interval() -> None:
 
 def test_commands(file: Path) -> None:
     store = ["--store", str(file.parent / "store")]
-    cells = json.loads(fine("study", "show", file, *store, "--json"))["cells"]
+    cells = json.loads(run_ok("study", "show", file, *store, "--json"))["cells"]
     assert not any(cell["done"] for cell in cells)
-    told = typed("study", "run", file, *store, "--workers", 1)
+    told = run_bridge("study", "run", file, *store, "--workers", 1)
     assert (told.status, "4 of 4 cells done (4 now), 0 failed" in told.err) == (0, True)
-    assert "4 of 4 cells done\n" in fine("study", "show", file, *store)
-    out = fine("study", "report", file, *store, "--row", "agent", "--seeds", 1)
+    assert "4 of 4 cells done\n" in run_ok("study", "show", file, *store)
+    out = run_ok("study", "report", file, *store, "--row", "agent", "--seeds", 1)
     assert "Left out, and so are the differences to them: FCFS, SJF." in out
     command = shlex.join(["bridge", "study", "run", str(file), "--seeds", "1", "--row", "agent", *store])
     for suffix in ("md", "html"):
         assert command in (file.parent / "tiny" / f"study.{suffix}").read_text()
-    document = json.loads(fine("study", "report", file, *store, "--json"))
+    document = json.loads(run_ok("study", "report", file, *store, "--json"))
     expected = [("FCFS", 1, 12), ("SJF", 1, 12), ("agent", 2, 12)]
     assert [(row["row"], row["seeds"], row["windows"]) for row in document["rows"]] == expected
     assert all(1 < row["windows_apart"] <= 12 for row in document["rows"])
@@ -104,10 +104,10 @@ def test_commands(file: Path) -> None:
     told = report.details(document | {"rows": [blind]}, blind["test"])[0].markdown()
     assert "the last of 10 |" in told and "†" not in told
     file.write_text(file.read_text() + '[[rows]]\nname = "broken"\nsetup = { estimator = "predicted(no)" }\n')
-    told = typed("study", "run", file, *store, "--workers", 1)
+    told = run_bridge("study", "run", file, *store, "--workers", 1)
     said = "failed: broken on bundled-128: estimator 'predicted(no)': the workload has no column"
     assert (told.status, said in told.err) == (1, True)
-    assert "Failed: broken on bundled-128" in fine("study", "report", file, *store)
+    assert "Failed: broken on bundled-128" in run_ok("study", "report", file, *store)
 
 
 def test_rows_of_other_jobs_are_neither_compared_nor_rivals(file: Path) -> None:
@@ -173,19 +173,19 @@ def test_what_else_is_said_is_folded(file: Path) -> None:
 
 def test_a_new_study_is_read_and_shown(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
-    fine("study", "new", file, "--log", "bundled-128")
+    run_ok("study", "new", file, "--log", "bundled-128")
     file.write_text("longest = 9\n" + file.read_text())
     (study,) = read_studies(file, seeds=1, epochs=2, sequences=5)
     assert (study.seeds, study.epochs, study.longest, study.tests[0].sequences) == (1, 2, (), 5)
     store = tmp_path / "store"
-    said = " ".join(fine("study", "show", file, "--store", store).split())
+    said = " ".join(run_ok("study", "show", file, "--store", store).split())
     assert "0 of 5 cells done; what the rest costs is not known yet; there is no store" in said
     assert " 0 s of one core" not in said
     for command in ("report", "keep"):
-        said = refused("study", command, file, "--store", store)
+        said = run_refused("study", command, file, "--store", store)
         assert said.startswith(f"{store}: there is no such store")
     assert not store.exists()
-    assert "--force" in refused("study", "new", file, "--log", "bundled-128")
+    assert "--force" in run_refused("study", "new", file, "--log", "bundled-128")
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,6 @@ def one(kind: str, data: str) -> ev.Event:
 
 
 def recorded(golden: Path, direction: str) -> list[tuple[str, str]]:
-    """Return (case, raw frame) of one direction."""
     found = []
     for case in sorted((golden / "batsim").iterdir()):
         for line in (case / "transcript.jsonl").read_text().splitlines():

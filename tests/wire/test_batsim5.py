@@ -44,7 +44,7 @@ def submitted(**job: Any) -> ev.JobSubmitted:
     return event
 
 
-def said(decision: ev.Decision, dialect: Batsim5 | None = None) -> tuple[str, dict[str, Any]]:
+def encoded(decision: ev.Decision, dialect: Batsim5 | None = None) -> tuple[str, dict[str, Any]]:
     reply = json.loads((dialect or Batsim5()).encode(ev.Reply(decision.time, (decision,))))
     return reply["events"][0]["event_type"], reply["events"][0]["event"]
 
@@ -96,7 +96,7 @@ def test_what_the_job_asks_for_besides_is_in_its_extra_data() -> None:
     assert submitted().walltime == 5_000_000
     for text in ("plain", "{", "[1]", '{"a":' + 200 * "["):
         assert submitted(extra_data=text).fields == {}
-    again = said(ev.RegisterJob(0, "d!1", 2, 1_500_000, "p", {"burst_buffer": 8}))
+    again = encoded(ev.RegisterJob(0, "d!1", 2, 1_500_000, "p", {"burst_buffer": 8}))
     job = {"resource_request": 2, "walltime": 1.5, "profile_id": "d!p", "extra_data": '{"burst_buffer":8}'}
     assert again == ("RegisterJobEvent", {"job_id": "d!1", "job": job})
 
@@ -177,10 +177,10 @@ def test_starts() -> None:
         "executor_placement_type": "PredefinedExecutorPlacementStrategyWrapper",
         "executor_placement": {"strategy": "SpreadOverHostsFirst"},
     }
-    assert said(ev.ExecuteJob(0, "w0!1", parse("0-3 7"), None, {"pfs": 9})) == ("ExecuteJobEvent", {
+    assert encoded(ev.ExecuteJob(0, "w0!1", parse("0-3 7"), None, {"pfs": 9})) == ("ExecuteJobEvent", {
         "job_id": "w0!1", "allocation": {"host_allocation": "0-3 7", **plain},
         "storage_placement": [{"storage_name": "pfs", "host_id": 9}]})  # fmt: skip
-    mapped = said(ev.ExecuteJob(0, "w0!1", parse("0-1"), {0: 1, 1: 1, 2: 0}))[1]["allocation"]
+    mapped = encoded(ev.ExecuteJob(0, "w0!1", parse("0-1"), {0: 1, 1: 1, 2: 0}))[1]["allocation"]
     assert mapped["executor_placement_type"] == "CustomExecutorToHostMapping"
     assert mapped["executor_placement"] == {"mapping": [1, 1, 0]}
 
@@ -195,7 +195,7 @@ def test_starts() -> None:
     ],
 )
 def test_wake_ups_are_whole_numbers_and_never_early(at: int, count: int, unit: str) -> None:
-    kind, data = said(ev.CallMeLater(0, at))
+    kind, data = encoded(ev.CallMeLater(0, at))
     assert kind == "CallMeLaterEvent" and data["when_type"] == "OneShot"
     assert data["when"] == {"time": count, "time_unit": unit}
 
@@ -203,21 +203,21 @@ def test_wake_ups_are_whole_numbers_and_never_early(at: int, count: int, unit: s
 def test_power_states_go_by_two_decisions() -> None:
     dialect = Batsim5()
     dialect.decode(frame(0, ("SimulationBeginsEvent", BEGIN)), 1)
-    assert said(ev.SetPowerState(0, parse("0"), 1), dialect) == (
+    assert encoded(ev.SetPowerState(0, parse("0"), 1), dialect) == (
         "ChangeHostsPStateEvent", {"host_ids": "0", "pstate": 1})  # fmt: skip
     off = "TurnOnOffHostsEvent"
-    assert said(ev.SetPowerState(0, parse("0-1"), 2), dialect) == (off, {"host_ids": "0-1", "state": 2})
+    assert encoded(ev.SetPowerState(0, parse("0-1"), 2), dialect) == (off, {"host_ids": "0-1", "state": 2})
     asleep = dialect.decode(frame(1, ("HostsTurnedOnOffEvent", {"host_ids": "0-1", "state": 2})), 2).events[0]
     assert asleep == ev.ResourceStateChanged(MICRO, ((0, 1),), 2, True)
-    assert said(ev.SetPowerState(1, parse("0"), 0), dialect) == (off, {"host_ids": "0", "state": 0})
+    assert encoded(ev.SetPowerState(1, parse("0"), 0), dialect) == (off, {"host_ids": "0", "state": 0})
     dialect.decode(frame(2, ("HostsTurnedOnOffEvent", {"host_ids": "0", "state": 0})), 3)
-    assert said(ev.SetPowerState(2, parse("0"), 1), dialect)[0] == "ChangeHostsPStateEvent"
+    assert encoded(ev.SetPowerState(2, parse("0"), 1), dialect)[0] == "ChangeHostsPStateEvent"
 
 
 def test_energy_is_asked_for_by_a_probe_that_is_stopped_once_it_has_spoken() -> None:
     dialect = Batsim5()
     dialect.decode(frame(0, ("SimulationBeginsEvent", BEGIN)), 1)
-    kind, data = said(ev.QueryEnergy(0), dialect)
+    kind, data = encoded(ev.QueryEnergy(0), dialect)
     assert kind == "CreateProbeEvent" and data["resources"] == {"host_ids": "0-1"}
     assert data["metrics"] == "Power" and data["data_accumulation_strategy"]["reset_mode_type"] == "NoReset"
     told = {"probe_id": data["probe_id"], "data_type": "AggregatedProbeData", "data": {"data": 42.5}}

@@ -17,7 +17,6 @@ READY = bytes.fromhex("0426055245414459") + b"\x0bSocket-Type\0\0\0\x03REQ\x08Id
 
 
 def framed(parts: list[bytes]) -> bytes:
-    """Return a message as it is sent."""
     heads = [
         bytes((k < len(parts) - 1, len(part)))
         if len(part) < 256

@@ -9,7 +9,6 @@ from workload_strategies import Written
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep the user's cache out of the tests."""
     monkeypatch.setenv("BRIDGE_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 

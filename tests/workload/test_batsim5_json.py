@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from cli_commands import fine
+from cli_commands import run_ok
 
 from bridge.base.errors import BridgeError
 from bridge.wire import profile_names
@@ -112,13 +112,13 @@ def test_profiles_go_there_and_back(profile: dict[str, Any]) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     path = tmp_path / "five.json"
-    fine("workload", "convert", "bundled-128", path, "--to", "batsim5", "--first", "9")
+    run_ok("workload", "convert", "bundled-128", path, "--to", "batsim5", "--first", "9")
     assert {profile["type"] for profile in json.loads(path.read_text())["profiles"].values()} == {
         "DelayProfile"
     }
-    assert "9" in fine("workload", "info", path)
+    assert "9" in run_ok("workload", "info", path)
     sized = ["--to", "batsim5", "--first", "20", "--profile", "io", "--platform", "sp2-128"]
-    fine("workload", "convert", "bundled-128", tmp_path / "io.json", *sized)
+    run_ok("workload", "convert", "bundled-128", tmp_path / "io.json", *sized)
     kinds = {
         profile["type"] for profile in json.loads((tmp_path / "io.json").read_text())["profiles"].values()
     }

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_commands import fine, refused, typed
+from cli_commands import run_bridge, run_ok, run_refused
 from workload_strategies import Written, record
 
 from bridge.workload.formats import read, write
@@ -25,13 +25,12 @@ job_id,submit,run,procs,req_time,burst_buffer,power
 
 @pytest.fixture
 def log(written: Written) -> str:
-    """Write a small log."""
     return str(written(LOG, "log.swf"))
 
 
 def test_as_the_function_makes_it(log: str, tmp_path: Path) -> None:
     out = tmp_path / "s4.parquet"
-    told = typed(*MAKE, "--setting", "S4", "--base", log, "--seed", 1, "--out", out)
+    told = run_bridge(*MAKE, "--setting", "S4", "--base", log, "--seed", 1, "--out", out)
     assert (told.status, told.err) == (0, "")
     assert "jobs with burst buffer, %" in told.out
     made, direct = read(out), generate_mrsch(read(log), "S4", 1)
@@ -46,7 +45,7 @@ def test_every_option_counts(log: str, tmp_path: Path) -> None:
     out = tmp_path / "s9.swf.gz"
     words = ["--setting", "s9", "--base", log, "--jobs", 6, "--sizes", "log-uniform", "--scale", 2]
     words += ["--budget", 400_000, "--accounting", "jobs", "--power-step", 5, "--nodes", 5000]
-    fine(*MAKE, *words, "--out", out)
+    run_ok(*MAKE, *words, "--out", out)
     made = read(out)
     base = read(log)
     base.capacity["nodes"] = 5000
@@ -63,7 +62,7 @@ def test_every_option_counts(log: str, tmp_path: Path) -> None:
 def test_load_takes_the_place_of_the_settings_scale(log: str, tmp_path: Path) -> None:
     out = tmp_path / "s1.csv"
     # Σ 128·n·50 = 230,400 node-seconds in 70 s are a load of .755 on 4360 nodes; in 280 s, .189.
-    told = fine(*MAKE, "--setting", "S1", "--base", log, "--load", 230_400 / 4360 / 280, "--out", out)
+    told = run_ok(*MAKE, "--setting", "S1", "--base", log, "--load", 230_400 / 4360 / 280, "--out", out)
     assert "offered load 0.189" in told
     assert read(out).jobs["submit"].tolist() == [10, 50, 90, 130, 170, 210, 250, 290]
 
@@ -88,7 +87,7 @@ def test_mistakes_end_in_one_message_and_no_file(
     log: str, tmp_path: Path, words: list[str], what: str
 ) -> None:
     out = tmp_path / "b.swf"
-    told = typed(*MAKE, *(log if w == "LOG" else w for w in words), "--out", out)
+    told = run_bridge(*MAKE, *(log if w == "LOG" else w for w in words), "--out", out)
     assert told.status != 0
     assert what in told.err
     assert "Traceback" not in told.err
@@ -96,7 +95,7 @@ def test_mistakes_end_in_one_message_and_no_file(
 
 
 def test_other_models_know_nothing_of_it(tmp_path: Path) -> None:
-    told = typed("workload", "generate", "lublin-1", "--setting", "S4", "--out", tmp_path / "b.swf")
+    told = run_bridge("workload", "generate", "lublin-1", "--setting", "S4", "--out", tmp_path / "b.swf")
     assert (told.status, "--setting has no meaning for lublin-1" in told.err) == (2, True)
 
 
@@ -104,9 +103,9 @@ def test_other_models_know_nothing_of_it(tmp_path: Path) -> None:
 def test_a_replay_reports_every_resource_by_name(tmp_path: Path, ending: str) -> None:
     (tmp_path / "three.csv").write_text(THREE)
     path = tmp_path / f"again.{ending}"
-    fine("workload", "convert", tmp_path / "three.csv", path)
+    run_ok("workload", "convert", tmp_path / "three.csv", path)
     assert select(read(path), LOAD_RULES["standard"]).demand.tolist() == [[2, 60, 20], [2, 60, 10]]
-    found = json.loads(fine("replay", path, "--json"))
+    found = json.loads(run_ok("replay", path, "--json"))
     # In 20 s: 2·10·2 of 4·20, 60·10·2 of 100·20, 20·10 + 10·10 of 50·20.
     assert (found["makespan"], found["wait.max"]) == (20, 10)
     assert [found[f"utilisation.{name}"] for name in ("nodes", "burst_buffer", "power")] == pytest.approx(
@@ -125,7 +124,7 @@ def test_converting_keeps_further_resources(log: str, tmp_path: Path, source: st
     first, second = tmp_path / f"first.{source}", tmp_path / f"second.{target}"
     write(generate_mrsch(read(log), "S9", 1), first)
     rule = ["--rule", "standard"] if target != "json" else []  # Batsim's default
-    fine("workload", "convert", first, second, *rule)
+    run_ok("workload", "convert", first, second, *rule)
     one, two = read(first), read(second)
     assert two.capacity == one.capacity == {"nodes": 4360, "burst_buffer": 1260 * TB, "power": 238_400}
     assert two.header["IdlePower"] == "60"
@@ -139,9 +138,9 @@ def test_converting_keeps_further_resources(log: str, tmp_path: Path, source: st
 def test_info_tells_load_and_power_budget(tmp_path: Path) -> None:
     path = tmp_path / "three.csv"
     path.write_text(THREE.replace("2,0,", "2,40,"))
-    found = json.loads(fine("workload", "info", path, "--json"))
+    found = json.loads(run_ok("workload", "info", path, "--json"))
     # In 40 s: 2·60·10 of 100·40, 30·10 of 50·40.
     assert found["loads"] == {"burst_buffer": 0.3, "power": 0.15}
-    assert "90 W, 10 W of it for each node" in fine("workload", "info", path)
+    assert "90 W, 10 W of it for each node" in run_ok("workload", "info", path)
     path.write_text(THREE.replace(": 10", ": ten"))
-    assert f"{path}: IdlePower is 'ten' in the header" in refused("replay", path, "--json")
+    assert f"{path}: IdlePower is 'ten' in the header" in run_refused("replay", path, "--json")

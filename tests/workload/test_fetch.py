@@ -74,7 +74,6 @@ def archive(monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
 
 
 def entry(archive: Archive) -> Log:
-    """Return the catalogue entry of the served log."""
     digest = hashlib.sha256(TEXT.encode()).hexdigest()
     return Log("log", "a log", archive.url, "cite", "terms", sha256=digest, size=len(TEXT))
 

@@ -65,7 +65,6 @@ def workloads(draw: st.DrawFn, *, runnable: bool = False, text: bool = False) ->
 
 
 def record(job_id: int, submit: float, run: float, procs: int, req_time: float = -1, **more: float) -> str:
-    """Return one SWF line."""
     values = (
         dict.fromkeys(SWF_COLUMNS, -1)
         | {

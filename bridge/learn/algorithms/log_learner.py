@@ -99,7 +99,6 @@ class EpisodeSource:
         return np.unique(np.linspace(first, high - self.valid_length, most).astype(np.int64))
 
     def draw(self, epoch: int, rng: np.random.Generator) -> EpisodeBatch:
-        """Return an epoch's episodes."""
         training, (low, high) = self.recipe.training, self.part
         n, length = self.share, training.length
         kind = self._kinds[min(epoch, len(self._kinds) - 1)] if self._kinds else "real"
@@ -125,7 +124,7 @@ VALIDATION = 100
 
 
 class ValidationSet(NamedTuple):
-    """A log's sequences on which policies are compared: what plays them, first jobs, the base's mean."""
+    """Validation sequences of a log: episodes, first jobs, the base's mean."""
 
     batch: Batch
     starts: Ints
@@ -179,7 +178,7 @@ class LogLearner(Learner):
         return _over_logs(means)
 
     def mean_cost(self, batch: Batch, n: int) -> float:
-        """Return what the first n episodes of a batch cost, the mean."""
+        """Return the mean cost of the first n episodes of a batch."""
         return self.mean(episode_of(batch, b) for b in range(n))
 
     def mean(self, episodes: Iterable[EpisodeOutcome]) -> float:

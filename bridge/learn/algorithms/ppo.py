@@ -74,7 +74,7 @@ class Ppo(LogLearner):
             self._unit = max(np.mean([one.values(s.astype(np.int64)).mean() for one, s in parts]), 1e-9)
 
     def begin(self) -> None:
-        """Give the actor a start: a leaning, good habits, or neither."""
+        """Initialize the actor: set its reject rate, imitate the teacher, or neither."""
         training = self.recipe.training
         rng = np.random.default_rng([self.origin.seed, _LESSON])
         if training.initial_reject_rate:
@@ -193,7 +193,7 @@ class PpoUpdate:
         self.columns = (rollout.context, rollout.actions, *floats)
 
     def _part(self, decisions: Ints) -> _Part:
-        """Return some decisions, ascending."""
+        """Return the indices of a random minibatch of decisions, ascending."""
         index, offsets = pick_rows(self.rollout.offsets, decisions)
         picked = (column[decisions] for column in self.columns)
         return _Part(*tensors(self.actor, np.take(self.rollout.rows, index, 0), offsets, *picked))
@@ -236,7 +236,7 @@ class PpoUpdate:
             yield part.returns, cached_forward(self.critic, part.rows, part.offsets, part.context)
 
     def _policy(self, part: _Part) -> tuple[Tensor, float, float, float]:
-        """Return the loss to go down, the divergence so far, the mean entropy, and the share clipped."""
+        """Return policy loss, approximate KL divergence, mean entropy and clip fraction."""
         scores, offsets = action_scores(self.actor(part.rows, part.offsets, part.context), part.offsets)
         all_logp = log_softmax(scores, offsets)
         logp = all_logp[offsets[:-1] + part.chosen]

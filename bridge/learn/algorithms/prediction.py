@@ -105,7 +105,7 @@ class ReplayBuffer:
 
 
 class FuturePrediction(LogLearner):
-    """ε-greedy episodes, and regression on what came of the answers."""
+    """ε-greedy episodes, and regression on the measured outcomes of actions."""
 
     def __init__(self, context: TrainingContext[Recipe]) -> None:
         super().__init__(context)

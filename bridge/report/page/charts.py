@@ -46,7 +46,7 @@ def dash(k: int) -> str:
 
 
 def label(value: object, longest: int = LONGEST) -> str:
-    """Return a name for a chart: shortened in the middle, without what plotly.js reads as markup."""
+    """Return a name for a chart: shortened in the middle, without plotly.js markup."""
     return html.escape(shortened(value, longest), quote=False)
 
 
@@ -64,7 +64,7 @@ def fixed(values: ArrayLike, decimals: int) -> list[float | None]:
 
 
 def significant(values: ArrayLike, digits: int = 5) -> list[float | None]:
-    """Return values rounded to significant digits, None for what is not finite: short in JSON."""
+    """Return values rounded to significant digits, None if not finite: short in JSON."""
     x = np.asarray(values, np.float64)
     rounded = [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in x.tolist()]
     return [int(v) if v is not None and v == int(v) and abs(v) < 1e15 else v for v in rounded]
@@ -175,7 +175,7 @@ def diagonal(low: float, high: float) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Chart:
-    """The place where a chart will be drawn: its number from 1 on, what it shows, its height in px."""
+    """Place of a chart on the page: its number from 1 on, its title, its height in px."""
 
     number: int
     caption: str

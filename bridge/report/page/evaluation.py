@@ -77,7 +77,7 @@ def has_policies_with(document: Any, key: str) -> bool:
 
 
 def parse(document: Mapping[str, Any], where: str) -> EvaluationDocument:
-    """Read an evaluation; keys that are not known are left alone, what is no number is a BridgeError."""
+    """Read an evaluation; unknown keys are ignored. BridgeError: a value is no number."""
     starts_value, length = document.get("starts"), document.get("length")
     starts = (
         tuple(starts_value)
@@ -158,7 +158,7 @@ def _told_apart(entries: list[Entry]) -> list[Entry]:
 
 @dataclass(frozen=True)
 class BoundEntry:
-    """One policy with what it knows; its difference to the first is in percent, None of the first."""
+    """One policy and its estimator; difference to the first in percent, None for the first."""
 
     estimates: str
     policy: str
@@ -173,7 +173,7 @@ class BoundEntry:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is left on the same sequences of a log; the first row is the best rule on what is believed."""
+    """Bounds on the same sequences of a log; the first row is the best rule on estimates."""
 
     workload: str
     estimator: str
@@ -204,7 +204,7 @@ def bounds_of(document: Mapping[str, Any], where: str) -> Bounds:
 
 
 def bound_summary(bounds: Bounds) -> tuple[str, str]:
-    """Return a sentence's head and its rest: the most that those reach who know more."""
+    """Return a sentence in two parts: the best result with better estimates."""
     best, most = bounds.rows[0], dict[str, float]()
     for row in bounds.rows:
         if row.oracle and row.percent is not None:
@@ -215,7 +215,6 @@ def bound_summary(bounds: Bounds) -> tuple[str, str]:
 
 
 def bound_table(bounds: Bounds) -> list[Table]:
-    """Return the table of a bound."""
     caption = f"Mean bounded slowdown of {bounds.sequences:,} sequences of {bounds.length:,} jobs, each on an"
     caption += f" idle machine; believed run times: {bounds.estimator}."
     blocks = next((row.b for row in bounds.rows if row.b is not None), None)

@@ -38,7 +38,7 @@ class ValidationInput:
 
 @dataclass(frozen=True)
 class CheckpointReport:
-    """An agent; None for what is not in its folder.
+    """An agent; None for files that its folder lacks.
 
     Attributes:
         progress: one row per epoch, columns from ``PROGRESS`` and any others.

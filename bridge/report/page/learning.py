@@ -17,7 +17,7 @@ LONGEST_CELL, MOST_POINTS, CDF_POINTS = 160, 1_500, 200
 
 
 def training_section(checkpoint: CheckpointReport, sheet: Sheet) -> Iterator[Block]:
-    """Yield what a checkpoint is and how it learnt."""
+    """Yield a checkpoint's facts and its training curves."""
     if checkpoint.progress is not None and len(checkpoint.progress):
         yield from _curves(checkpoint.progress, checkpoint.agent, sheet)
     yield Table(("agent", ""), _facts(checkpoint.agent), words=(1,))
@@ -95,7 +95,7 @@ def _lines(epochs: Any, columns: Sequence[tuple[str, Any]], title: str, *, log: 
 
 
 def explanation_section(checkpoint: CheckpointReport, sheet: Sheet) -> Iterator[Block]:
-    """Yield what an agent's decisions look at; nothing without an explanation."""
+    """Yield the features that an agent's decisions depend on; nothing without an explanation."""
     frame = checkpoint.explanation
     if frame is None or len(frame) == 0:
         return

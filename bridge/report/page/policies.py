@@ -57,7 +57,6 @@ def evaluation_section(evaluation: EvaluationDocument, sheet: Sheet) -> list[Blo
 
 
 def means(evaluation: EvaluationDocument, sheet: Sheet) -> Chart:
-    """Return the chart of every policy's mean."""
     unit, _, title = _unit(evaluation)
     labels, intervals = zip(*((one.label, one.mean) for one in evaluation.entries), strict=True)
     rows = charts.forest(labels, intervals, f"mean {title}", unit=unit, from_zero=True)

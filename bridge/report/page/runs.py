@@ -232,7 +232,6 @@ def _bars(jobs: Started, allocation: "HostAllocation", is_visible: Flags, nodes:
 
 
 def _listed(jobs: Started, *columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
-    """Yield each job's id and its values in the columns."""
     return zip(jobs.jobs["job_id"].astype("str"), *(column.tolist() for column in columns), strict=True)
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 
+from bridge.cluster.description import PriorityConfig
 from bridge.scheduler.slurm import fair_tree as shares
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
 from bridge.scheduler.slurm.limits import Ledger, job_limit
@@ -10,6 +11,20 @@ from bridge.scheduler.slurm.site import Site, SlurmPart
 
 #: The first job's priority under priority/basic; each further submission has one less.
 FIRST_BASIC = 4_294_901_759
+
+
+def size_factor(
+    weights: PriorityConfig, nodes: int, cpus: int, seconds: float, count: int, every: int
+) -> float:
+    """Return the size of a job as a part of a site's `count` nodes and `every` core; `seconds`: its limit."""
+    if weights.relative_to_time:
+        minutes = max(seconds / 60, 1.0)
+        amount = max(nodes * every / count, cpus) / minutes
+        factor = min(amount / every, 1.0)
+        return 1.0 - factor if weights.favor_small else factor
+    if weights.favor_small:
+        return ((count - nodes) / count + (every - cpus) / every) / 2
+    return (nodes / count + cpus / every) / 2
 
 
 class Priorities:
@@ -81,17 +96,11 @@ class Priorities:
         return max(int(total + job.site_factor) - job.nice, 1)
 
     def _size(self, job: SlurmJob, part: SlurmPart) -> float:
-        weights = self.site.cluster.priority
-        nodes, cpus = job.min_nodes, job.planned or job.min_cpus
-        count, every = len(self.site.nodes), self.site.cpus
+        weights, seconds = self.site.cluster.priority, 0.0
         if weights.relative_to_time:
-            minutes = max(job_limit(job, part) / 60, 1.0)
-            amount = max(nodes * every / count, cpus) / minutes
-            factor = min(amount / every, 1.0)
-            return 1.0 - factor if weights.favor_small else factor
-        if weights.favor_small:
-            return ((count - nodes) / count + (every - cpus) / every) / 2
-        return (nodes / count + cpus / every) / 2
+            seconds = job_limit(job, part)
+        cpus = job.planned or job.min_cpus
+        return size_factor(weights, job.min_nodes, cpus, seconds, len(self.site.nodes), self.site.cpus)
 
     # --- usage
 

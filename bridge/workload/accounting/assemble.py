@@ -35,8 +35,11 @@ _TEXTS: Mapping[str, str] = {
     "reservation": "reservation",
     "licenses": "licenses",
 }
-#: Slurm's column that tells how many processors a job had, by unit.
-_TELLS: Mapping[str, str] = {"nodes": "NNodes", "cores": "AllocCPUS"}
+#: Whose accounting -> what tells how many processors a job had, by unit.
+_TELLS: Mapping[str, Mapping[str, str]] = {
+    "Slurm": {"nodes": "NNodes", "cores": "AllocCPUS"},
+    "PBS": {"nodes": "exec_host or Resource_List.nodect", "cores": "exec_host or Resource_List.ncpus"},
+}
 #: Columns of whole numbers that are codes, counted from 1 in order of appearance -> the word of a life.
 _CODES: Mapping[str, str] = {"user": "user", "group": "account", "queue": "qos", "partition": "partition"}
 
@@ -50,6 +53,7 @@ def assemble(
     choices: ImportConfig,
     site: Site | None = None,
     zone: tzinfo = UTC,
+    kind: str = "Slurm",
 ) -> Workload:
     """Return a workload of ended jobs, in order of submission.
 
@@ -57,7 +61,7 @@ def assemble(
     ``held``). Each life of a requeued job is a job of its own (column ``life``, from 0), submitted when it
     was queued again. Jobs that were cancelled before they started are kept with SWF's status 5. With a `site`
     jobs are submitted when they were, and the columns of `bridge.workload.requests` say what holds them and
-    what they ask for; `zone`: of times in lines of submission. `counted` has
+    what they ask for; `zone`: of times in lines of submission; `kind`: whose accounting it is. `counted` has
     what was left out so far, and takes what is left out here; the machine's capacities become the workload's,
     for what jobs demand. Raises BridgeError: nothing is left, no job tells its nodes or cores, or clusters
     are mixed.
@@ -87,12 +91,12 @@ def assemble(
     header = {"UnixStartTime": str(origin), "TimeZoneString": "UTC", "MaxJobs": str(len(table))}
     peak = _peak(table)
     if not (table["procs"] > 0).any():
-        remedy = f"Have {_TELLS[unit]} printed too."
+        remedy = f"Have {_TELLS[kind][unit]} printed too."
         raise BridgeError(f"no job tells its {unit}", where=source, remedy=remedy)
     most = f"at most {peak} {unit} were allocated at one time"
     if not peak:
         most = f"how many {unit} were allocated at one time is not known: no job ran without being suspended"
-    header["Note"] = "; ".join((f"accounting of Slurm; procs are {unit}; {most}", *remarks))
+    header["Note"] = "; ".join((f"accounting of {kind}; procs are {unit}; {most}", *remarks))
     if site is None and 0 < capacity.get("nodes", 0) < peak:
         more = "jobs share nodes: import with --unit cores" if unit == "nodes" else "check the machine"
         what = f"{peak} {unit} were allocated at one time, and the machine has {capacity['nodes']}"

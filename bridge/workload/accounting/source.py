@@ -18,6 +18,7 @@ from bridge.workload.accounting.forms import refuse_json_lines
 from bridge.workload.accounting.jobcomp import read_jobcomp
 from bridge.workload.accounting.lives import JobLife, RecordCounter
 from bridge.workload.accounting.machine import AccountingMachine
+from bridge.workload.accounting.pbs import read_pbs
 from bridge.workload.accounting.sacct import read_sacct, read_sacct_json
 from bridge.workload.ignored import note_ignored
 from bridge.workload.requests import heeded_columns
@@ -38,10 +39,9 @@ def import_accounting(
 ) -> Workload:
     """Return the workload of an accounting; `path` ``-`` is standard input, files may be compressed.
 
-    `form`: ``sacct`` (text, or JSON if it begins with a brace) or ``jobcomp``; `zone`: of times written as a
-    date; `columns`: of a text of `sacct` without a line of their names; `site`: the cluster that jobs ask
-    for. BridgeError: it cannot be read, is
-    none, or no job has ended in it.
+    `form`: ``sacct`` (text, or JSON if it begins with a brace), ``jobcomp`` or ``pbs``; `zone`: of times
+    written as a date; `columns`: of a text of `sacct` without a line of their names; `site`: the cluster
+    that jobs ask for. BridgeError: it cannot be read, is none, or no job has ended in it.
     """
     where = "standard input" if path == "-" else path
     text = _text(path, where)
@@ -49,6 +49,8 @@ def import_accounting(
     lives: Iterator[JobLife]
     if form == "jobcomp":
         lives = read_jobcomp(text, where, counted, zone)
+    elif form == "pbs":
+        lives = read_pbs(text, where, counted, zone)
     elif text.lstrip()[:1] == "{":
         refuse_json_lines(text, where)
         lives = read_sacct_json(files.json_in(text, where, "Write it again."), where, counted)
@@ -56,7 +58,8 @@ def import_accounting(
         lives = read_sacct(text, where, counted, zone, columns)
     name = "accounting" if path == "-" else files.stem(Path(path)).removesuffix(".txt")
     lives = _noting_doubles(lives, counted, zone)
-    imported = assemble(lives, name, where, counted, machine, choices or ImportConfig(), site, zone)
+    kind = "PBS" if form == "pbs" else "Slurm"
+    imported = assemble(lives, name, where, counted, machine, choices or ImportConfig(), site, zone, kind)
     heeded = heeded_columns(imported) if site is not None else ()
     return replace(imported, tally={**imported.tally, **note_ignored(imported, heeded)})
 

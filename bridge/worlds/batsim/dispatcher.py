@@ -4,13 +4,14 @@ All events of a message are applied first, then the scheduler runs once: the mes
 the standard protocol. A message that can change no decision (a note, a stale wake-up) starts no pass.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
+from bridge.scheduler.cluster_session import SiteJobs
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol
 from bridge.scheduler.session import Session
@@ -33,7 +34,7 @@ Decider = Callable[[Session, int], int]
 
 @dataclass(frozen=True)
 class DispatcherConfig(PlacementConfig):
-    """Everything that decides what the dispatcher does.
+    """Configuration of a dispatcher.
 
     Attributes:
         policy, protocol: of the scheduler core.
@@ -42,6 +43,7 @@ class DispatcherConfig(PlacementConfig):
         facts: what some orders know of the workload.
         decider: answers decisions that the policy leaves to an agent.
         window: most candidates shown to an agent.
+        site: makes the site's jobs and nodes, for a window; None: the machine is one pool of hosts.
         power: what is done with power states, which the platform must simulate; None: they are left alone.
     """
 
@@ -52,21 +54,34 @@ class DispatcherConfig(PlacementConfig):
     facts: WorkloadFacts = field(default_factory=WorkloadFacts)
     decider: Decider | None = None
     window: int = 128
+    site: "Callable[[int], SiteJobs] | None" = None
     power: PowerPlan | None = None
 
     def check(self) -> None:
         """Refuse (BridgeError) an unknown policy, and one that lacks a decider or facts."""
-        compiled = compile_policy(self.policy, self.protocol)
+        compiled = compile_policy(self.policy, self.protocol, on_nodes=self.site is not None)
+        compiled.refuse_action("a scheduler on a platform")
         self.facts.check(compiled.order)
         if self.policy.agent and self.decider is None:
             whose = ", ".join(sorted(self.policy.agent))
             raise BridgeError("has no agent to decide", where=whose, remedy="Give a decider.")
         if self.power is not None and self.power.levels is not None and "power" not in self.resources:
             raise BridgeError("power per job is a resource", remedy="Say how much power there is for jobs.")
+        if self.power is not None and self.site is not None:
+            what, remedy = (
+                "power states do not know the nodes of a cluster yet",
+                "Leave out --cluster, or power.",
+            )
+            raise BridgeError(what, remedy=remedy)
+        if self.site is not None and self.placement_name != PlacementConfig.placement_name:
+            what, where = "a cluster's scheduler names the nodes", f"--placement {self.placement_name}"
+            raise BridgeError(
+                what, where=where, remedy="Leave it out; scheduler.select of the cluster decides."
+            )
 
 
 class Dispatcher(WireScheduler[DispatchedJob]):
-    """Feeds one session, there once the simulation has begun, from messages and places what it starts."""
+    """Runs one scheduler session: applies messages, and chooses hosts for the jobs that start."""
 
     session: Session
 
@@ -84,13 +99,13 @@ class Dispatcher(WireScheduler[DispatchedJob]):
         self._granted: list[DispatchedJob] = []  # started by the scheduler, not executed yet
         # of one message:
         self._arrivals: list[ev.JobSubmitted] = []
-        self._opens = self._changed = False
+        self._opens = self._changed = self._woken = False
 
     def decide(self, message: ev.Message) -> list[ev.Decision]:
         """See `Scheduling.decide`; an order's score that is no number is an error as well."""
         if self._begin_event is not None:
             self.session.now = message.now
-        self._arrivals, self._opens, self._changed = [], False, False
+        self._arrivals, self._opens, self._changed, self._woken = [], False, False, False
         return super().decide(message)
 
     def _begin(self, begin: ev.SimulationBegins) -> None:
@@ -101,7 +116,16 @@ class Dispatcher(WireScheduler[DispatchedJob]):
         self._sleep_states = [parse_power_states(host)[1] for host in begin.compute]
         self._power = Power(setup.power, hosts) if setup.power is not None else None
         self._capacity = (hosts, *setup.resources.values())
-        self.session = Session(
+        self.session = self._new_session()
+        asleep = tuple((host.id, host.id) for host in begin.compute if host.state == "sleeping")
+        if asleep:
+            self._machine.set_out_of_service(asleep, ASLEEP)
+            self._lost_hosts = True
+        self.session.now = self._now
+
+    def _new_session(self) -> Session:
+        setup = self._setup
+        return Session(
             self._capacity,
             setup.policy,
             setup.protocol,
@@ -110,11 +134,6 @@ class Dispatcher(WireScheduler[DispatchedJob]):
             shares=setup.facts.shares,
             resources=("nodes", *self._resources),
         )
-        asleep = tuple((host.id, host.id) for host in begin.compute if host.state == "sleeping")
-        if asleep:
-            self._machine.set_out_of_service(asleep, ASLEEP)
-            self._lost_hosts = True
-        self.session.now = self._now
 
     def _make_decisions(self) -> None:
         if self.session.outgrown(self._unfinished):
@@ -128,10 +147,12 @@ class Dispatcher(WireScheduler[DispatchedJob]):
             self._opens |= self._changed
         if self.ended:
             return
+        if self._woken and not self._opens:
+            self._opens = self.session.is_due()
         if self._opens:
             self._pass()
         self._carry_out()
-        if self._opens:
+        if self._opens or self._woken:
             wake = self.session.wake_at
             if wake != NEVER and wake not in self._calls:
                 self._call(max(wake, self._now + 1))
@@ -150,7 +171,6 @@ class Dispatcher(WireScheduler[DispatchedJob]):
         self._arrivals.append(event)
 
     def _queue(self, event: ev.JobSubmitted) -> None:
-        """Queue a job, or reject it for what it asks."""
         job = DispatchedJob(event.job_id, event.submit, event.res)
         self._add(job)
         demand = [event.res, *(self._amount(event, name) for name in self._resources)]
@@ -168,7 +188,8 @@ class Dispatcher(WireScheduler[DispatchedJob]):
             user=setup.facts.user(event),
             partition=setup.facts.partition(event),
         )
-        self._index.append(job)
+        self._index += [None] * (job.index + 1 - len(self._index))
+        self._index[job.index] = job
         self._unfinished += 1
         self._opens = True
 
@@ -218,7 +239,7 @@ class Dispatcher(WireScheduler[DispatchedJob]):
         self.jobs.close(job)
 
     def _on_wake_up(self) -> None:
-        self._opens |= self._now >= self.session.wake_at
+        self._woken = True
 
     # Hosts.
 
@@ -253,6 +274,15 @@ class Dispatcher(WireScheduler[DispatchedJob]):
     # The pass.
 
     def _pass(self) -> None:
+        for job in self._start_jobs():
+            job.hosts = self._machine.place(job.n_hosts)
+            self._granted.append(job)
+            if self._power is not None:
+                job.state = "waking"
+                self._power.on_start(job.hosts, job.level, int(self.session.state.scalars.n_waiting[0]))
+
+    def _start_jobs(self) -> Iterator[DispatchedJob]:
+        """Let the scheduler decide, and yield the jobs that it starts."""
         self.passes += 1
         session = self.session
         session.begin()
@@ -266,11 +296,7 @@ class Dispatcher(WireScheduler[DispatchedJob]):
             job.backfilled = how == HOW_BACKFILLED
             overtaken = self._index[past] if past >= 0 else None
             job.overtook = "" if overtaken is None else overtaken.job_id
-            job.hosts = self._machine.place(job.n_hosts)
-            self._granted.append(job)
-            if self._power is not None:
-                job.state = "waking"
-                self._power.on_start(job.hosts, job.level, int(session.state.scalars.n_waiting[0]))
+            yield job
 
     def _call(self, at: int) -> None:
         self._calls = {other for other in self._calls if other > self._now} | {at}

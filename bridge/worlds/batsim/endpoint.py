@@ -45,7 +45,7 @@ class WentSilentError(BridgeError):
 
 
 class PeerGoneError(BridgeError):
-    """The peer disconnected before the simulation had ended, or before it began."""
+    """The peer disconnected before the simulation ended, or before it began."""
 
 
 def _to_stderr(text: str) -> None:
@@ -96,9 +96,9 @@ class Endpoint:
         self.close()
 
     def receive(self) -> bytes:
-        """Return the peer's next frame; the first who sends one is the peer.
+        """Return the peer's next frame; the first client that sends one is the peer.
 
-        Raises NeverCameError, WentSilentError, PeerGoneError: nothing will come, or not in time.
+        Raises NeverCameError, WentSilentError, PeerGoneError: no frame comes, or not in time.
         """
         started_at = time.monotonic()
         peer = self._peer
@@ -110,7 +110,7 @@ class Endpoint:
         return self._frames.popleft()
 
     def _listen(self) -> bool:
-        """Take what comes before long; tells whether the peer has said something."""
+        """Wait briefly for messages; return whether one of the peer has come."""
         for descriptor, _ in self._poll.poll(GLANCE * 1000):
             if descriptor == self._listener.fileno():
                 self._accept()
@@ -134,7 +134,7 @@ class Endpoint:
         self._poll.register(connection.fileno, select.POLLIN)
 
     def _drop_oldest(self) -> bool:
-        """Make room: whoever has asked nothing for longest must come again, as libzmq does by itself."""
+        """Drop the oldest connection but the peer's; libzmq connects again by itself."""
         oldest = next((other for other in self._connections.values() if other is not self._peer), None)
         if oldest is not None:
             self._drop(oldest)
@@ -149,7 +149,7 @@ class Endpoint:
     def _take(
         self, connection: Connection, read: Callable[[Connection], list[list[bytes]]] = Connection.messages
     ) -> None:
-        """Take what somebody has said; messages that are not for us are told once, and forgotten."""
+        """Read a connection's messages; report messages of other clients once, and ignore them."""
         for parts in read(connection):
             asks = len(parts) > 1 and not parts[0]  # as a REQ does, with an empty frame in front
             if self._peer is None and asks:
@@ -174,14 +174,14 @@ class Endpoint:
             self._bound()
 
     def _adopt(self, connection: Connection) -> None:
-        """Serve this one; whoever else is there has little to say from now on."""
+        """Make this connection the peer; bound the messages of all others."""
         self._peer = connection
         for other in self._connections.values():
             if other is not connection:
                 other.limit = _MOST_OF_OTHERS
 
     def _bound(self) -> None:
-        """Drop who has sent most, where all who may be the peer have sent more than one message may have."""
+        """Drop the connection that holds most, where all together hold more than one message may have."""
         others = self._connections.values()
         if sum(other.held for other in others) > MOST_BYTES:
             self._drop(max(others, key=lambda other: other.held))
@@ -209,7 +209,7 @@ class Endpoint:
                 return
 
     def _check_left(self, now: float) -> None:
-        """Raise PeerGoneError: who could have been the peer has left, and not come again."""
+        """Raise PeerGoneError if every client that could have been the peer has left."""
         if not self._left_at or any(other.ready for other in self._connections.values()):
             return
         if now - self._left_at >= _RETURN:
@@ -229,7 +229,7 @@ class Endpoint:
         return NeverCameError(what, where=self.address, remedy=remedy)
 
     def _look(self) -> None:
-        """Look at something beside the messages, now and then while none comes."""
+        """Called now and then while no message comes."""
 
     def send(self, frame: bytes) -> None:
         """Send the peer the reply to the frame received last."""

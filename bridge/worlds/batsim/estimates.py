@@ -49,7 +49,7 @@ def number_of(job_id: str) -> int | None:
 
 @dataclass(frozen=True)
 class Numbering:
-    """What schedulers call the jobs of a workload: their ids as numbers, or their places where ids are texts.
+    """Numbers of a workload's jobs: their ids, or their places where ids are texts.
 
     Attributes:
         places: id -> number, of a log whose ids are texts; of any other, or of an unknown log, empty.
@@ -80,7 +80,7 @@ class EstimateLookup:
 
 @dataclass(frozen=True)
 class WorkloadFacts:
-    """What some orders know of the whole workload beforehand, as in the fast world.
+    """Facts about the whole workload that some orders need, as in the fast world.
 
     Attributes:
         longest: longest believed length, seconds (``t_max``); 0 = not known.

@@ -19,9 +19,11 @@ class DispatchedJob:
         state: waiting, waking (its hosts are being switched on), running, rejected, lost (its start was not
             allowed), or Batsim's state of a finished job.
         why: why it was rejected or lost.
+        mapping: rank -> place among its hosts, where it has not as many hosts as it asked for.
         level: its level where there is power per job.
         backfilled, overtook: whether it was backfilled, and the id of the blocked job that it was started
             behind, or an empty text.
+        by_rule: a cluster's rules let it never start, in whatever world.
         promised: the first start that it was promised as the blocked head.
     """
 
@@ -35,9 +37,11 @@ class DispatchedJob:
     hosts: Hosts = ()
     why: str = ""
     storage: dict[str, int] | None = None
+    mapping: dict[int, int] | None = None
     level: int = 0
     backfilled: bool = False
     overtook: str = ""
+    by_rule: bool = False
     promised: int = -1
 
 
@@ -71,7 +75,7 @@ class DispatchedJobs(Mapping[str, J], Generic[J]):
         self._jobs[job_id] = job
 
     def close(self, job: DispatchedJob) -> None:
-        """A job (no more than a `Job`) is over: keep what became of it in little memory."""
+        """Store the outcome of a finished job compactly."""
         if job.state not in self._states:
             self._states.append(job.state)
         # marshal is the fastest way to bytes, and these are our own

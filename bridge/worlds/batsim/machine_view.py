@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bridge.wire.hosts import Hosts, HostSet
-from bridge.worlds.batsim.placement import PlacementFactory
+from bridge.worlds.batsim.placement import FirstFit, PlacementFactory
 
 #: Why hosts can be out of service.
 UNAVAILABLE, ASLEEP = "unavailable", "asleep"
@@ -111,3 +111,19 @@ class MachineView:
             back.remove(out.overlap(hosts))
         self._withheld.remove(back.hosts())
         self._pool.release(back.hosts())
+
+
+class NamedHosts(MachineView):
+    """The hosts where the scheduler itself names those of each job, which others may share."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(names, FirstFit, "cluster")
+
+    def note(self, hosts: Hosts) -> None:
+        """Take note of where a job was started."""
+        self._placed.append((0, hosts))
+        if len(self._placed) == _UNCOUNTED:
+            self._count()
+
+    def release(self, hosts: Hosts) -> None:
+        """The scheduler knows by itself what is free."""

@@ -27,7 +27,7 @@ _NOT_IDLE = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Dvfs:
-    """Runs jobs in the slow state that start when nobody waits and at most a share of the hosts is busy."""
+    """Runs jobs in the slow state if they start while no job waits and few hosts are busy."""
 
     slow: int
     fast: int
@@ -36,7 +36,7 @@ class Dvfs:
 
 @dataclass(frozen=True)
 class PowerPlan:
-    """What is done with the power states of a platform whose compute hosts are all alike.
+    """How the power states of a platform of equal compute hosts are used.
 
     Attributes:
         watts: what a host draws at most in each state, W.
@@ -63,7 +63,6 @@ class PowerPlan:
 
 
 def _mark(values: npt.NDArray[Any], hosts: Hosts, value: int) -> None:
-    """Set the value of each of some hosts."""
     for low, high in hosts:
         values[low : high + 1] = value
 
@@ -114,7 +113,7 @@ class HostStates:
         )
 
     def changes(self, now: int) -> list[SetPowerState]:
-        """Return what to say at once so that hosts go where they should be, in the order to be said."""
+        """Return the decisions that move hosts towards their target states, in the order to be sent."""
         if self._settled:
             return []
         self._settled = True

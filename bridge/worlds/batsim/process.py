@@ -16,6 +16,8 @@ from bridge.worlds.batsim.dispatcher import Dispatcher, DispatcherConfig
 from bridge.worlds.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
 from bridge.worlds.batsim.referee import Referee
 from bridge.worlds.batsim.result import ExitReason, ProcessResult
+from bridge.worlds.batsim.site import SiteRules
+from bridge.worlds.batsim.site_dispatcher import SiteDispatcher
 from bridge.worlds.batsim.wire_scheduler import WireScheduler
 
 #: What an endpoint says of its peer.
@@ -29,7 +31,7 @@ _MOST = 300
 
 
 class DecisionProcess:
-    """One simulation's worth of decisions, of the event-driven scheduler or another one, ready to decide.
+    """Decides for one simulation, by the event-driven scheduler or another one.
 
     `dialect`: of the wire, see `bridge.wire.dialects`; empty: what the first frame is in. `energy`: the
     platform simulates energy, so that power states may be changed. `strict`: stop at the first illegal
@@ -44,14 +46,18 @@ class DecisionProcess:
         energy: bool = False,
         strict: bool = False,
     ) -> None:
-        self.dispatcher: WireScheduler[Any] = (
-            Dispatcher(setup) if isinstance(setup, DispatcherConfig) else setup
-        )
-        self.referee = Referee(energy=energy, strict=strict)
+        if isinstance(setup, DispatcherConfig):
+            setup = Dispatcher(setup) if setup.site is None else SiteDispatcher(setup)
+        self.dispatcher: WireScheduler[Any] = setup
+        self.referee = Referee(energy=energy, strict=strict, site=self._site_rules)
         registers = self.dispatcher.registers
         self._codec: JsonCodec | None = codec(dialect, registers=registers) if dialect else None
         self._messages = 0
         self._now = 0
+
+    def _site_rules(self) -> SiteRules | None:
+        """Return what is known of nodes that jobs share; a decider that is not ours knows nothing."""
+        return getattr(self.dispatcher, "rules", None)
 
     def reply_to_frame(self, frame: bytes) -> bytes:
         """Return the reply to one frame, without any socket; BridgeError names the message that is wrong."""
@@ -70,7 +76,7 @@ class DecisionProcess:
             raise BridgeError(shortened(error.what, _MOST), where=where, remedy=error.remedy) from error
 
     def reply_to_message(self, message: Message) -> Reply:
-        """Return what the scheduler decides at a message, as far as it is legal (strict: BridgeError)."""
+        """Return the scheduler's reply to a message; illegal decisions are dropped (strict: BridgeError)."""
         self.referee.observe(message)
         decisions = self.dispatcher.decide(message)
         before = len(self.referee.refusals)
@@ -82,7 +88,7 @@ class DecisionProcess:
         return reply
 
     def run(self, endpoint: Endpoint) -> ProcessResult:
-        """Answer until SIMULATION_ENDS; whatever happens, what was decided is in the result.
+        """Answer until SIMULATION_ENDS; the result holds all decisions, even after an error.
 
         Never raises for what the other side does, nor for Ctrl-C: see `Result.outcome`.
         """
@@ -98,7 +104,7 @@ class DecisionProcess:
     def result(
         self, outcome: ExitReason = ExitReason.ENDED, error: BridgeError | None = None
     ) -> ProcessResult:
-        """Return what was decided so far."""
+        """Return the decisions so far."""
         result = ProcessResult(
             outcome, error, self._now, self._messages, self.dispatcher, self.referee.refusals
         )

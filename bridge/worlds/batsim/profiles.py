@@ -85,7 +85,7 @@ class Profiles:
         self._labels: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def add(self, workload: str, name: str, profile: FieldMap) -> None:
-        """Take note of a profile; names do not change what they mean."""
+        """Add a profile; a name keeps its first meaning."""
         profiles = self.by_workload.setdefault(workload, {})
         if name not in profiles:
             profiles[name] = profile

@@ -10,6 +10,7 @@ the class is named after the file::
 
 Options (JSON): ``order``, ``backfill``, ``candidate_order``, ``placement``, ``groups`` (host -> group, for
 best-fit and topology), ``resources``, ``storage``, ``energy``, ``strict``, ``out`` (a summary file).
+A trained agent decides under `bridge.experiment.pybatsim_agent`.
 Works with pybatsim 3.1 and 3.2; not under its ``--protect``, which does not pass on the end of a message.
 """
 
@@ -60,16 +61,19 @@ def setup_of(options: Mapping[str, Any]) -> DispatcherConfig:
 class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no types
     """Collects pybatsim's calls of one message, and answers when the message is over."""
 
+    #: What the options ask for; `bridge.experiment.pybatsim_agent` knows another one.
+    setup: Callable[[Mapping[str, Any]], DispatcherConfig] = staticmethod(setup_of)
+
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
         energy, strict = bool(options.get("energy", False)), bool(options.get("strict", False))
-        self._process = DecisionProcess(setup_of(options), energy=energy, strict=strict)
+        self._process = DecisionProcess(self.setup(options), energy=energy, strict=strict)
         self._out = options.get("out")
         self._events: list[Event] = []
 
     @property
     def result(self) -> ProcessResult:
-        """What was decided so far; complete once the simulation has ended."""
+        """Return the decisions so far; complete once the simulation has ended."""
         return self._process.result()
 
     # What pybatsim tells.
@@ -85,7 +89,6 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
         self._events = []
 
     def onSimulationBegins(self) -> None:  # noqa: N802
-        """The machine."""
         bs = self.bs
         if bs.scheduler is not self:
             what = "pybatsim's validating machine does not pass on the end of a message"
@@ -104,15 +107,12 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
         )
 
     def onSimulationEnds(self) -> None:  # noqa: N802
-        """The end."""
         self._note(events.SimulationEnds)
 
     def onJobSubmission(self, job: Any) -> None:  # noqa: N802
-        """A job."""
         self._note(batsim4.job_submitted, job.id, job.json_dict, job.profile_dict or None)
 
     def onJobCompletion(self, job: Any) -> None:  # noqa: N802
-        """A job is over."""
         time = times.micro(job.finish_time)
         at = hosts.parse(str(job.allocation)) if job.allocation is not None else ()
         self._events.append(events.JobCompleted(time, job.id, job.job_state.name, job.return_code, at))

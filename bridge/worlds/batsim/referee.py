@@ -15,6 +15,7 @@ from bridge.wire.hosts import Hosts, ids_from_mask, is_normal, mask
 from bridge.wire.json_codec import is_json
 from bridge.wire.wattages import parse_power_states
 from bridge.worlds.batsim import profiles
+from bridge.worlds.batsim.site import SiteRules
 
 #: Stands in the names of attempts that are in the workload of the job itself; no job of a log is called so.
 AGAIN = "~again~"
@@ -57,10 +58,18 @@ class _Job:
 class Referee:
     """Follows the simulation message by message and checks each reply; strict: raises at an illegal one.
 
-    `energy`: the platform simulates energy (``-E``); the wire does not say so.
+    `energy`: the platform simulates energy (``-E``); the wire does not say so. `site`: what is known of nodes
+    that jobs share, once the simulation has begun; None: nothing.
     """
 
-    def __init__(self, *, energy: bool = False, strict: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        energy: bool = False,
+        strict: bool = False,
+        site: Callable[[], SiteRules | None] = lambda: None,
+    ) -> None:
+        self._site = site
         self._energy, self._strict = energy, strict
         self._now = 0
         self._begin_event: ev.SimulationBegins | None = None
@@ -117,6 +126,8 @@ class Referee:
         job = self._jobs.pop(job_id, None)
         if job is None:
             return
+        if (site := self._site()) is not None:
+            site.release(job_id)
         self._busy &= ~job.hosts
         if self._begin_event is not None and self._begin_event.compute_sharing:
             for other in self._jobs.values():
@@ -230,6 +241,9 @@ class Referee:
             ids = decision.storage_mapping.values()
             fit = all(type(i) is int and self._n_compute <= i < len(self._hosts) for i in ids)
             _forbid(not ids or not fit, "the storage_mapping is empty or names a host that is no storage")
+        if (site := self._site()) is not None:
+            fault = site.take(decision.job_id, decision.hosts)
+            _forbid(bool(fault), fault)
         job.state, job.hosts = RUNNING, mask
         self._busy |= mask
         self._decided.add(decision.job_id)

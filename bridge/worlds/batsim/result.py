@@ -74,14 +74,14 @@ class ProcessResult:
         return [job for job in self.jobs if job.finish < 0 and job.state != "rejected"]
 
     def counts(self) -> dict[str, int]:
-        """Return how many jobs there are by what became of them."""
+        """Return the number of jobs by outcome."""
         counts = {"submitted": self.dispatcher.submitted, "missing": len(self.missing)}
         for job in self.jobs:
             counts[job.state] = counts.get(job.state, 0) + 1
         return counts
 
     def explain(self) -> str:
-        """Return in a few words how it ended, and what is missing."""
+        """Summarize how it ended and what is missing."""
         text = f"{self.outcome.words} at {self.now / MICRO:.6f} s after {self.messages:,} messages"
         missing = self.missing
         if missing:

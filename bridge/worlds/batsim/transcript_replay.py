@@ -34,7 +34,7 @@ class TranscriptJob(DispatchedJob):
 
 
 class TranscriptFollower(WireScheduler[TranscriptJob]):
-    """Does what it is shown, and tells what a policy would do in its place at every message."""
+    """Applies the recorded decisions, and computes at each message what the policy would decide."""
 
     def __init__(self, placing: PlacementConfig, policy: Policy) -> None:
         super().__init__(placing)
@@ -86,7 +86,6 @@ class TranscriptFollower(WireScheduler[TranscriptJob]):
 
     @property
     def has_begun(self) -> bool:
-        """Whether the simulation has begun."""
         return self._begin_event is not None
 
     @property
@@ -162,7 +161,7 @@ class TranscriptFollower(WireScheduler[TranscriptJob]):
 
 @dataclass
 class TranscriptComparison:
-    """What became of a transcript.
+    """Result of replaying a transcript.
 
     Attributes:
         name, dialect: of the transcript.
@@ -229,7 +228,6 @@ class _Replay:
         self._greeted = transcript.dialect == "batsim4"
 
     def run(self) -> None:
-        """Replay all of it."""
         message: ev.Message | None = None
         for n, frame in enumerate(self._transcript.frames, 1):
             try:

@@ -20,6 +20,7 @@ from bridge.worlds.batsim.jobs import DispatchedJobs, J
 from bridge.worlds.batsim.machine_view import Locality, MachineView
 from bridge.worlds.batsim.placement import FirstFit, PlacementFactory
 from bridge.worlds.batsim.profiles import JobProfiles
+from bridge.worlds.batsim.site import SiteRules
 
 #: What Batsim notifies after the last submission.
 ALL_SUBMITTED = "no_more_static_job_to_submit"
@@ -48,7 +49,7 @@ def by_submission(
 
 
 class WireScheduler(ABC, Generic[J]):
-    """Whoever decides over a whole simulation, and what it remembers of it.
+    """Base class of schedulers behind the wire; it tracks jobs and hosts of one simulation.
 
     Attributes:
         jobs: everything ever submitted, by id, in order of submission; attempts at one job are several.
@@ -56,6 +57,7 @@ class WireScheduler(ABC, Generic[J]):
     """
 
     registers = False
+    rules: SiteRules | None = None  # of nodes that jobs share, once the simulation has begun
 
     _machine: MachineView  # this and the rest are there once the simulation has begun
     _profiles: JobProfiles
@@ -111,9 +113,13 @@ class WireScheduler(ABC, Generic[J]):
             raise BridgeError("the first message is not SIMULATION_BEGINS", remedy=remedy)
         placing, names = self._placing, [host.name for host in begin.compute]
         self._profiles = JobProfiles(begin, placing.storage)
-        self._machine = MachineView(names, placing.placement, placing.placement_name)
+        self._machine = self._view(names)
         self._begin_event = begin
         return begin
+
+    def _view(self, names: list[str]) -> MachineView:
+        """Return the machine of these hosts, under its placement rule."""
+        return MachineView(names, self._placing.placement, self._placing.placement_name)
 
     # What a scheduler makes of it.
 
@@ -146,7 +152,7 @@ class WireScheduler(ABC, Generic[J]):
 
     @abstractmethod
     def report_fields(self, job: J) -> dict[str, Any]:
-        """Return what is to be said of a job besides."""
+        """Return further fields of the job for the result file."""
 
     # What it says of hosts and jobs.
 
@@ -165,7 +171,7 @@ class WireScheduler(ABC, Generic[J]):
 
     def _execute(self, job: J) -> None:
         job.start, job.state = self._now, "running"
-        self._say(ev.ExecuteJob, job.job_id, job.hosts, None, job.storage)
+        self._say(ev.ExecuteJob, job.job_id, job.hosts, job.mapping, job.storage)
 
     def _finish(self, event: ev.JobCompleted, *states: str) -> tuple[J, str]:
         """Take note of a completion; returns the job and the state that it was in, one of the given ones."""

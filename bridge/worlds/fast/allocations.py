@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from bridge.base.arrays import Flags, Ints
-from bridge.scheduler.cluster_state import HELD_FOR_EVER, NOT_GONE, NOT_HELD
+from bridge.scheduler.cluster_state import ALL_OF_IT, HELD_FOR_EVER, NOT_GONE, NOT_HELD, UNCOUNTED
+from bridge.scheduler.free_nodes import FreeNodes
 from bridge.worlds.fast.cluster_demands import Demands
 from bridge.worlds.fast.cluster_nodes import CORES, GPUS, NodeClasses
 
 
 @dataclass(frozen=True)
 class Allocations:
-    """What n jobs had: job `j` has ``first[j]:first[j + 1]`` of the classes and units."""
+    """Allocations of n jobs: job `j` has ``first[j]:first[j + 1]`` of the classes and units."""
 
     first: Ints
     classes: Ints
@@ -38,32 +39,31 @@ class Allocations:
             totals[name] = np.bincount(job, np.where(whole, of_nodes, of_units), n).astype(np.int64)
         return totals
 
+    def of_nodes(self, j: int, classes: NodeClasses, demands: Demands) -> Ints:
+        """Return what job `j` has of each of its nodes [k, R], by index; it shares them: each is a class."""
+        part = slice(int(self.first[j]), int(self.first[j + 1]))
+        order = np.argsort([classes.members[c][0] for c in self.classes[part]], kind="stable")
+        of, units = self.classes[part][order], self.units[part][order]
+        vector = np.array(demands.shapes[demands.shape[j]].vector, np.int64)
+        whole = np.where(classes.amounts[of] < UNCOUNTED, classes.amounts[of], 0)
+        amounts: Ints = np.where(vector == ALL_OF_IT, whole, vector * units[:, None])
+        return amounts
+
     def node_indices(self, classes: NodeClasses, start: Ints, end: Ints, serial: Ints) -> list[Ints]:
         """Return the indices of each job's nodes, ascending; of a job that did not start, none."""
         n = len(start)
-        free = [np.array(classes.is_up[members]) for members in classes.members]
+        free = FreeNodes(classes.members, classes.counted, classes.is_up)
         nodes: list[Any] = [np.zeros(0, np.int64)] * n
         started = np.flatnonzero(start >= 0)
         starts = started[np.lexsort((serial[started], start[started]))].tolist()
         ends = started[np.lexsort((serial[started], end[started]))].tolist()
-        held: dict[int, list[tuple[int, Ints]]] = {}
         k = 0
         for j in starts:
             while k < len(ends) and end[ends[k]] <= start[j]:
-                for c, places in held.pop(ends[k], ()):
-                    free[c][places] = True
+                free.release(ends[k])
                 k += 1
-            parts = []
-            for i in range(int(self.first[j]), int(self.first[j + 1])):
-                c = int(self.classes[i])
-                if classes.counted[c]:
-                    places = np.flatnonzero(free[c])[: self.units[i]]
-                    free[c][places] = False
-                    held.setdefault(j, []).append((c, places))
-                    parts.append(classes.members[c][places])
-                else:
-                    parts.append(classes.members[c])
-            nodes[j] = np.sort(np.concatenate(parts)) if parts else nodes[j]
+            part = slice(int(self.first[j]), int(self.first[j + 1]))
+            nodes[j] = free.take(j, zip(self.classes[part].tolist(), self.units[part].tolist(), strict=True))
         return nodes
 
 
@@ -75,7 +75,7 @@ class AllocationLog:
         self._parts: list[tuple[Ints, Ints, Ints]] = []
 
     def collect(self) -> None:
-        """Take what is in the log."""
+        """Move the log's entries to the collection."""
         state = self._state
         n = int(state.node_scalars.n_log[0])
         if n:
@@ -84,15 +84,19 @@ class AllocationLog:
             state.node_scalars.n_log[0] = 0
 
     def allocations(self, n: int) -> Allocations:
-        """Return what was collected of `n` jobs."""
         jobs, classes, units = (
             (np.concatenate([np.zeros(0, np.int64), *column]) for column in zip(*self._parts, strict=True))
             if self._parts
             else (np.zeros(0, np.int64),) * 3
         )
-        order = np.argsort(jobs, kind="stable")
-        first = np.searchsorted(jobs[order], np.arange(n + 1))
-        return Allocations(first, classes[order], units[order])
+        return by_job(jobs, classes, units, n)
+
+
+def by_job(jobs: Ints, classes: Ints, units: Ints, n: int) -> Allocations:
+    """Return entries of `n` jobs in the order of the jobs."""
+    order = np.argsort(jobs, kind="stable")
+    first = np.searchsorted(jobs[order], np.arange(n + 1))
+    return Allocations(first, classes[order], units[order])
 
 
 def was_eligible(state: Any, b: int, n: int) -> Flags:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -12,25 +12,27 @@ from bridge.cluster import reasons
 from bridge.cluster.description import Cluster
 from bridge.cluster.request_texts import parse_licenses
 from bridge.scheduler.cluster_state import (
-    BEST_FIT,
-    BY_SET,
-    CLASS,
     CONDITION,
     COUNT_RUNNING,
     COUNT_SUBMITTED,
     COUNT_TIME,
     COUNTED,
     LANE,
-    LEAST_LOADED,
     NODE_JOB,
-    NODE_SWITCHES,
-    SHAPE,
     TIME_UNIT,
     ClusterState,
     allocate_cluster,
 )
 from bridge.scheduler.state import NEVER, SECOND
+from bridge.scheduler.timed_state import TimedState, allocate_timed
 from bridge.workload.requests import MILLI, JobRequests
+from bridge.worlds.fast.cluster_calendar import (
+    Calendar,
+    build_calendar,
+    changes_in_time,
+    reservations_not_open,
+    reset_calendar,
+)
 from bridge.worlds.fast.cluster_conditions import Conditions, build_conditions
 from bridge.worlds.fast.cluster_demands import Demands, build_demands
 from bridge.worlds.fast.cluster_nodes import CORES, GPUS, MEMORY, NodeClasses, build_node_classes
@@ -43,13 +45,15 @@ from bridge.worlds.fast.cluster_rules import (
     user_of,
     within_partition,
 )
+from bridge.worlds.fast.cluster_shapes import as_records, node_arrays, node_switches, shape_arrays
 
 if TYPE_CHECKING:
     from bridge.workload.select import Jobs
 
-_KEYS = {"weight": BY_SET, "first_fit": BY_SET, "best_fit": BEST_FIT, "least_loaded": LEAST_LOADED}
 #: Entries of allocations that a world collects at once, at least.
 _LOG = 1 << 12
+#: Amounts of all steps of the profile of conservative backfilling, at most: 4 GiB, of which few are touched.
+_STEP_AMOUNTS = 1 << 29
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class ClusterArrays:
         reasons: names of reasons; arrays hold places in it.
         n_counters: how many counters there are.
         notes: what was decided for jobs, with how many they are.
+        calendar: what happens in time; None: nothing does.
     """
 
     cluster: Cluster
@@ -81,6 +86,7 @@ class ClusterArrays:
     reasons: tuple[str, ...]
     n_counters: int
     notes: Mapping[str, int]
+    calendar: Calendar | None = None
 
     @property
     def requested_nodes(self) -> Ints:
@@ -101,6 +107,13 @@ class ClusterArrays:
         gpus = int(total[GPUS]) // MILLI
         return {"cores": int(total[CORES])} | ({"gpus": gpus} if gpus else {})
 
+    def refuse_calendar(self, subject: str) -> None:
+        """Raise BridgeError if the cluster changes in time, or preempts, which a `subject` does not know yet."""
+        if self.calendar is not None:
+            what = f"{subject} do not know a calendar, advance reservations and preemption yet"
+            remedy = "Leave out [[calendar]] and [[reservations]], and set scheduler.preempt to none."
+            raise BridgeError(what, where=f"cluster {self.cluster.name!r}", remedy=remedy)
+
     def shares_nodes(self, which: Array) -> Ints:
         """Return 1 for jobs that share nodes with others, 0 for those that have whole nodes [n]."""
         whole = np.array([shape.whole for shape in self.demands.shapes], np.bool_)
@@ -112,8 +125,12 @@ class ClusterArrays:
         names = [partition.name for partition in self.classes.partitions]
         return [names[p] for p in self.demands.partition[which].tolist()]
 
-    def sizes(self, length: int, whole: bool) -> dict[str, int]:
-        """Return the sizes of a state for up to `length` jobs; `whole`: the world wants their allocations."""
+    def sizes(self, length: int, whole: bool, pauses: bool, books: bool) -> dict[str, int]:
+        """Return the sizes of a state for up to `length` jobs.
+
+        `whole`: the world wants their allocations, `pauses`: which it collects now and then; `books`: for
+        conservative backfilling.
+        """
         units = sum(
             len(members) if self.classes.counted[c] else int(self.classes.amounts[c, CORES])
             for c, members in enumerate(self.classes.members)
@@ -123,10 +140,12 @@ class ClusterArrays:
         conditions = self._most_conditions(length)
         groups = int(self.conditions.group.max(initial=-1)) + 1
         members = min(length, int((self.conditions.group >= 0).sum()))
-        log = 2 * entries + _LOG if whole else 0
+        log = (2 * entries + _LOG if pauses else self._most_entries() + entries + 1) if whole else 0
         by_axis = {"CP": "class_partitions", "PC": "partition_classes", "S": "shapes", "SC": "set_classes"}
         by_axis |= {"A": "admits", "G": "lanes", "GK": "counted"}
-        return {axis: len(self.static[name]) for axis, name in by_axis.items()} | {
+        by_axis |= {"QO": "qos_priority"}
+        sizes = {axis: len(self.static[name]) for axis, name in by_axis.items()} | {
+            "AC": int(self.jobs.account.max(initial=-1)) + 1,
             "C": n_classes,
             "C1": n_classes + 1,
             "R": len(self.classes.resources),
@@ -143,7 +162,22 @@ class ClusterArrays:
             "E": entries,
             "PT": min(units, length) + 3 if self.classes.counted.all() else 0,
             "LG": log,
+            "ST": self._most_steps(length) if books else 0,
         }
+        if self.calendar is not None:
+            more = sizes | {"units": units}
+            sizes |= self.calendar.sizes(more, self.requested_nodes, length, whole)
+        return sizes
+
+    def _most_steps(self, length: int) -> int:
+        """Return how many steps the profile of conservative backfilling may have; memory bounds them."""
+        most = 3 * length + len(self.cluster.reservations) + 8
+        return min(most, max(_STEP_AMOUNTS // (len(self.classes) * len(self.classes.resources)), 64))
+
+    def _most_entries(self) -> int:
+        """Return how many entries the allocations of all jobs have at most."""
+        most = [min(shape.nodes or shape.tasks, len(shape.classes)) for shape in self.demands.shapes]
+        return int(np.array(most, np.int64)[self.demands.shape].sum())
 
     def _most_conditions(self, length: int) -> int:
         """Return how many conditions any `length` jobs in a row have."""
@@ -154,12 +188,23 @@ class ClusterArrays:
         return int((first[length:] - first[: n + 1 - length]).max(initial=0))
 
     def allocate(
-        self, batch: int, length: int, *, window: int, users: int, whole: bool = False
+        self,
+        batch: int,
+        length: int,
+        *,
+        window: int,
+        users: int,
+        whole: bool = False,
+        pauses: bool = False,
+        books: bool = False,
     ) -> ClusterState:
-        """Return the empty state of schedulers of up to `length` jobs each."""
-        state: Any = allocate_cluster(batch, length, self.sizes(length, whole), window=window, users=users)
-        placed: ClusterState = state._replace(**self.static)
-        return placed
+        """Return the empty state of schedulers of up to `length` jobs each; see `sizes`."""
+        sizes = self.sizes(length, whole, pauses, books)
+        if self.calendar is not None:
+            timed: Any = allocate_timed(batch, length, sizes, window=window, users=users)
+            return cast(ClusterState, timed._replace(**self.static, **self.calendar.static))
+        state: Any = allocate_cluster(batch, length, sizes, window=window, users=users)
+        return cast(ClusterState, state._replace(**self.static))
 
     def write(self, state: Any, b: int, place: int, first: int, last: int) -> None:
         """Write what is known of the jobs ``first:last`` to scheduler `b`'s records from `place` on.
@@ -172,6 +217,8 @@ class ClusterArrays:
         state.quantity[b, place : place + n] = self.quantity[first:last]
         if place > 0:
             return
+        if self.calendar is not None:
+            self.calendar.write(state, b, first, last)
         begin, end = int(self.conditions.first[first]), int(self.conditions.first[last])
         conditions = state.conditions[b]
         here = self.conditions.records[begin:end].copy()
@@ -208,6 +255,9 @@ def reset_cluster(state: Any, b: int) -> None:
     lanes.head = lanes.tail = lanes.cursor = -1
     lanes.n = 0
     state.heads.job[b] = -1
+    state.heads.n[b] = 0
+    state.locked[b] = -1
+    state.held_jobs[b] = 0
     state.struck[b] = -1
     state.no_fit[b] = -1
     state.counter_used[b] = 0
@@ -223,32 +273,37 @@ def reset_cluster(state: Any, b: int) -> None:
     first = state.partition_first
     for p in range(state.room.shape[1]):
         state.room[b, p] = cores[state.partition_classes[first[p] : first[p + 1]]].sum()
+    if isinstance(state, TimedState):
+        reset_calendar(state, b)
 
 
 def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     """Return the scheduler's arrays of a cluster and jobs.
 
-    Raises BridgeError: what the scheduler does not honour yet, a job that the cluster can never hold, or
+    Raises BridgeError: a reservation that there is not, a job that the cluster can never hold, or
     a text of a job that cannot be read.
     """
     requests = jobs.requests
     assert requests is not None
-    _refuse_what_is_not_honoured(cluster, requests, jobs)
+    _refuse_unknown_reservations(cluster, requests, jobs)
     lists = [*requests.nodelist.texts, *requests.exclude.texts]
     classes = build_node_classes(cluster, list(dict.fromkeys(lists)))
     walltime = -(-jobs.request // SECOND)
     demands = build_demands(cluster, classes, requests, walltime, jobs.id.tolist())
-    static = _node_arrays(classes) | _shape_arrays(classes, demands)
-    static["node_switches"] = np.zeros(1, NODE_SWITCHES).view(np.recarray)
-    static["node_switches"].key = _KEYS[cluster.scheduler.select]
-    static["node_switches"].all_counted = classes.counted.all()
+    static = node_arrays(classes) | shape_arrays(classes, demands.shapes)
+    static["node_switches"] = node_switches(classes, cluster.scheduler.select)
+    static |= _feature_arrays(cluster, classes, static)
     static["node_switches"].kills_invalid = cluster.scheduler.kill_invalid_dependency
     lanes = _Lanes(cluster, classes, demands, requests, walltime, jobs.id)
     conditions = build_conditions(requests, jobs.id.tolist())
     records = lanes.records
     ok = requests.succeeded & (jobs.logged_run <= jobs.request)
     records["shape_number"] = demands.shape
-    records.begin = np.maximum(requests.begin, requests.hold_until)
+    in_time = changes_in_time(cluster)
+    held = requests.hold_until
+    if in_time:  # a hold without end may be released
+        held = np.where(held == NEVER, -1, held)
+    records.begin = np.maximum(requests.begin, held)
     records.allocation = records.head_at = records.never_at = -1
     records.any_is_enough = conditions.any_is_enough
     records.is_singleton = conditions.is_singleton
@@ -258,7 +313,12 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
         "name no partition of the cluster: the default partition taken": int(demands.elsewhere.sum()),
         "name several partitions, and the first does not admit them": int(demands.redirected.sum()),
         "depend on a job that is not there: met": conditions.n_unknown,
+        "name a reservation that is not theirs: they have it": reservations_not_open(cluster, requests),
     }
+    calendar = None
+    if in_time:
+        inactive = lanes.reason(reasons.PARTITION_INACTIVE)
+        calendar = build_calendar(cluster, classes, jobs, demands.partition, lanes.counters, 1 + inactive)
     return ClusterArrays(
         cluster,
         requests,
@@ -271,87 +331,37 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
         tuple(lanes.reasons),
         max(len(lanes.counters), 1),
         {note: count for note, count in notes.items() if count},
+        calendar,
     )
 
 
-def _refuse_what_is_not_honoured(cluster: Cluster, requests: JobRequests, jobs: "Jobs") -> None:
-    """Refuse parts of a description that would change a schedule and do not yet."""
-    for broken, what, remedy in (
-        (bool(cluster.calendar), "has a calendar", "Leave out its [[calendar]]."),
-        (bool(cluster.reservations), "has advance reservations", "Leave out its [[reservations]]."),
-        (
-            cluster.scheduler.preempt != "none",
-            f"preempts by {cluster.scheduler.preempt}",
-            'Set scheduler.preempt = "none".',
-        ),
-    ):
-        if broken:
-            message = f"{what}, which the scheduler does not honour yet"
-            raise BridgeError(message, where=f"cluster {cluster.name!r}", remedy=remedy)
-    named = np.flatnonzero(requests.reservation.code >= 0)
-    if len(named):
-        j = int(named[0])
+def _refuse_unknown_reservations(cluster: Cluster, requests: JobRequests, jobs: "Jobs") -> None:
+    """Refuse a job that names an advance reservation which there is not."""
+    there = {row.name for row in cluster.reservations}
+    named = np.array([text not in there for text in requests.reservation.texts] + [False], np.bool_)
+    unknown = np.flatnonzero(named[requests.reservation.code])
+    if len(unknown):
+        j = int(unknown[0])
         raise BridgeError(
             f"names the advance reservation {requests.reservation.of(j)!r}, which the cluster does not have",
             where=f"job {jobs.id[j]}",
-            remedy="Empty the column 'reservation'; advance reservations are not honoured yet.",
+            remedy="Empty the column 'reservation', or add the cluster's [[reservations]].",
         )
 
 
-def _records(rows: list[tuple[Any, ...]], kind: np.dtype[Any]) -> Records:
-    return np.array(rows, kind).view(np.recarray)
-
-
-def _node_arrays(classes: NodeClasses) -> dict[str, Any]:
-    """Return the arrays of nodes and partitions."""
-    n_classes = len(classes)
-    rows: list[tuple[Any, ...]] = []
-    of_class: list[int] = []
-    capacity = np.zeros((n_classes, len(classes.resources)), np.int64)
-    for c, members in enumerate(classes.members):
-        partitions = np.flatnonzero(classes.in_partition[:, c]).tolist()
-        rows.append((classes.counted[c], len(of_class), len(of_class) + len(partitions), 0))
-        of_class += partitions
-        if classes.counted[c]:
-            capacity[c, 0] = classes.is_up[members].sum()
-        elif classes.is_up[members[0]]:
-            capacity[c] = classes.amounts[c]
-    of_partition = [np.flatnonzero(mask) for mask in classes.in_partition]
+def _feature_arrays(cluster: Cluster, classes: NodeClasses, static: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what only features read of a cluster."""
+    up = np.array([classes.is_up[members].sum() for members in classes.members], np.int64)
+    shapes, of_set = static["shapes"], static["set_classes"]
+    shares = [
+        up[of_set[first:last]].sum() for first, last in zip(shapes["first"], shapes["last"], strict=True)
+    ]
+    highest = max((qos.priority for qos in cluster.qos), default=0)
     return {
-        "classes": _records(rows, CLASS),
-        "node_amounts": np.ascontiguousarray(classes.amounts),
-        "class_capacity": capacity,
-        "class_partitions": np.array(of_class, np.int32),
-        "partition_first": np.cumsum([0, *map(len, of_partition)], dtype=np.int32),
-        "partition_classes": np.concatenate(of_partition).astype(np.int32),
-    }
-
-
-def _shape_arrays(classes: NodeClasses, demands: Demands) -> dict[str, Any]:
-    """Return the arrays of shapes and their interned sets of classes."""
-    sets: dict[tuple[int, ...], tuple[int, int]] = {}
-    admits: dict[frozenset[int], int] = {}
-    flat: list[int] = []
-    rows = []
-    for shape in demands.shapes:
-        if shape.classes not in sets:
-            sets[shape.classes] = (len(flat), len(flat) + len(shape.classes))
-            flat += shape.classes
-        first, last = sets[shape.classes]
-        of = admits.setdefault(frozenset(shape.classes), len(admits))
-        cores = int(classes.amounts[list(shape.classes), CORES].min()) if shape.whole else shape.vector[CORES]
-        room = cores * (max(shape.nodes, 1) if shape.whole else shape.tasks or shape.nodes)
-        rows.append(
-            (first, last, room, shape.nodes, shape.tasks, min(shape.most_tasks, 1 << 40), of, shape.whole)
-        )
-    table = np.zeros((len(admits), len(classes)), np.int8)
-    for members, a in admits.items():
-        table[a, list(members)] = 1
-    return {
-        "shapes": _records(rows, SHAPE),
-        "vectors": np.array([shape.vector for shape in demands.shapes], np.int64),
-        "set_classes": np.array(flat, np.int32),
-        "admits": table,
+        "admissible_share": np.array(shares, np.float64) / max(up.sum(), 1),
+        "largest_node": classes.amounts.max(axis=0),
+        "partition_cores": classes.in_partition @ (up * classes.amounts[:, CORES]),
+        "qos_priority": np.array([qos.priority / max(highest, 1) for qos in cluster.qos], np.float64),
     }
 
 
@@ -374,6 +384,8 @@ class _Lanes:
         self.counters: dict[tuple[object, ...], int] = {}
         self._quantities: dict[str, int] = {"jobs": 0}
         self._lanes: dict[tuple[object, ...], int] = {}
+        self._qos = {row.name: k for k, row in enumerate(cluster.qos)}
+        self._accounts = {row.name: k for k, row in enumerate(cluster.accounts)}
         n = len(requests)
         self.records: Records = np.zeros(n, NODE_JOB).view(np.recarray)
         # what tells lanes apart, and what decides static rules
@@ -385,16 +397,26 @@ class _Lanes:
         keys, first, of = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
         of = of.reshape(-1)
         rules_of: list[list[Rule]] = []
-        lane_of = np.zeros(len(keys), np.int64)
+        lane_of = np.zeros((len(keys), 3), np.int64)
         for row, job in enumerate(first.tolist()):
             rules = self._rules(job)
             rules_of.append(rules)
-            lane_of[row] = self._lane(int(demands.partition[job]), rules)
-        self.records["lane"] = lane_of[of]
+            lane_of[row] = (self._lane(int(demands.partition[job]), rules), *self._qos_and_account(job))
+        for k, name in enumerate(("lane", "qos", "account")):
+            self.records[name] = lane_of[of, k]
         self._refuse_and_hold(rules_of, of)
 
-    def _reason(self, name: str) -> int:
+    def reason(self, name: str) -> int:
         return self.reasons.setdefault(name, len(self.reasons))
+
+    def _qos_and_account(self, job: int) -> tuple[int, int]:
+        """Return the places of a job's QOS and account, -1: none."""
+        requests, cluster = self._requests, self._cluster
+        partition = self._classes.partitions[self._demands.partition[job]]
+        user = user_of(cluster, partition.name, requests, job)
+        account = account_of(requests, job, user)
+        place = self._accounts.setdefault(account, len(self._accounts)) if account else -1
+        return self._qos.get(qos_of(cluster, requests, job, user), -1), place
 
     def _rules(self, job: int) -> list[Rule]:
         """Return the rules that hold for a job, in the order in which they are tested."""
@@ -435,7 +457,7 @@ class _Lanes:
             key = (rule.group, rule.kind, rule.resource)
             counter = self.counters.setdefault(key, len(self.counters))
             quantity = self._quantities.setdefault(rule.resource or "jobs", len(self._quantities))
-            entry = (counter, quantity, kind, int(rule.is_tested), self._reason(rule.reason), limit)
+            entry = (counter, quantity, kind, int(rule.is_tested), self.reason(rule.reason), limit)
             if counter not in entries or rule.is_tested:
                 entries[counter] = entry
         return self._lanes.setdefault((partition, *entries.values()), len(self._lanes))
@@ -455,8 +477,8 @@ class _Lanes:
             starts = np.searchsorted(self.records.lane[order], np.arange(len(rows)))
             least = np.minimum.reduceat(quantity[order], starts, axis=0)
         return {
-            "lanes": _records(rows, LANE),
-            "counted": _records(counted, COUNTED),
+            "lanes": as_records(rows, LANE),
+            "counted": as_records(counted, COUNTED),
             "lane_least": np.ascontiguousarray(least),
         }
 
@@ -495,8 +517,8 @@ class _Lanes:
         hold, refuse = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
         for row, job in enumerate(first.tolist()):
             partition = partitions[self._demands.partition[job]]
-            if partition.state in ("drain", "inactive"):
-                refuse[row] = 1 + self._reason(reasons.PARTITION_INACTIVE)
+            if partition.state in ("drain", "inactive") and not changes_in_time(self._cluster):
+                refuse[row] = 1 + self.reason(reasons.PARTITION_INACTIVE)
             walltime = int(self._walltime[job])
             why = not_allowed(self._cluster, partition, requests, job) or within_partition(
                 self._cluster, partition, requests, job, walltime, int(nodes[job])
@@ -504,11 +526,11 @@ class _Lanes:
             for rule in rules_of[of[job]]:
                 if rule.is_tested and self._alone_beyond(rule, job, walltime):
                     if rule.denies:
-                        refuse[row] = refuse[row] or 1 + self._reason(rule.reason)
+                        refuse[row] = refuse[row] or 1 + self.reason(rule.reason)
                     elif not rule.group:
                         why = why or rule.reason
             if why:
-                hold[row] = 1 + self._reason(why)
+                hold[row] = 1 + self.reason(why)
         place = place.reshape(-1)
         self.records.for_ever, self.records.refuse = hold[place], refuse[place]
 

@@ -9,32 +9,13 @@ from bridge.base.arrays import Flags, Ints
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster, Partition
 from bridge.cluster.node_table import default_partition
-from bridge.scheduler.cluster_state import ALL_OF_IT, UNCOUNTED
+from bridge.scheduler.cluster_state import ALL_OF_IT
 from bridge.workload.requests import JobRequests, Texts
 from bridge.worlds.fast.cluster_nodes import CORES, GPUS, MEMORY, NodeClasses
+from bridge.worlds.fast.cluster_shapes import Shape, Taken, take_of_empty
 
 #: More tasks than any node holds.
 _MANY = 1 << 40
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A demand of `nodes` nodes (0: as many as its tasks need) and `tasks` tasks (0: one vector a node)."""
-
-    classes: tuple[int, ...]  # admissible ones that hold a vector, in packing order
-    vector: tuple[int, ...]
-    nodes: int
-    tasks: int
-    most_tasks: int
-    whole: bool
-
-
-@dataclass(frozen=True)
-class Taken:
-    """What a shape takes of the empty cluster, all nodes up: the request that limits count."""
-
-    nodes: int
-    amounts: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -64,49 +45,6 @@ def tasks_in(amounts: Ints, vector: Sequence[int], most: int) -> Ints:
         if amount > 0:
             fits = np.minimum(fits, amounts[:, r] // amount)
     return fits
-
-
-def take_of_empty(shape: Shape, classes: NodeClasses, key: str) -> Taken | None:
-    """Return what a shape takes of the empty cluster by the rule `select`; None if it never fits."""
-    order = np.array(shape.classes, np.int64)
-    if not len(order):
-        return None
-    amounts = classes.amounts
-    vector = np.array(shape.vector, np.int64)
-    own = np.where(
-        vector == ALL_OF_IT, np.where(amounts[order] < UNCOUNTED, amounts[order], 0), np.maximum(vector, 0)
-    )
-    if key == "best_fit":
-        rest = np.where(amounts[order] < UNCOUNTED, amounts[order] - own, UNCOUNTED)
-        order = order[np.lexsort((order, rest[:, MEMORY], rest[:, CORES], rest[:, GPUS]))]
-    elif key == "least_loaded":
-        order = order[np.lexsort((order, -amounts[order, CORES]))]
-    on_one = tasks_in(amounts, shape.vector, shape.most_tasks)
-    nodes, tasks, exact = shape.nodes, shape.tasks, shape.nodes > 0
-    if exact and 0 < tasks < nodes:
-        return None
-    used, total = 0, np.zeros(amounts.shape[1], np.int64)
-    for c in order.tolist():
-        there = len(classes.members[c]) if classes.counted[c] else 1
-        while there > 0 and (nodes - used > 0 if exact else tasks > 0):
-            if tasks == 0 and shape.tasks == 0:  # equal nodes at once
-                count, placed = min(there, nodes - used), 1
-            else:
-                owed = nodes - used - 1 if exact else 0
-                count, placed = 1, min(int(on_one[c]), tasks - owed)
-                if not exact:  # whole rounds at once
-                    count = max(1, min(there, tasks // int(on_one[c])))
-                tasks -= count * placed
-            used += count
-            there -= count
-            if shape.whole or classes.counted[c]:
-                total += count * np.where(amounts[c] < UNCOUNTED, amounts[c], 0)
-            else:
-                all_of_it = np.where(amounts[c] < UNCOUNTED, amounts[c], 0)
-                total += count * np.where(vector == ALL_OF_IT, all_of_it, vector * placed)
-    if (exact and used < nodes) or tasks > 0:
-        return None
-    return Taken(used, tuple(total.tolist()))
 
 
 def _vector(
@@ -174,18 +112,17 @@ def build_demands(
     default = default_partition(cluster)
     key = cluster.scheduler.select
     shapes: dict[Shape, int] = {}
-    taken: list[Taken | None] = []
     admissible: dict[tuple[object, ...], Flags] = {}
 
     def shape_in(job: int, p: int) -> int:
-        """Return the shape of a job in a partition; what it takes stands in `taken`."""
+        """Return the shape of a job in a partition."""
         partition = classes.partitions[p]
         whole = partition.exclusive or bool(requests.exclusive[job] == 1)
         tasks, nodes = int(requests.tasks[job]), int(requests.nodes[job])
         where = f"job {names[job]}"
         vector = _vector(requests, job, partition, classes, whole, where)
         most = _most_tasks(partition, vector, tasks)
-        texts = (requests.constraints.of(job), requests.nodelist.of(job), requests.exclude.of(job))
+        texts = _places(requests, job)
         mask = admissible.get((p, *texts))
         if mask is None:
             mask = admissible[(p, *texts)] = classes.admissible(p, *texts, where)
@@ -194,14 +131,11 @@ def build_demands(
         if key == "weight":
             order = order[np.argsort(classes.weight[order], kind="stable")]
         shape = Shape(tuple(order.tolist()), vector, nodes, tasks, most, whole)
-        if shape not in shapes:
-            shapes[shape] = len(shapes)
-            taken.append(take_of_empty(shape, classes, key))
-        return shapes[shape]
+        return shapes.setdefault(shape, len(shapes))
 
     columns: tuple[Ints | Texts, ...] = (
         *(requests.partition, requests.constraints, requests.nodelist, requests.exclude, requests.gpu_type),
-        *(requests.qos, requests.account, requests.user),
+        *(requests.qos, requests.account, requests.user, requests.reservation),
         *(requests.nodes, requests.tasks, requests.cores, requests.memory, requests.gpus, requests.exclusive),
     )
     matrix = np.column_stack([column.code if isinstance(column, Texts) else column for column in columns])
@@ -212,15 +146,17 @@ def build_demands(
     partition_of = np.zeros(len(first), np.int64)
     shape_of = np.zeros(len(first), np.int64)
     elsewhere, redirected = np.zeros(len(first), np.bool_), np.zeros(len(first), np.bool_)
+    choices = []
     for row, job in enumerate(first.tolist()):
         stated = [text.strip() for text in requests.partition.of(job).split(",") if text.strip()]
         named = [places[text] for text in stated if text in places]
         elsewhere[row] = bool(cluster.partitions) and len(named) < max(len(stated), 1)
-        named = named or [default]
-        in_each = [(p, shape_in(job, p)) for p in named]
+        choices.append([(p, shape_in(job, p)) for p in named or [default]])
+    taken = take_of_empty(list(shapes), classes, key)
+    for row, (job, in_each) in enumerate(zip(first.tolist(), choices, strict=True)):
         held = [(p, s) for p, s in in_each if taken[s] is not None]
         if not held:
-            raise _never(classes, requests, job, named[0], names[job])
+            raise _never(classes, requests, job, in_each[0][0], names[job])
         admitting = [
             (p, s)
             for p, s in held
@@ -231,7 +167,7 @@ def build_demands(
             is None
         ]
         partition_of[row], shape_of[row] = (admitting or held)[0]
-        redirected[row] = partition_of[row] != named[0]
+        redirected[row] = partition_of[row] != in_each[0][0]
     used = np.unique(shape_of)
     place = np.zeros(len(shapes), np.int64)
     place[used] = np.arange(len(used))
@@ -246,6 +182,16 @@ def build_demands(
     )
 
 
+def _places(requests: JobRequests, job: int) -> tuple[str, str, str, str]:
+    """Return what a job says of the nodes that it may use, beside its partition."""
+    return (
+        requests.constraints.of(job),
+        requests.nodelist.of(job),
+        requests.exclude.of(job),
+        requests.reservation.of(job),
+    )
+
+
 def _nodes(taken: Taken | None) -> int:
     return taken.nodes if taken else 0
 
@@ -256,9 +202,9 @@ def _never(classes: NodeClasses, requests: JobRequests, job: int, p: int, name: 
     whole = partition.exclusive or bool(requests.exclusive[job] == 1)
     where = f"job {name}"
     vector = _vector(requests, job, partition, classes, whole, where)
-    texts = (requests.constraints.of(job), requests.nodelist.of(job), requests.exclude.of(job))
+    texts = _places(requests, job)
     mask = classes.admissible(p, *texts, where)
-    there = f"partition {partition.name!r}" + (" (features, node lists)" if any(texts) else "")
+    there = f"partition {partition.name!r}" + (" (features, node lists, reservation)" if any(texts) else "")
     if not mask.any():
         what = f"can never run: no node of {there} is one that it asks for"
     else:

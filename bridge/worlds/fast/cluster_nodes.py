@@ -32,6 +32,7 @@ class NodeClasses:
         is_up: [N] whether jobs can start there.
         in_partition: [P, C].
         listed: [C] by a text of `-w` or `-x`: the classes that it names.
+        reserved: [C] by the name of an advance reservation: its classes.
     """
 
     table: NodeTable
@@ -45,12 +46,15 @@ class NodeClasses:
     is_up: Flags
     in_partition: Flags
     listed: Mapping[str, Flags] = field(default_factory=dict)
+    reserved: Mapping[str, Flags] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.members)
 
-    def admissible(self, partition: int, constraints: str, nodelist: str, exclude: str, where: str) -> Flags:
-        """Return the classes [C] that a job may use: partition, features, `-w` and `-x`."""
+    def admissible(
+        self, partition: int, constraints: str, nodelist: str, exclude: str, reservation: str, where: str
+    ) -> Flags:
+        """Return the classes [C] that a job may use: partition, features, `-w` and `-x`, its reservation."""
         mask: Flags = self.in_partition[partition].copy()
         if constraints:
             try:
@@ -64,6 +68,8 @@ class NodeClasses:
             mask &= self.listed[nodelist]
         if exclude:
             mask &= ~self.listed[exclude]
+        if reservation:
+            mask &= self.reserved[reservation]
         return mask
 
 
@@ -99,7 +105,11 @@ def build_node_classes(cluster: Cluster, lists: Sequence[str]) -> NodeClasses:
     for text in lists:
         named[text] = np.zeros(n, np.bool_)
         named[text][table.indices([text])[0]] = True
-    names_of = np.array([*named.values()], np.bool_).reshape(len(named), n)
+    kept = {}
+    for row in cluster.reservations:
+        kept[row.name] = np.zeros(n, np.bool_)
+        kept[row.name][table.indices(row.nodes)[0]] = True
+    names_of = np.array([*named.values(), *kept.values()], np.bool_).reshape(len(named) + len(kept), n)
     kinds: dict[object, list[int]] = {}
     for node in range(n):
         group = cluster.nodes[table.group[node]]
@@ -130,4 +140,5 @@ def build_node_classes(cluster: Cluster, lists: Sequence[str]) -> NodeClasses:
         is_up=np.array([cluster.nodes[g].state == "up" for g in table.group], np.bool_),
         in_partition=in_partition[:, first],
         listed={text: mask[first] for text, mask in named.items()},
+        reserved={name: mask[first] for name, mask in kept.items()},
     )

@@ -21,6 +21,8 @@ _OF_QOS = {
     "max_tres": "max_tres_per_user",
     "max_submit_jobs": "max_submit_jobs_per_user",
 }
+#: The other way round.
+SHORT_KINDS = {long: short for short, long in _OF_QOS.items()}
 
 
 def qos_of(cluster: Cluster, requests: JobRequests, job: int, user: User | None) -> str:

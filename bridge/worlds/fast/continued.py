@@ -45,6 +45,7 @@ def continue_from_record(
     for as long as the scenario says; those wait that the record has waiting. Jobs whose start is not recorded
     (`has_record` [n]) are in windows only. `progress` is called with the number of finished windows.
     """
+    prepared.compiled.refuse_action("a replay that goes on from the record")
     jobs = prepared.jobs
     starts = np.empty((len(firsts), length), np.int64)
     end = start + jobs.run

@@ -2,21 +2,29 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 
 import numpy as np
 
 from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
+from bridge.scheduler.action_state import ActionState, allocate_actions, reset_actions
+from bridge.scheduler.actions import Action, draw_permits, format_action
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.compiled import CompiledPolicy, compile_policy
-from bridge.scheduler.estimators import RunTimeEstimates, estimate, last_two_runs
+from bridge.scheduler.estimators import RunTimeEstimates, estimate, last_two_runs, progress_file
+from bridge.scheduler.names import CONSERVATIVE
 from bridge.scheduler.protocol import Policy, Protocol
 from bridge.scheduler.python_rules import JobsView
 from bridge.scheduler.state import NEVER, SECOND, State, reset
+from bridge.scheduler.state import allocate as allocate_state
 from bridge.workload.rules import LOAD_RULES, LoadRule
+from bridge.workload.running_beliefs import RunningBeliefs, read_beliefs
 from bridge.workload.select import END, Jobs
+from bridge.worlds.fast import reestimates
 from bridge.worlds.fast.cluster_arrays import ClusterArrays, build_cluster_arrays, reset_cluster
+from bridge.worlds.fast.multifactor import MultifactorPriorities
 from bridge.worlds.fast.world import WorldState
 
 
@@ -31,7 +39,10 @@ class Scenario:
         tie: [n] what breaks equal scores before the submission order does.
         true_requests: the loading rule put true run times in the requests' place.
         recorded: the log's own starts are played, see `bridge.worlds.fast.recorded`.
+        permits: [n] what may be done to each job, see `bridge.scheduler.actions`; None without an action.
+        action_notes: what is taken for granted about that.
         cluster: the nodes and rules that the jobs meet; None: one pool of nodes.
+        beliefs: what is believed of jobs as they run; None: the same from start to end.
     """
 
     jobs: Jobs
@@ -43,7 +54,16 @@ class Scenario:
     tie: Ints
     true_requests: bool = False
     recorded: bool = False
+    permits: Ints | None = None
+    action_notes: tuple[str, ...] = ()
     cluster: ClusterArrays | None = None
+    beliefs: RunningBeliefs | None = None
+
+    def refuse_beliefs(self, subject: str) -> None:
+        """Raise BridgeError if beliefs of running jobs are to change where they cannot."""
+        if self.beliefs is not None:
+            what = f"{subject} have one belief for a whole run"
+            raise BridgeError(what, where="estimator progress(FILE)", remedy="Use it in `bridge replay`.")
 
     @property
     def oracle(self) -> bool:
@@ -52,9 +72,9 @@ class Scenario:
 
     @property
     def warnings(self) -> list[str]:
-        """What a cluster decided for jobs in place of what they say, a line each."""
+        """What was decided for jobs in place of what they say, a line each."""
         notes = self.cluster.notes if self.cluster is not None else {}
-        return [f"{count:,} jobs {note}" for note, count in notes.items()]
+        return [*(f"{count:,} jobs {note}" for note, count in notes.items()), *self.action_notes]
 
 
 def with_preset(protocol: Protocol, preset: str) -> tuple[Protocol, LoadRule]:
@@ -101,6 +121,7 @@ def prepare(
     the protocol does not have, or believed times beyond 64 bits.
     """
     compiled = compile_policy(policy, protocol, on_nodes=jobs.cluster is not None)
+    permits, notes = _permits(compiled.action, jobs)
     cluster = None
     if jobs.cluster is not None and jobs.follows is not None:
         raise BridgeError(
@@ -110,27 +131,36 @@ def prepare(
         )
     if jobs.cluster is not None:
         cluster = build_cluster_arrays(jobs.cluster, jobs)
+        if policy.agent:
+            cluster.refuse_calendar("agents")
         jobs = replace(jobs, demand=cluster.requested_nodes[:, None])
+        if compiled.order.by_priority:
+            compiled = replace(compiled, priorities=MultifactorPriorities(cluster, jobs))
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
-    believed = estimate(
-        estimator,
-        true_run,
-        jobs.request,
-        columns=jobs.extra,
-        predictor=lambda: predictor(jobs),
-        jobs=lambda: JobsView(
-            id=jobs.number,
-            user=jobs.user,
-            submitted=jobs.submit / SECOND,
-            requested=jobs.request / SECOND,
-            waited=np.zeros(len(jobs)),
-            nodes=jobs.demand[:, 0],
-            demand=jobs.demand,
-            now=0.0,
-            free=jobs.capacity,
-            gap=0.0,
-            extra=np.zeros_like(jobs.capacity),
-        ),
+    beliefs = _beliefs_of_running(estimator, jobs, compiled)
+    believed = (
+        _before_start(beliefs, jobs)
+        if beliefs
+        else estimate(
+            estimator,
+            true_run,
+            jobs.request,
+            columns=jobs.extra,
+            predictor=lambda: predictor(jobs),
+            jobs=lambda: JobsView(
+                id=jobs.number,
+                user=jobs.user,
+                submitted=jobs.submit / SECOND,
+                requested=jobs.request / SECOND,
+                waited=np.zeros(len(jobs)),
+                nodes=jobs.demand[:, 0],
+                demand=jobs.demand,
+                now=0.0,
+                free=jobs.capacity,
+                gap=0.0,
+                extra=np.zeros_like(jobs.capacity),
+            ),
+        )
     )
     # The last instant at which a job can be looked at, and the longest that is believed of one then.
     latest = float(jobs.submit.max(initial=0)) + float(jobs.run.sum(dtype=np.float64))
@@ -149,8 +179,67 @@ def prepare(
         partition=queue_share[queues],
         tie=_ties(jobs, protocol, rule),
         true_requests=rule.request == "oracle",
+        permits=permits,
+        action_notes=notes,
         cluster=cluster,
+        beliefs=beliefs,
     )
+
+
+def allocate(
+    prepared: Scenario, batch: int, length: int, *, window: int, whole: bool = False, pauses: bool = False
+) -> State:
+    """Return the memory of schedulers of up to `length` jobs each, with policy and machine in place.
+
+    On a cluster: `whole`: what jobs are allocated is kept for the world, all of it unless the kernel `pauses`
+    for the world to collect it.
+    """
+    users, cluster, resources = len(prepared.share), prepared.cluster, len(prepared.jobs.resources)
+    if prepared.permits is not None:
+        acting = allocate_actions(batch, length, resources, window=window, users=users)
+        return configure(acting, prepared)
+    if cluster is None:
+        return configure(allocate_state(batch, length, resources, window=window, users=users), prepared)
+    books = bool(prepared.compiled.rules["backfill"][0] == CONSERVATIVE)
+    logs = {"whole": whole, "pauses": pauses}
+    nodes = cluster.allocate(batch, length, window=window, users=users, books=books, **logs)
+    return configure(nodes, prepared)
+
+
+def _permits(action: Action | None, jobs: Jobs) -> tuple[Ints | None, tuple[str, ...]]:
+    """Return what may be done to each job [n], and what is taken for granted about it."""
+    if action is None:
+        return None, ()
+    if jobs.follows is not None:
+        raise BridgeError(
+            "is not defined where jobs arrive after the end of others",
+            where=f"action {format_action(action)!r}",
+            remedy="Leave out --dependencies, or the action.",
+        )
+    is_silent = action.needs not in jobs.extra and action.share == 1
+    return draw_permits(action, jobs.user, jobs.extra), (action.note,) if is_silent else ()
+
+
+def _beliefs_of_running(estimator: str, jobs: Jobs, compiled: CompiledPolicy) -> RunningBeliefs | None:
+    """Return the beliefs that an estimator ``progress(FILE)`` names; None for any other."""
+    if (file := progress_file(estimator)) is None:
+        return None
+    reestimates.check(compiled.protocol, int(compiled.rules[0]["backfill"]), jobs.cluster is not None)
+    if compiled.action is not None:
+        what = f"the action {format_action(compiled.action)} has one belief for a whole run"
+        raise BridgeError(
+            what, where=f"estimator {estimator!r}", remedy="Leave out the action, or the estimator."
+        )
+    if jobs.follows is not None:
+        what = "jobs that arrive after the end of others have one belief for a whole run"
+        raise BridgeError(what, where=f"estimator {estimator!r}", remedy="Leave out --dependencies.")
+    return read_beliefs(Path(file), [jobs.called(int(number)) for number in jobs.number])
+
+
+def _before_start(beliefs: RunningBeliefs, jobs: Jobs) -> RunTimeEstimates:
+    """Return what is believed of jobs until their first change."""
+    believed = beliefs.before_start(jobs.request)
+    return RunTimeEstimates(believed, believed, believed, beliefs.synthetic)
 
 
 def configure(state: State, prepared: Scenario) -> State:
@@ -163,12 +252,19 @@ def configure(state: State, prepared: Scenario) -> State:
 
 def load_episode(state: State, world: WorldState, b: int, prepared: Scenario, first: int, last: int) -> None:
     """Make episode `b` the jobs ``first:last``, submitted to an idle machine."""
-    reset(state, b)
-    write(state, b, 0, prepared, first, last)
-    if prepared.cluster is not None:
-        reset_cluster(cast(ClusterState, state), b)
+    fill(state, b, prepared, first, last)
     behind = int(prepared.jobs.submit[last]) if last < len(prepared.jobs) else -1
     world.clock[b] = (0, last - first, 0, 0, NEVER, behind)
+
+
+def fill(state: State, b: int, prepared: Scenario, first: int, last: int) -> None:
+    """Let scheduler `b` of an idle machine know the jobs ``first:last``, none of them submitted."""
+    reset(state, b)
+    write(state, b, 0, prepared, first, last)
+    if prepared.permits is not None:
+        reset_actions(cast(ActionState, state), b)
+    if prepared.cluster is not None:
+        reset_cluster(cast(ClusterState, state), b)
 
 
 def write(state: State, b: int, place: int, prepared: Scenario, first: int, last: int) -> None:
@@ -191,5 +287,7 @@ def write(state: State, b: int, place: int, prepared: Scenario, first: int, last
     row["t"] = believed.order[part] / SECOND
     row["s"] = jobs.submit[part] / SECOND
     state.demand[b, place : place + last - first] = jobs.demand[part]
+    if prepared.permits is not None:
+        cast(ActionState, state).lives.permits[b, place : place + last - first] = prepared.permits[part]
     if prepared.cluster is not None:
         prepared.cluster.write(cast(ClusterState, state), b, place, first, last)

@@ -8,6 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.base.arrays import Flags, Floats, Ints, text_column
+from bridge.cluster.amounts_text import PER_NODE, amounts_text
+from bridge.scheduler.cluster_state import UNCOUNTED
+from bridge.scheduler.starts import HOW_GUEST, HOW_SPECULATIVE
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
 from bridge.workload.requests import MILLI, Texts
 from bridge.workload.select import Ids
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Final states: not killed, killed at the request; of a job that a cluster's rules never let start.
-_STATES = ("COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED", "REJECTED")
+_STATES = ("COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED", "REJECTED", "COMPLETED_KILLED")
 #: The column of the waits that the log records.
 RECORDED_WAIT = "recorded_wait"
 #: What metrics and breakdowns read, beside the final state and demands for further resources.
@@ -31,7 +34,7 @@ _MEASURED = (
 
 
 #: Further columns on a cluster.
-_OF_CLUSTER = ("eligible_time", "episode", "partition", "reason", "reasons", "qos", "account", "shares_nodes")
+OF_CLUSTER = ("eligible_time", "episode", "partition", "reason", "reasons", "qos", "account", "shares_nodes")
 
 
 def _texts(column: Texts, which: npt.NDArray[np.int32]) -> Any:
@@ -51,9 +54,17 @@ class JobsTableBuilder:
     ``recorded_wait`` (s, NaN where it is not known); of a record that says so ``eligible_time``, from when
     the job could start. `killed_at_request`: a job whose run time reaches its request counts as killed there.
 
+    Under a rule of action a job's row is that of its last life, and it waits for all the time until its end
+    without its run time; further: ``first_start_time``, ``stops`` (lives cut short), ``suspensions``,
+    ``occupied_time`` (s on its own nodes), ``lost_time`` (s without progress that was kept); ``start_kind``
+    may be speculative or guest.
+
     On a cluster further: ``eligible_time`` (s, since when the job waits for resources and limits alone; its
-    waiting time begins there), ``episode`` (0), ``partition``, ``reason`` (what held it longest, in Slurm's
-    words), ``reasons`` (its history: seconds and reasons), ``qos`` and ``account``. Jobs that never started
+    waiting time begins there, and is all the time until its end but its last run), ``episode`` (which run
+    of its job a row is, from 0; those that were cut short, so that the job ran again, are killed attempts
+    with ids ``J#1``, …), ``partition``, ``reason`` (what held it longest, in Slurm's words), ``reasons``
+    (its history: seconds and reasons), ``qos`` and ``account``, ``shares_nodes``, what it had in all
+    (``cores``, ``gpus``) and, where it shares them, of each node (``per_node``). Jobs that never started
     stand last, without times.
     """
 
@@ -78,7 +89,8 @@ class JobsTableBuilder:
         columns = self._columns(self._order)
         resources = self._prepared.jobs.resources[1:]
         cluster = self._prepared.cluster
-        own = () if cluster is None else (*_OF_CLUSTER, *cluster.capacity())
+        own = () if cluster is None else (*OF_CLUSTER, *cluster.capacity())
+        own = own if self._schedule.node_lives is None else ("job_id", *own)  # by which attempts are told
         names = (name for name in (*_MEASURED, *own, *resources) if name in columns)
         table = {name: columns[name]() for name in names}
         table["final_state"] = pd.Categorical.from_codes(self._state(self._order), pd.Index(_STATES))
@@ -102,6 +114,19 @@ class JobsTableBuilder:
             return None
         return allocation.totals(cluster.classes, cluster.demands)
 
+    def _per_node(self, which: npt.NDArray[np.int32]) -> list[str]:
+        """Return what jobs have of each node that they share, see `bridge.cluster.amounts_text`."""
+        allocation, cluster = self._schedule.allocation, self._prepared.cluster
+        assert allocation is not None
+        assert cluster is not None
+        shares = cluster.shares_nodes(which)
+        return [
+            amounts_text(allocation.of_nodes(j, cluster.classes, cluster.demands), UNCOUNTED)
+            if shared
+            else ""
+            for j, shared in zip(which.tolist(), shares.tolist(), strict=True)
+        ]
+
     @cached_property
     def history(self) -> ReasonHistory:
         """The history of the jobs' reasons; on a cluster."""
@@ -115,15 +140,44 @@ class JobsTableBuilder:
 
     def _state(self, which: npt.NDArray[np.int32]) -> npt.NDArray[np.int8]:
         """Return the places of final states in `_STATES` [n]."""
-        return np.where(self._schedule.start[which] < 0, np.int8(2), self._killed(which).view(np.int8))
+        killed = self._killed(which).view(np.int8)
+        if self._schedule.ran is not None:  # cut short by a preemption or a failure
+            cut = self._schedule.ran[which] < self._prepared.jobs.run[which]
+            killed = np.where(cut, np.int8(3), killed)
+        return np.where(self._schedule.start[which] < 0, np.int8(2), killed)
+
+    def _episodes(self, which: npt.NDArray[np.int32]) -> Ints:
+        """Return which run of its job each row is, from 0."""
+        runs = self._schedule.node_lives
+        if runs is None:
+            return np.zeros(len(which), np.int64)
+        place = runs.last_of(len(self._schedule.start))[which]
+        episodes: Ints = np.where(place >= 0, runs.records.episode[place], 0).astype(np.int64)
+        return episodes
+
+    def _start_kinds(self, which: npt.NDArray[np.int32]) -> Any:
+        """Return how each job's (last) life began."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        how, otherwise = self._schedule.how[which], "" if self._prepared.recorded else "head"
+        if self._schedule.lives is None:
+            return pc.if_else(how == HOW_BACKFILLED, "backfilled", otherwise)
+        kinds = {HOW_BACKFILLED: "backfilled", HOW_SPECULATIVE: "speculative", HOW_GUEST: "guest"}
+        return pa.array([kinds.get(kind, otherwise) for kind in how.tolist()], pa.string())
 
     def _columns(self, which: npt.NDArray[np.int32]) -> dict[str, Callable[[], Any]]:
-        """Return what makes each column of these jobs."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         jobs, schedule = self._prepared.jobs, self._schedule
         waits_since = schedule.submit if schedule.eligible is None else schedule.eligible
+        # of a job with several lives: all the time that it did not work for its last run
+        begin = schedule.start if schedule.lives is None else schedule.end - jobs.run
+
+        ran = jobs.run if schedule.ran is None else schedule.ran
+        if schedule.ran is not None:
+            begin = schedule.end - ran
 
         def text(ids: Ids) -> Any:
             return pc.cast(pa.array(ids), pa.string())
@@ -137,7 +191,7 @@ class JobsTableBuilder:
             return np.where(never, np.nan, values) if never.any() else values
 
         def stretch() -> Any:
-            run = jobs.run[which]
+            run = ran[which]
             lasted = (schedule.end[which] - schedule.submit[which]) / SECOND
             return lasted / np.where(run > 0, run / SECOND, np.nan)
 
@@ -148,7 +202,6 @@ class JobsTableBuilder:
         def reserved() -> Any:
             return np.where(schedule.reserved[which] >= 0, seconds(schedule.reserved), np.nan)
 
-        otherwise = "" if self._prepared.recorded else "head"
         columns: dict[str, Callable[[], Any]] = {
             "job_id": lambda: text_column(text(jobs.id[which])),
             "workload_name": lambda: jobs.name,
@@ -159,9 +212,9 @@ class JobsTableBuilder:
             "success": lambda: (self._state(which) == 0).astype(np.int64),
             "final_state": lambda: text_column(pa.array(_STATES).take(pa.array(self._state(which)))),
             "starting_time": lambda: started(seconds(schedule.start)),
-            "execution_time": lambda: started(seconds(jobs.run)),
+            "execution_time": lambda: started(seconds(ran)),
             "finish_time": lambda: started(seconds(schedule.end)),
-            "waiting_time": lambda: started((schedule.start[which] - waits_since[which]) / SECOND),
+            "waiting_time": lambda: started((begin[which] - waits_since[which]) / SECOND),
             "turnaround_time": lambda: started((schedule.end[which] - schedule.submit[which]) / SECOND),
             "stretch": lambda: started(stretch()),
             "allocated_resources": lambda: "",
@@ -169,12 +222,25 @@ class JobsTableBuilder:
             "metadata": lambda: "",
             "user": lambda: jobs.user[which],
             "queue": lambda: jobs.queue[which],
-            "start_kind": lambda: text_column(
-                pc.if_else(schedule.how[which] == HOW_BACKFILLED, "backfilled", otherwise)
-            ),
+            "start_kind": lambda: text_column(self._start_kinds(which)),
             "overtook": overtook,
             "reserved_time": reserved,
         }
+        columns |= self._further_columns(which)
+        for r, name in enumerate(jobs.resources[1:], 1):
+            columns[name] = partial(jobs.demand.__getitem__, (which, r))
+        return columns
+
+    def _further_columns(self, which: npt.NDArray[np.int32]) -> dict[str, Callable[[], Any]]:
+        """Return the columns of what only some replays have: a record, a cluster, jobs with several lives."""
+        import pyarrow as pa
+
+        jobs, schedule = self._prepared.jobs, self._schedule
+        columns: dict[str, Callable[[], Any]] = {}
+
+        def seconds(times: Ints) -> Floats:
+            return times[which] / SECOND
+
         if not self._prepared.recorded and (jobs.logged_wait >= 0).any():
             columns[RECORDED_WAIT] = lambda: np.where(
                 jobs.logged_wait[which] >= 0, seconds(jobs.logged_wait), np.nan
@@ -185,7 +251,7 @@ class JobsTableBuilder:
             eligible = schedule.eligible
             columns |= {
                 "eligible_time": lambda: np.where(eligible[which] >= 0, seconds(eligible), np.nan),
-                "episode": lambda: np.zeros(len(which), np.int64),
+                "episode": lambda: self._episodes(which),
                 "partition": lambda: text_column(pa.array(cluster.partition_names(which), pa.string())),
                 "reason": lambda: text_column(pa.array([self.main_reasons[j] for j in which], pa.string())),
                 "reasons": lambda: text_column(pa.array(self.history.texts(which), pa.string())),
@@ -199,6 +265,13 @@ class JobsTableBuilder:
                 columns["requested_number_of_resources"] = lambda: nodes
                 columns["cores"] = lambda: had["cores"][which]
                 columns["gpus"] = lambda: had["gpus"][which] / MILLI
-        for r, name in enumerate(jobs.resources[1:], 1):
-            columns[name] = partial(jobs.demand.__getitem__, (which, r))
+                columns[PER_NODE] = lambda: text_column(pa.array(self._per_node(which), pa.string()))
+        if (lives := schedule.lives) is not None:
+            columns |= {
+                "first_start_time": lambda: seconds(lives.first_start),
+                "stops": lambda: lives.stops[which],
+                "suspensions": lambda: lives.suspensions[which],
+                "occupied_time": lambda: seconds(lives.occupied),
+                "lost_time": lambda: seconds(lives.lost),
+            }
         return columns

@@ -32,7 +32,7 @@ def is_recorded(jobs: Jobs) -> Flags:
 def with_record(jobs: Jobs) -> Jobs:
     """Return the jobs whose start and run time are recorded, with the run times as logged.
 
-    BridgeError: there are none, since then nobody knows what happened.
+    BridgeError: there are none.
     """
     has_record = is_recorded(jobs)
     if not has_record.any():
@@ -66,7 +66,7 @@ def _eligible(jobs: Jobs) -> Floats | None:
 
 
 def recorded_scenario(jobs: Jobs, protocol: Protocol) -> Scenario:
-    """Return the scenario of what happened; see `with_record`. Nothing is believed, and nobody decides."""
+    """Return the scenario of the recorded run; see `with_record`. It has no estimates and no policy."""
     jobs = with_record(jobs)
     nobody = np.zeros(len(jobs), np.int64)
     return Scenario(

@@ -10,13 +10,19 @@ import numpy as np
 from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
-from bridge.scheduler import state as scheduler_state
+from bridge.scheduler.action_state import ActionState
+from bridge.scheduler.cluster_state import NOT_GONE, ClusterState
 from bridge.scheduler.running_jobs import renumber_running
 from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
+from bridge.scheduler.timed_state import OVER, TimedState
+from bridge.workload.running_beliefs import RunningBeliefs
 from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.allocations import AllocationLog, Allocations, was_eligible
 from bridge.worlds.fast.arrivals import Arrivals
 from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.job_lives import JobLives, LifeLog, read_lives
+from bridge.worlds.fast.lives import Lives, LivesLog
+from bridge.worlds.fast.reestimates import Reestimates
 
 #: Jobs in a window at first; one of which more than half waits or runs doubles.
 LENGTH = 1 << 16
@@ -27,12 +33,8 @@ OUTCOME = ("start", "end", "how", "reserved", "serial")
 def allocate(prepared: Scenario, length: int) -> tuple[State, world.WorldState]:
     """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates."""
     window = 1 if prepared.compiled.chooser is None else length
-    users, resources = len(prepared.share), len(prepared.jobs.resources)
-    if prepared.cluster is not None:
-        nodes = prepared.cluster.allocate(1, length, window=window, users=users, whole=True)
-        return episode.configure(nodes, prepared), world.allocate(1, length)
-    state = scheduler_state.allocate(1, length, resources, window=window, users=users)
-    return episode.configure(state, prepared), world.allocate(1, length)
+    state = episode.allocate(prepared, 1, length, window=window, whole=True, pauses=True)
+    return state, world.allocate(1, length)
 
 
 class LogWindow:
@@ -69,7 +71,7 @@ class LogWindow:
         return self._next - to_come - int(clock.pending[0] + self.state.scalars.n_waiting[0])
 
     def record_outcomes(self) -> None:
-        """Note what became of the jobs that have arrived."""
+        """Copy starts and ends of the jobs that have arrived."""
         n = int(self.memory.clock.arrived[0])
         row, which = self.state.jobs[0][:n], self._which
         for name in OUTCOME:
@@ -127,7 +129,7 @@ class LogWindow:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What became of n jobs, in order of submission. Times in microseconds.
+    """Start and end of n jobs, by submission; microseconds.
 
     Attributes:
         start, end: [n].
@@ -142,6 +144,11 @@ class Schedule:
         refused: [n] 1 + the place of the reason for which a job was refused, or 0; None without a cluster.
         never_at: [n] since when a job's conditions could not be met any more, or -1; likewise.
         head_at: [n] since when it was its partition's head first, or -1; likewise.
+        node_lives: of a cluster that changes in time, each run of each job; `start`, `end` are its last.
+        ran: [n] how long the last run worked, -1: none; likewise.
+        since: [n] from when the job waited for its last run; likewise.
+        lives: what became of them under a rule of action, which may stop them; None without one. `start` and
+            `how` are those of the last life.
     """
 
     start: Ints
@@ -156,6 +163,10 @@ class Schedule:
     refused: Ints | None = None
     never_at: Ints | None = None
     head_at: Ints | None = None
+    node_lives: Lives | None = None
+    ran: Ints | None = None
+    since: Ints | None = None
+    lives: JobLives | None = None
 
 
 def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
@@ -170,6 +181,12 @@ def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
             where=f"order {prepared.compiled.order.name!r}",
             remedy="Guard divisions and logarithms, for example log2(max(n, 2)).",
         )
+    if isinstance(state, ClusterState) and state.node_scalars.overflow[b]:
+        raise BridgeError(
+            f"conservative backfilling of {state.scalars.n_waiting[b]:,} waiting jobs needs more than 4 GiB",
+            where=f"time {state.scalars.now[b] / SECOND:g} s",
+            remedy="Backfill by EASY, or give the cluster fewer shared nodes.",
+        )
     if kind == world.STUCK and prepared.cluster is None:
         raise BridgeError(
             f"{state.scalars.n_waiting[b]} jobs wait and nothing will ever happen again",
@@ -183,7 +200,7 @@ def read_schedule(state: State, b: int, n: int) -> Schedule:
     row = state.jobs[b][:n]
     names = ("start", "end", "how", "past", "reserved", "serial", "submit")
     values: dict[str, Any] = {name: np.array(row[name], np.int64) for name in names}
-    return Schedule(**values)
+    return Schedule(**values, lives=read_lives(state, b, n) if isinstance(state, ActionState) else None)
 
 
 #: Seconds between two looks at the progress bar and Ctrl-C, roughly.
@@ -225,6 +242,10 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
         return _replay_arrivals(prepared, 0, len(prepared.jobs), progress)
     if prepared.cluster is not None:
         return _replay_on_nodes(prepared, progress)
+    if prepared.permits is not None:
+        return _replay_lives(prepared, progress)
+    if prepared.beliefs is not None:
+        return _replay_reestimated(prepared, prepared.beliefs, progress)
     window = LogWindow(prepared)
 
     def glance() -> None:
@@ -253,7 +274,8 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
     n = len(prepared.jobs)
     state, memory = allocate(prepared, n)
     episode.load_episode(state, memory, 0, prepared, 0, n)
-    collected = AllocationLog(state)
+    in_time = isinstance(state, TimedState)
+    collected: Any = LivesLog(state) if in_time else AllocationLog(state)
 
     def glance() -> None:
         collected.collect()
@@ -263,14 +285,57 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
 
     play(state, memory, prepared, glance)
     collected.collect()
-    return replace(_read_on_nodes(state, prepared, 0, 0, n), allocation=collected.allocations(n))
+    schedule = read_on_nodes(state, prepared, 0, 0, n)
+    if not in_time:
+        return replace(schedule, allocation=collected.allocations(n))
+    assert prepared.cluster is not None
+    lives = collected.lives()
+    return replace(schedule, allocation=lives.allocations(n, prepared.cluster.classes), node_lives=lives)
 
 
-def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
+def _replay_lives(prepared: Scenario, progress: Callable[[int], None] | None = None) -> Schedule:
+    """Replay all jobs under a rule of action."""
+    n = len(prepared.jobs)
+    state, memory = allocate(prepared, n)
+    episode.load_episode(state, memory, 0, prepared, 0, n)
+    log = LifeLog(state)
+
+    def glance() -> None:
+        log.collect()
+        if progress:
+            clock = memory.clock[0]
+            progress(int(clock.arrived - clock.pending - state.scalars.n_waiting[0]))
+
+    play(state, memory, prepared, glance)
+    log.collect()
+    schedule = read_schedule(state, 0, n)
+    return replace(schedule, lives=replace(schedule.lives, log=log.entries()))
+
+
+def read_schedule_of(state: Any, b: int, prepared: Scenario, first: int, last: int) -> Schedule:
+    """Return what became of the jobs ``first:last``; on a cluster, with their allocations if kept."""
+    if prepared.cluster is None:
+        return read_schedule(state, b, last - first)
+    schedule = read_on_nodes(state, prepared, b, first, last)
+    if state.log_class.shape[1] == 0:
+        return schedule
+    log = AllocationLog(state)
+    log.collect()
+    return replace(schedule, allocation=log.allocations(last - first))
+
+
+def read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int) -> Schedule:
     """Return what became of an episode's jobs ``first:last``; their records hold when they were eligible."""
     schedule, submit = read_schedule(state, b, last - first), prepared.jobs.submit[first:last]
     eligible = np.where(was_eligible(state, b, last - first), schedule.submit, -1)
     rows = state.node_jobs[b][: last - first]
+    if isinstance(state, TimedState):
+        timed: Any = state.timed_jobs[b][: last - first]
+        eligible = timed.first_eligible.copy()
+        ran = (timed.doing == OVER) & (rows.gone == NOT_GONE) & (schedule.end >= 0)
+        worked = np.where(ran, schedule.end - schedule.start - timed.stood, -1)
+        start = np.where(ran, schedule.start, -1)
+        schedule = replace(schedule, start=start, ran=worked, since=schedule.submit)
     return replace(
         schedule,
         submit=submit,
@@ -279,6 +344,33 @@ def _read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int
         never_at=rows.never_at.copy(),
         head_at=rows.head_at.copy(),
     )
+
+
+def _replay_reestimated(
+    prepared: Scenario, beliefs: RunningBeliefs, progress: Callable[[int], None] | None = None
+) -> Schedule:
+    """Replay all jobs pass by pass, and let beliefs of running ones change between; see `replay`.
+
+    A change makes no pass of its own: the next one goes by it.
+    """
+    n = len(prepared.jobs)
+    state, memory = allocate(prepared, n)
+    episode.load_episode(state, memory, 0, prepared, 0, n)
+    changes = Reestimates(beliefs)
+    clock, env, records = memory.clock[0], state.scalars[0], state.jobs[0]
+    while True:
+        clock.until, first_serial, env.work = changes.next, int(env.serial), WORK
+        kind = world.run_until_decision(state, memory, 0, 1)
+        _check(kind, state, 0, prepared)
+        for j in state.started[0, : int(env.serial) - first_serial].tolist():
+            changes.started(j, int(records[j].start))
+        if kind == world.MORE:
+            changes.apply(state)
+        elif kind == core.PAUSE:
+            if progress:
+                progress(int(clock.arrived - clock.pending - env.n_waiting))
+        elif not prepared.compiled.decide(state, 0, kind):
+            return read_schedule(state, 0, n)
 
 
 def _replay_arrivals(
@@ -330,6 +422,7 @@ def replay_sequences(
             f"a sequence of {length} jobs does not fit",
             where=f"{prepared.jobs.name}: {len(prepared.jobs)} jobs",
         )
+    prepared.refuse_beliefs("sampled sequences")
     if prepared.recorded:
         return [_recorded(prepared, int(first), int(first) + length) for first in starts]
     state, memory = allocate(prepared, length)
@@ -341,7 +434,7 @@ def replay_sequences(
             episode.load_episode(state, memory, 0, prepared, int(first), int(first) + length)
             play(state, memory, prepared)
             if prepared.cluster is not None:
-                schedules.append(_read_on_nodes(state, prepared, 0, int(first), int(first) + length))
+                schedules.append(read_on_nodes(state, prepared, 0, int(first), int(first) + length))
             else:
                 schedules.append(read_schedule(state, 0, length))
         if progress:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bridge.worlds.fast.episode import Scenario
 
 #: The fields of a setup that are its policy.
-POLICY = ("order", "backfill", "candidate_order", "blocked")
+POLICY = ("order", "backfill", "candidate_order", "blocked", "action")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class SchedulerConfig:
     """Everything but the log that decides a replay's schedule.
 
     Attributes:
-        order: queue order: a name, or an expression such as '(w/t)**3*n', largest first.
+        order: queue order: a name, or an expression such as '(w/t)**3*n', largest first. With --cluster also
+            multifactor, by its [priority]; slurm is SchedInspector's formula.
         backfill: backfilling rule.
         candidate_order: order among EASY's candidates, if not the queue's: a name, or an expression of s, t
             and n.
@@ -41,6 +42,7 @@ class SchedulerConfig:
         cluster: the site's nodes, partitions and rules: cluster.toml, slurm.conf, or one that comes with
             bridge.  [default: one pool of equal nodes]
         blocked: what becomes of a blocked pick, see `bridge.scheduler.protocol.Policy`.
+        action: what the policy does beside ordering, such as guest(300), see `bridge.scheduler.actions`.
     """
 
     order: Annotated[str, Constraint(choices=lambda: ORDERS, open=True, plugin="order", metavar="ORDER")] = (
@@ -59,6 +61,7 @@ class SchedulerConfig:
     rebase: bool | None = None
     cluster: Annotated[str | None, Constraint(metavar="FILE", digest=digest_of_cluster)] = None
     blocked: Annotated[Literal["", "held", "first", "again"], Constraint(option="-")] = ""
+    action: Annotated[str, Constraint(option="-")] = ""
 
     def rules(self) -> tuple[Protocol, LoadRule]:
         """Return the protocol and the loading rule; BridgeError: there is none of the name."""
@@ -77,7 +80,7 @@ class SchedulerConfig:
         """Whether the log's own starts are played; BridgeError: with a part of a rule beside them."""
         if self.order != RECORDED:
             return False
-        for part in ("candidate_order", "estimator", "blocked"):
+        for part in ("candidate_order", "estimator", "blocked", "action"):
             if value := getattr(self, part):
                 what = f"has no {part.replace('_', ' ')}: nobody decides"
                 raise BridgeError(what, where=f"policy {RECORDED!r}, {value!r}", remedy="Leave it out.")
@@ -150,6 +153,7 @@ class SchedulerConfig:
             self.candidate_order,
             agent=frozenset(decision.split("+") if decision else ()),
             blocked=self.blocked,
+            action=self.action,
             guard=guard,
             max_rejects=max_rejects,
             retry_after=retry_after,
@@ -173,6 +177,8 @@ class SchedulerConfig:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for a run's record; unset ones are None. A cluster has its digest beside it."""
         record = record_of(self)
+        if not self.action:
+            del record["action"]
         if self.cluster is None:
             del record["cluster"]
             return record

@@ -152,6 +152,8 @@ class _Builder:
         schedule, job = self._schedule, self._jobs[j]
         requests, submit = self._cluster.requests, int(schedule.submit[j])
         eligible, start = int(schedule.eligible[j]), int(schedule.start[j])
+        if schedule.since is not None and 0 <= eligible < schedule.since[j]:
+            submit = eligible = int(schedule.since[j])  # it ran before, and waited again from then on
         if schedule.refused[j] > 0:
             yield submit, int(schedule.refused[j]) - 1
             return

@@ -9,7 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bridge.base.arrays import Records
-from bridge.base.jit import hot, inline, inner
+from bridge.base.jit import by_type, hot, inline, inner
+from bridge.scheduler.action_state import ActionState
+from bridge.scheduler.calendar import apply_due
 from bridge.scheduler.core import (
     NOTHING,
     PAUSE,
@@ -21,7 +23,10 @@ from bridge.scheduler.core import (
     next_wake,
     submit,
 )
+from bridge.scheduler.lives import life_end
 from bridge.scheduler.state import NEVER, State
+from bridge.scheduler.timed_jobs import stood
+from bridge.scheduler.timed_state import RUNNING, TimedState
 
 #: Kinds that `play` returns beside the scheduler's: the episode is over; jobs wait but nothing will ever
 #: happen again; the next job to arrive is not here.
@@ -111,14 +116,89 @@ def _reorder(state: State, world: WorldState, b: int) -> None:
     state.scalars[b].renumbered = 0
 
 
+@inner
+def _drop(heap: Records, n: int, job: int) -> bool:
+    """Drop a job's completion, which does not come, from `n` of them; tell whether it is there."""
+    p = 0
+    while p < n and heap[p].job != job:
+        p += 1
+    if p == n:
+        return False
+    n -= 1
+    end, serial, job = heap[n].end, heap[n].serial, heap[n].job
+    k = p
+    while True:  # sink
+        child = 2 * k + 1
+        if child >= n:
+            break
+        if child + 1 < n and _is_behind(heap, child, heap[child + 1].end, heap[child + 1].serial):
+            child += 1
+        _copy(heap, child, k)
+        k = child
+    if k < n:
+        _push(heap, k, end, serial, job)  # and rise: to its place, or above the one that was dropped
+    return True
+
+
+@inline
+def _drop_stopped_pooled(_state: State, _world: WorldState, _b: int) -> None:
+    return
+
+
+@inline
+def _drop_stopped_lives(state: ActionState, world: WorldState, b: int) -> None:
+    acts, clock = state.acts[b], world.clock[b]
+    for k in range(acts.n_stopped):
+        if _drop(world.heap[b], clock.pending, state.stopped[b, k]):
+            clock.pending -= 1
+    acts.n_stopped = 0
+
+
+#: Forget the completions of jobs that the scheduler stopped, or suspended.
+_drop_stopped = by_type(_drop_stopped_pooled, _drop_stopped_lives, ActionState)
+
+
+@inline
+def _end_pooled(state: State, b: int, j: int) -> int:
+    return int(state.jobs[b, j].start + state.jobs[b, j].run + stood(state, b, j))
+
+
+#: When a started job ends, if nothing stops it.
+_end_of = by_type(_end_pooled, life_end, ActionState)
+
+
+@inline
+def _nobody_stopped(_state: State, _world: WorldState, _b: int) -> None:
+    pass
+
+
+@inner
+def _drop_completions(state: TimedState, world: WorldState, b: int) -> None:
+    """Forget the completions of jobs that were stopped."""
+    if not state.timed_scalars[b].cut:
+        return
+    state.timed_scalars[b].cut = 0
+    heap, n, kept = world.heap[b], world.clock[b].pending, 0
+    for k in range(n):
+        j = heap[k].job
+        job, of = state.jobs[b, j], state.timed_jobs[b, j]
+        if of.doing == RUNNING and heap[k].end == job.start + job.run + of.stood:
+            _push(heap, kept, heap[k].end, heap[k].serial, j)
+            kept += 1
+    world.clock[b].pending = kept
+
+
+_drop_cut = by_type(_nobody_stopped, _drop_completions, TimedState)
+
+
 @inline
 def _collect(state: State, world: WorldState, b: int) -> None:
     """Take the jobs that the scheduler started; each will end after its recorded run time."""
     env = state.scalars[b]
+    _drop_stopped(state, world, b)
     for k in range(env.n_started):
         j = state.started[b, k]
-        job = state.jobs[b, j]
-        push_completion(world, b, job.start + job.run, job.serial, j)
+        push_completion(world, b, _end_of(state, b, j), state.jobs[b, j].serial, j)
     env.n_started = 0
     if env.renumbered:
         _reorder(state, world, b)
@@ -168,6 +248,7 @@ def run_until_decision(state: State, world: WorldState, b: int, events: int) -> 
         if clock.open:
             kind = advance(state, b)
             _collect(state, world, b)
+            _drop_cut(state, world, b)
             if kind != NOTHING:
                 return kind
             clock.open = 0
@@ -190,6 +271,9 @@ def run_until_decision(state: State, world: WorldState, b: int, events: int) -> 
             while clock.pending > 0 and world.heap[b, 0].end == now and not (per_event and took > 0):
                 _finish_next(state, world, b)
                 took += 1
+        if not per_event:
+            took += apply_due(state, b)
+            _drop_cut(state, world, b)
         if arrival == now:
             while (
                 clock.arrived < clock.last

@@ -60,7 +60,7 @@ def simgrid_library() -> ctypes.CDLL:
 
 
 def steps() -> tuple[Callable[[float], float], Callable[[], None]]:
-    """Return what moves SimGrid's clock, and what ends the actions that are over then.
+    """Return two functions: one moves SimGrid's clock, one ends the actions that are over then.
 
     The first takes the latest date (s; -1: none) and stops at the next end before; it returns how much time
     passes (s; -1: there is no end).

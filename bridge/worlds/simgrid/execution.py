@@ -57,7 +57,7 @@ class ProfileStep:
         return self.current
 
     def to_json(self) -> dict[str, Any]:
-        """Return the progress as JOB_KILLED tells it."""
+        """Return the progress in JOB_KILLED's form."""
         record: dict[str, Any] = {"profile_name": self.profile.name}
         if self.exec is not None or self.began != -1:
             return record | {"progress": float(self.progress)}

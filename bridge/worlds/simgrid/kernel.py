@@ -40,7 +40,7 @@ SubActor = Generator[RuntimeRequest, Any, Any]
 
 
 class ActorRuntime(Protocol):
-    """What runs the actors."""
+    """Base class of runtimes: they run the actors."""
 
     def clock(self) -> float:
         """Return the simulated date, s."""
@@ -52,7 +52,7 @@ class ActorRuntime(Protocol):
         """Run until no actor is left or none can go on."""
 
     def prepare(self) -> None:
-        """Do ahead of time what letting time pass will need."""
+        """Precompute what the next advance of time needs."""
 
 
 def server_message(kind: str, *arguments: Any, where: str = "") -> RuntimeRequest:
@@ -61,7 +61,7 @@ def server_message(kind: str, *arguments: Any, where: str = "") -> RuntimeReques
 
 
 def operations(machinery: Any) -> dict[str, Callable[..., Any]]:
-    """Return what a machinery does at each request: its methods ``_do_NAME``, by name."""
+    """Return a runtime's request handlers: its methods ``_do_NAME``, by name."""
     return {name[4:]: getattr(machinery, name) for name in dir(machinery) if name.startswith("_do_")}
 
 

@@ -80,7 +80,6 @@ class SimulatedHosts:
         self.count = dict.fromkeys(STATES, 0) | {IDLE: len(compute)}
 
     def at(self, machine: int) -> SimulatedHost:
-        """Return a machine by id."""
         if not 0 <= machine < len(self.all):
             raise BridgeError(f"there is no machine {machine}", remedy=f"Use 0 to {len(self.all) - 1}.")
         return self.all[machine]
@@ -221,7 +220,7 @@ def _check_speed(machine: SimulatedHost) -> None:
 
 
 def read_pstates(machine: SimulatedHost) -> None:
-    """Read from a machine's properties what its power states are for."""
+    """Read the roles of a host's power states from its properties."""
     count = machine.host.pstate_count
     if machine.properties.get("sleep_pstates"):
         for sleep, off, on in _parsed(machine, "sleep_pstates", parse_sleep_states, count) or ():

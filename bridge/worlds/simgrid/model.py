@@ -24,7 +24,7 @@ _SHARED_ENERGY = (
 
 
 class SimulationModel:
-    """Machines, workloads, what waits to be said, and the output files."""
+    """Hosts, workloads, queued events and output files of a simulation."""
 
     def __init__(
         self,

@@ -192,7 +192,7 @@ def log_line(text: str) -> None:
 
 
 def report_error(error: BaseException) -> int:
-    """Say what has ended the simulation; return the exit status."""
+    """Print the error that ended the simulation; return the exit status."""
     if isinstance(error, BridgeError):
         log_line(f"bridge simgrid: error: {error}")
         return error.status

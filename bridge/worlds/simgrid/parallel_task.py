@@ -29,7 +29,6 @@ class JobAllocation:
     io_machines: tuple[int, ...] = ()
 
     def ranks(self, model: SimulationModel) -> list[SimulatedHost]:
-        """Return the machine of each rank."""
         machines = model.machines.of(self.machines)
         if not machines:
             raise BridgeError("has no machine to compute on", remedy="Give the job a 'res' of at least 1.")

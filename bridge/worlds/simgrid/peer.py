@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 
 from bridge.base.errors import BridgeError
-from bridge.base.jsontext import dumps
 from bridge.wire import hosts
 from bridge.wire.busy_wait import BusyWaiter
 from bridge.wire.hosts import Hosts
+from bridge.wire.json_numbers import dumps
 from bridge.wire.zmtp import Connection, connected
 from bridge.worlds.simgrid.options import NO_PEER, log_line
 

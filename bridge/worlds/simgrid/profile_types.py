@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bridge.base import jsontext
 from bridge.base.errors import BridgeError, add_location
+from bridge.wire import json_numbers
 from bridge.wire.fields import Fields
 from bridge.wire.profile_values import READERS
 from bridge.worlds.simgrid.options import read_text
@@ -35,7 +35,7 @@ class Profile:
     levels: int = 1
 
     def compose(self, steps: list["Profile"]) -> None:
-        """Set what a composed profile consists of, complete profiles all, of not too many levels."""
+        """Set the parts of a composed profile: complete profiles, of a bounded number of levels."""
         self.steps = steps
         self.levels = 1 + max((step.levels for step in steps), default=0)
         if self.levels > MOST_LEVELS:
@@ -57,7 +57,7 @@ def from_json(name: str, description: Any, folder: Path | None = None) -> Profil
         else:
             what = _UNSUPPORTED.get(kind, f"the type '{kind}' is unknown")
             raise BridgeError(what, remedy=f"Known types: {', '.join(READERS)}, usage_trace.")
-        return Profile(name, kind, ret, numbers, jsontext.dumps(description))
+        return Profile(name, kind, ret, numbers, json_numbers.dumps(description))
 
 
 def _usage_trace(description: Fields, folder: Path | None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bridge.base.errors import BridgeError, add_location
-from bridge.base.jsontext import dumps
+from bridge.wire.json_numbers import dumps
 from bridge.worlds.simgrid import failures, kernel
 from bridge.worlds.simgrid.decisions import ask_actor
 from bridge.worlds.simgrid.execution import job_actor, killer_actor, stillborn_actor
@@ -41,7 +41,7 @@ _CONFIG = {
 
 
 class Server:
-    """Counts what is submitted, running and over, and answers internal messages."""
+    """Counts submitted, running and finished jobs, and answers internal messages."""
 
     def __init__(self, model: SimulationModel) -> None:
         self.model = model
@@ -233,7 +233,7 @@ class Server:
         self._over(job)
 
     def on_change_state(self, job_id: str, state: str) -> None:
-        """The decision process says itself what has become of a job."""
+        """Apply CHANGE_JOB_STATE of the decision process."""
         job = self.model.job(job_id)
         if (job.state, state) != (SUBMITTED, RUNNING):
             # Batsim records a job before it changes its state, and stops since the job is not complete.

@@ -154,7 +154,7 @@ def jobs_of(static: SimulatedWorkload) -> list[Job]:
 
 
 def start_without_scheduler(model: SimulationModel, static: SimulatedWorkload) -> Actor:
-    """Start all jobs at once on the first machines, each: what ``--no-sched`` does."""
+    """Start all jobs at once, each on the first hosts (``--no-sched``)."""
     for job in reversed(list(static.jobs.values())):
         with add_location(f"job '{job.id}'"):
             machines = model.machines.ids(((0, job.n_hosts - 1),) if job.n_hosts else ())

@@ -8,6 +8,7 @@ from typing import Any
 
 from bridge.base import jsontext
 from bridge.base.errors import BridgeError, add_location
+from bridge.wire import json_numbers
 from bridge.wire.fields import Fields, read_json
 from bridge.wire.hosts import Hosts
 from bridge.wire.profile_names import of_workload
@@ -26,7 +27,7 @@ _ID = re.compile(r'"id"\s*:\s*(?:"*[^(,|})]*"*)\s*')
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One job and what has become of it. Times are in s, energy in J; -1 where there is none."""
+    """One job and its outcome. Times are in s, energy in J; -1 where there is none."""
 
     workload: "SimulatedWorkload"
     name: str
@@ -59,7 +60,7 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class SimulatedWorkload:
-    """The jobs and profiles of one name: ``w0`` for the first file, or what the decision process says."""
+    """The jobs and profiles of one workload: ``w0`` of the first file, or the decision process's."""
 
     name: str
     file: str = "dynamic"
@@ -180,10 +181,10 @@ def _job_name(text: str, workload: SimulatedWorkload) -> str:
 
 
 def _with_full_id(description: dict[str, Any], full: str) -> str:
-    text = jsontext.dumps({**description, "id": full})
+    text = json_numbers.dumps({**description, "id": full})
     if text.count('"id"') == 1:
         return text
-    text = _ID.sub(lambda _: f'"id":{jsontext.dumps(full)}', jsontext.dumps(description))
+    text = _ID.sub(lambda _: f'"id":{json_numbers.dumps(full)}', json_numbers.dumps(description))
     try:
         jsontext.loads(text)
     except ValueError:
@@ -254,4 +255,4 @@ def _event(event_fields: Fields, forward_unknown: bool) -> ExternalEvent:
         return ExternalEvent(kind, time, event_fields.hosts("resources"), "")
     if not forward_unknown:
         raise BridgeError(f"the type '{kind}' is unknown", remedy="Add --forward-unknown-events.")
-    return ExternalEvent("other", time, (), jsontext.dumps(event_fields.values))
+    return ExternalEvent("other", time, (), json_numbers.dumps(event_fields.values))

@@ -111,7 +111,6 @@ class SlurmAgent:
             self._log(f"the watchdog must open the gate: {error}")
 
     def _forget(self) -> None:
-        """Begin anew with what Slurm says."""
         self.tracking.forget()
         self._next_reading = 0.0
 
@@ -128,7 +127,7 @@ class SlurmAgent:
             self._lock.close()
 
     def step(self) -> None:
-        """Look at what has come, and act on it once."""
+        """Read new events, and act on them once."""
         now = time.time()
         self._heart.beat()
         if news := self._heart.poll_gate():
@@ -157,7 +156,7 @@ class SlurmAgent:
             self._decide(time.time())
 
     def poll(self) -> None:
-        """Read jobs and nodes, and bring what is known up to date."""
+        """Read jobs and nodes from Slurm, and update the tracked state."""
         started_at = time.monotonic()
         self.tracking.dirty = False
         coming = self._aside.submit(self._client.nodes, self._settings.partition)
@@ -185,6 +184,6 @@ class SlurmAgent:
             self._starts.start(key, now)
 
     def report(self) -> dict[str, Any]:
-        """Return what was done, as plain data."""
+        """Return the counters as plain data."""
         counts = Counter(job.phase.value for job in self.tracking.jobs.values())
         return {**record_of(self.counters), "kicks": self._kicks.count, "jobs": dict(counts)}

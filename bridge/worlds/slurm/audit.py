@@ -28,7 +28,7 @@ _REMEDY = "Give the file that `bridge decide … --slurm --audit FILE` wrote."
 
 
 class AuditLog:
-    """Appends to a log; a line is on disk before the decision that it tells of is carried out.
+    """Appends to a log; a line is on disk before its decision is carried out.
 
     None as `path`: none is kept. Each file begins with `head`: policy, nodes, origin. BridgeError: it cannot
     be opened; DiskError: nothing can be written to it.
@@ -63,7 +63,7 @@ class AuditLog:
         return there.st_ino != ours.st_ino or ours.st_size < self._file.tell()
 
     def rewrite(self, now: float, snapshot: Sequence[LiveEvent]) -> None:
-        """Begin the file anew with what the scheduler knows, so that it can be replayed for itself."""
+        """Start a new file with the scheduler's state, so that it can be replayed alone."""
         self.close()
         self._open()
         self.write({"time": now, "known": _plain(snapshot)})
@@ -82,13 +82,12 @@ class AuditLog:
     def write_pass(
         self, now: float, events: Sequence[LiveEvent], decided: Sequence[str], **more: Any
     ) -> None:
-        """Append a pass: what was learnt before it and what was decided."""
+        """Append a pass: its events and its decisions."""
         event_records = _plain(events)
         if event_records or decided:
             self.write({"time": now, "told": event_records, "decided": list(decided), **more})
 
     def close(self) -> None:
-        """Close the log."""
         if self._file is not None:
             with suppress(OSError):  # what could not be written was told
                 self._file.close()
@@ -100,7 +99,7 @@ def _plain(events: Sequence[LiveEvent]) -> list[list[Any]]:
 
 @dataclass(frozen=True)
 class AuditReplay:
-    """What came of replaying a log: passes, starts, and places (file:line) where another one was decided."""
+    """Result of replaying a log: passes, starts, and places (file:line) of different decisions."""
 
     passes: int
     starts: int
@@ -117,13 +116,13 @@ class _Head:
 
 
 def policy_of(path: Path) -> str:
-    """Return the policy that a log tells of. Raises BridgeError: it is no audit log."""
+    """Return the policy that a log names. Raises BridgeError: it is no audit log."""
     with add_location(f"{path}:1"):
         return _head(_line(files.read_text(path).partition("\n")[0])).policy
 
 
 def replay(path: Path, deciding: LivePolicy) -> AuditReplay:
-    """Decide again on what the agent was told.
+    """Decide again on the logged events.
 
     A log may hold several runs of the agent, one after the other; each file of a rotated one is a log. Raises
     BridgeError: it is no audit log, or a damaged one; the error names the line.

@@ -72,7 +72,7 @@ class QueueEntry:
 
     @property
     def key(self) -> str:
-        """What tells it from another job that got the same id after a crash: id and submission."""
+        """Id and submission time; they distinguish jobs of the same id after a crash of slurmctld."""
         return f"{self.label}@{self.submit}"
 
     def earliest_start(self, now: float) -> int:
@@ -113,7 +113,7 @@ class Client:
             raise BridgeError("no such file", where=named, remedy=_CONF)
 
     def call(self, *words: str, patience: float = PATIENCE) -> str:
-        """Return what a command prints; Away: slurmctld is out of reach; BridgeError: it fails otherwise."""
+        """Return a command's output; Away: slurmctld is out of reach; BridgeError: it fails otherwise."""
         how: dict[str, Any] = {"env": self.env, "timeout": patience, "errors": "backslashreplace"}
         done: subprocess.CompletedProcess[str]
         try:
@@ -249,7 +249,6 @@ class Control:
         return bytes(text)
 
     def close(self) -> None:
-        """End it."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -268,11 +267,11 @@ def quoted_nodes(names: Sequence[str]) -> str:
 
 
 def walltime_from_comment(comment: str) -> float | None:
-    """Return what a comment says of the true request: ``walltime=S`` seconds; None if it does not."""
+    """Return the requested time of a comment, ``walltime=S`` in seconds; None if it has none."""
     match = re.search(r"(?:^|[\s,;])walltime=(\d{1,9}(?:\.\d{1,6})?)(?:$|[\s,;])", comment)
     return float(match[1]) if match else None
 
 
 def is_held_by_us(answer: str) -> bool:
-    """Tell from `show job` whether our gate holds a job; what its comment says does not count."""
+    """Return whether our gate holds a job, by `show job`, not by the job's comment."""
     return f"AdminComment={HELD} " in answer.partition("Comment=(null)")[0].partition(" Comment=")[0] + " "

@@ -47,7 +47,7 @@ class EndedJobs:
 
 
 class EventFileReader:
-    """Reads what is appended to a file, from its present end on; also when it is replaced or cut."""
+    """Reads lines appended to a file, from its present end; follows replacement and truncation."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -89,7 +89,6 @@ class EventFileReader:
         return there.st_ino != ours.st_ino or there.st_size < self._file.tell()
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
 

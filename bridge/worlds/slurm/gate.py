@@ -26,7 +26,7 @@ WATCHDOG, OPERATOR = "watchdog", "operator"
 
 
 class DiskError(BridgeError):
-    """What an agent must write it cannot: it decides nothing more, and gives the queue to Slurm."""
+    """The agent cannot write a file; it stops deciding and gives the queue to Slurm."""
 
     def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(
@@ -66,7 +66,6 @@ def gate_of(directory: Path, partition: str = "") -> Path:
 
 
 def is_gate(path: Path) -> bool:
-    """Tell whether this is the folder of a gate."""
     return path.is_dir() and {inner.name for inner in path.iterdir()} <= _FILES
 
 
@@ -81,7 +80,7 @@ def status(gate: Path) -> GateStatus:
 
 
 def opened_by(gate: Path) -> str:
-    """Return who has opened the gate; empty while it is closed."""
+    """Return the name of who opened the gate; empty while it is closed."""
     try:
         return (gate / "gate_open").read_text(encoding="utf-8", errors="replace").strip() or OPERATOR
     except OSError:

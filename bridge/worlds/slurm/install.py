@@ -33,7 +33,7 @@ VERSIONS = (22, 23, 24, 25)
 
 
 def configuration(client: Client) -> dict[str, str]:
-    """Return what slurmctld is configured to, names in small letters; unset is empty."""
+    """Return slurmctld's configuration, names in lower case; unset values are empty."""
     settings = {}
     for line in client.call("scontrol", "show", "config").splitlines():
         name, equals, value = line.partition("=")
@@ -115,7 +115,7 @@ def _account(user: str) -> pwd.struct_passwd:
 
 
 def check_cluster(client: Client, partition: str, directory: Path | None, kick: str) -> list[CheckResult]:
-    """Return what is there of what the agent needs on this cluster, most important first."""
+    """Check what the agent needs on this cluster; most important first."""
     try:
         configured = configuration(client)
     except BridgeError as error:

@@ -56,7 +56,7 @@ class TrackedJob:
 
     @property
     def length(self) -> float:
-        """What is believed of its length, seconds."""
+        """Estimated run time, seconds."""
         return self.walltime if self.walltime is not None else self.row.limit
 
 

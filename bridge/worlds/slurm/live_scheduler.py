@@ -38,7 +38,7 @@ class LivePolicy(Protocol):
 
 @dataclass(frozen=True)
 class LiveEvent:
-    """One thing that the agent has learnt.
+    """One change of the queue or the nodes, as an event for the scheduler.
 
     Attributes:
         time: when, seconds since 1970.
@@ -149,7 +149,7 @@ class LiveScheduler:
         return starts
 
     def snapshot_events(self) -> list[LiveEvent]:
-        """Return what a new book must be told to know the same jobs, who of them runs, and what is out.
+        """Return the events that rebuild this scheduler's jobs, running jobs and unavailable nodes.
 
         What the scheduler has noted while it decided is not in it: rejections, and who has locked the queue.
         """

@@ -12,7 +12,7 @@ from bridge.worlds.slurm.audit import AuditLog
 
 @dataclass
 class AgentCounters:
-    """What the agent has done and seen, for its report."""
+    """Counters of the agent's actions, for its report."""
 
     polls: int = 0
     passes: int = 0
@@ -43,5 +43,4 @@ class Journal:
 
 
 def write_report(report: Mapping[str, Any], path: Path) -> None:
-    """Write a report as JSON."""
     path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -33,29 +33,27 @@ MACHINE = AccountingMachine(
 )
 
 
-def made(*lives: JobLife, machine: AccountingMachine | None = None, **choices: object) -> Workload:
-    """Return the workload of lives."""
+def assembled(*lives: JobLife, machine: AccountingMachine | None = None, **choices: object) -> Workload:
     return assemble(lives, "log", "list", RecordCounter(), machine, ImportConfig(**choices))  # type: ignore[arg-type]
 
 
 def reasons(workload: Workload) -> dict[str, tuple[int, ...]]:
-    """Return the examples of what was counted."""
     return {f"{reason.kind}: {why}": reason.examples for why, reason in workload.tally.items()}
 
 
 def test_one_job() -> None:
-    jobs = made(LIFE, machine=MACHINE).jobs
+    jobs = assembled(LIFE, machine=MACHINE).jobs
     names = ["job_id", "submit", "wait", "run", "procs", "req_procs", "req_time", "status"]
     names += ["cores", "main_memory"]
     assert jobs[names].iloc[0].tolist() == [1, 0, 10, 20, 2, 2, 300, 1, 16, 800]
     expected = ["1", "COMPLETED", "alice", "wrap"]
     assert jobs[["slurm_id", "state", "user_name", "job_name"]].iloc[0].tolist() == expected
-    assert made(LIFE, machine=MACHINE).capacity == {"nodes": 4, "cores": 32, "main_memory": 1600}
+    assert assembled(LIFE, machine=MACHINE).capacity == {"nodes": 4, "cores": 32, "main_memory": 1600}
 
 
 def test_a_job_waits_from_when_it_is_eligible() -> None:
     first = replace(LIFE, number=2, submit=900, eligible=900, start=900, end=920)
-    workload = made(first, replace(LIFE, submit=950, eligible=1005))
+    workload = assembled(first, replace(LIFE, submit=950, eligible=1005))
     assert workload.jobs[["submit", "wait", "held"]].to_numpy().tolist() == [[0, 0, 0], [105, 5, 55]]
     assert reasons(workload) == {
         "noted: held, or waited for another job: it waits from when it was eligible": (1,)
@@ -64,12 +62,14 @@ def test_a_job_waits_from_when_it_is_eligible() -> None:
 
 def test_each_life_of_a_requeued_job_is_a_job() -> None:
     again = replace(LIFE, submit=1030, eligible=1031, start=1040, end=1060)
-    jobs = made(again, replace(LIFE, state="REQUEUED"), replace(LIFE, number=5)).jobs.sort_values("submit")
+    jobs = assembled(again, replace(LIFE, state="REQUEUED"), replace(LIFE, number=5)).jobs.sort_values(
+        "submit"
+    )
     assert sorted(jobs[["job_id", "life", "status"]].to_numpy().tolist()) == [[1, 0, 0], [5, 0, 1], [6, 1, 1]]
 
 
 def test_who_has_not_ended_or_is_listed_twice_is_left_out() -> None:
-    workload = made(
+    workload = assembled(
         LIFE,
         LIFE,
         replace(LIFE, number=2, state="RUNNING", end=None),
@@ -92,13 +92,13 @@ def test_jobs_without_a_limit() -> None:
         replace(LIFE, number=n, limit=limit, allocated={"nodes": 1, "cores": 8})
         for n, limit in enumerate((math.inf, None, 900), start=1)
     ]
-    assert made(*lives).jobs["req_time"].tolist() == [900, 900, 900]
-    assert made(*lives, machine=MACHINE, unit="cores").jobs["req_time"].tolist() == [7200, 600, 900]
-    assert made(*lives, unlimited=50).jobs["req_time"].tolist() == [50, 50, 900]
+    assert assembled(*lives).jobs["req_time"].tolist() == [900, 900, 900]
+    assert assembled(*lives, machine=MACHINE, unit="cores").jobs["req_time"].tolist() == [7200, 600, 900]
+    assert assembled(*lives, unlimited=50).jobs["req_time"].tolist() == [50, 50, 900]
 
 
 def test_time_suspended_is_no_run_time() -> None:
-    jobs = made(replace(LIFE, end=1100, suspended=None)).jobs
+    jobs = assembled(replace(LIFE, end=1100, suspended=None)).jobs
     assert jobs[["run", "suspended"]].iloc[0].tolist() == [20, 70]
 
 
@@ -110,9 +110,9 @@ def test_cores_where_jobs_share_nodes() -> None:
     with pytest.raises(
         BridgeError, match="8 nodes were allocated at one time, and the machine has 4"
     ) as told:
-        made(*lives, machine=MACHINE)
+        assembled(*lives, machine=MACHINE)
     assert "--unit cores" in told.value.remedy
-    workload = made(*lives, machine=MACHINE, unit="cores")
+    workload = assembled(*lives, machine=MACHINE, unit="cores")
     assert workload.capacity == {"nodes": 32, "main_memory": 1600}
     assert workload.jobs["procs"].tolist() == [4] * 8
 
@@ -120,34 +120,34 @@ def test_cores_where_jobs_share_nodes() -> None:
 def test_a_list_that_does_not_tell_the_unit() -> None:
     life = replace(LIFE, allocated={"nodes": 1}, requested={})
     with pytest.raises(BridgeError, match="list: no job tells its cores\n  Have AllocCPUS printed too"):
-        made(life, unit="cores")
+        assembled(life, unit="cores")
 
 
 def test_one_partition_and_no_names() -> None:
     other = replace(LIFE, number=2, words={"partition": "other"})
-    workload = made(LIFE, other, machine=MACHINE, partition="agent", anonymous=True)
+    workload = assembled(LIFE, other, machine=MACHINE, partition="agent", anonymous=True)
     assert workload.jobs["job_id"].tolist() == [1]
     assert not {"user_name", "account", "job_name"} & set(workload.jobs)
     with pytest.raises(BridgeError, match="no partition 'nobody'"):
-        made(replace(LIFE, words={"partition": "nobody"}), machine=MACHINE, partition="nobody")
+        assembled(replace(LIFE, words={"partition": "nobody"}), machine=MACHINE, partition="nobody")
 
 
 def test_several_clusters_and_nothing_at_all() -> None:
     with pytest.raises(BridgeError, match="several clusters: a, b"):
-        made(replace(LIFE, words={"cluster": "a"}), replace(LIFE, words={"cluster": "b"}))
+        assembled(replace(LIFE, words={"cluster": "a"}), replace(LIFE, words={"cluster": "b"}))
     with pytest.raises(BridgeError, match=r"no job has ended in it \(1 still running"):
-        made(replace(LIFE, state="RUNNING"))
+        assembled(replace(LIFE, state="RUNNING"))
 
 
 def test_a_start_before_the_submission_was_no_hold() -> None:
-    workload = made(replace(LIFE, submit=1020, eligible=1020))
+    workload = assembled(replace(LIFE, submit=1020, eligible=1020))
     assert workload.jobs[["submit", "wait", "held"]].iloc[0].tolist() == [0, 0, 0]
     assert reasons(workload) == {"repaired: started before its submission: submitted at its start": (1,)}
 
 
 def test_time_at_work_that_contradicts_start_and_end_is_counted() -> None:
     lives = [(21, 0), (22, 0), (18, 0), (18, 2), (18, None), (19, 0)]
-    workload = made(
+    workload = assembled(
         *(replace(LIFE, number=n, elapsed=at, suspended=off) for n, (at, off) in enumerate(lives, start=1))
     )
     assert workload.jobs["run"].tolist() == [21, 22, 18, 18, 18, 19]
@@ -163,13 +163,13 @@ def test_time_at_work_that_contradicts_start_and_end_is_counted() -> None:
 def test_a_clock_that_is_set_back_loses_no_job() -> None:
     before = replace(LIFE, end=1010 + 1200 - 3600, elapsed=1200)
     within = replace(LIFE, number=2, end=1010 + 6000 - 3600, elapsed=6000)
-    workload = made(before, within)
+    workload = assembled(before, within)
     assert workload.jobs[["job_id", "run", "suspended"]].to_numpy().tolist() == [[1, 1200, 0], [2, 6000, 0]]
     assert [why[:21] for why in reasons(workload)] == ["repaired: its end is "]
 
 
 def test_jobs_that_were_all_suspended_tell_of_no_machine() -> None:
-    told = made(replace(LIFE, suspended=5, elapsed=15)).header["Note"]
+    told = assembled(replace(LIFE, suspended=5, elapsed=15)).header["Note"]
     assert told.endswith(
         "how many nodes were allocated at one time is not known: no job ran without being suspended"
     )

@@ -24,7 +24,6 @@ NO_HEADER = [
 
 
 def sacct(name: str, machine: str = "", columns: list[str] | None = None) -> Workload:
-    """Return the workload of a listing among the inputs."""
     there = read_machine(INPUTS / machine) if machine else None
     return import_accounting(str(INPUTS / name), "sacct", UTC, there, None, columns or ())
 

@@ -15,12 +15,10 @@ HEAD = "JobID|JobIDRaw|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|NNodes|Job
 
 
 def row(label: str, number: int, name: str = "wrap", state: str = "COMPLETED") -> str:
-    """Return one row below `HEAD`."""
     return f"{label}|{number}|{state}|100|110|130|20|5|2|{name}"
 
 
 def lives(*rows: str, head: str = HEAD) -> tuple[list[JobLife], dict[str, tuple[int, ...]]]:
-    """Return what is read of rows, and the examples of what was counted."""
     counted = RecordCounter()
     found = list(read_sacct("\n".join((head, *rows)) + "\n", "list", counted, UTC))
     return found, {why: reason.examples for why, reason in counted.tally().items()}

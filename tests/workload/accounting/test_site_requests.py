@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from cli_commands import fine, typed
+from cli_commands import run_bridge, run_ok
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +58,8 @@ USUAL = {
     "NodeList": "n0",
     "JobName": "x",
 }
+#: The command that imports a listing of a site.
+IMPORT = ("workload", "import", "sacct", "--cluster", "teaching-site")
 
 
 def imported(tmp_path: Path, *rows: dict[str, str], cluster: str = "teaching-site") -> Workload:
@@ -68,7 +70,7 @@ def imported(tmp_path: Path, *rows: dict[str, str], cluster: str = "teaching-sit
         lines.append("|".join(whole.get(head, "") for head in HEADS))
     (tmp_path / "sacct.txt").write_text("".join(f"{line}\n" for line in lines))
     out = tmp_path / "log.csv"
-    fine(
+    run_ok(
         *("workload", "import", "sacct", tmp_path / "sacct.txt", "--cluster", cluster),
         *("--out", out, "--force"),
     )
@@ -193,16 +195,7 @@ def test_shared_nodes_are_told_by_their_names(tmp_path: Path) -> None:
         whole = USUAL | {"JobID": str(n), "JobIDRaw": str(n)} | row
         text.append("|".join(whole.get(head, "") for head in HEADS))
     (tmp_path / "s").write_text("\n".join(text))
-    told = fine(
-        "workload",
-        "import",
-        "sacct",
-        tmp_path / "s",
-        "--cluster",
-        "teaching-site",
-        "--out",
-        tmp_path / "l.csv",
-    )
+    told = run_ok(*IMPORT, tmp_path / "s", "--out", tmp_path / "l.csv")
     words = " ".join(told.replace("│", " ").split())
     assert "noted 2 shared a node with another job 1, 2 (NodeList)" in words
     assert "shared a node in a partition" in words
@@ -248,22 +241,10 @@ def test_shared_nodes_are_those_of_a_pairwise_search(rows: list[tuple[int, int, 
 
 def test_what_does_not_go_together(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("x")
-    both = typed(
-        *("workload", "import", "sacct", tmp_path / "s", "--cluster", "teaching-site"),
-        *("--machine", tmp_path / "s", "--out", tmp_path / "l.csv"),
-    )
+    both = run_bridge(*(*IMPORT, tmp_path / "s", "--machine", tmp_path / "s", "--out", tmp_path / "l.csv"))
     assert both.status == 2
     assert "leave --machine out" in both.err
-    swf = typed(
-        "workload",
-        "import",
-        "sacct",
-        tmp_path / "s",
-        "--cluster",
-        "teaching-site",
-        "--out",
-        tmp_path / "l.swf",
-    )
+    swf = run_bridge(*IMPORT, tmp_path / "s", "--out", tmp_path / "l.swf")
     assert swf.status == 1
     assert "SWF has no room for what jobs ask of a cluster" in swf.err
 
@@ -274,7 +255,7 @@ def test_without_a_cluster_nothing_is_added(tmp_path: Path) -> None:
         "|".join((USUAL | {"JobID": "1", "JobIDRaw": "1", "Eligible": "1050"}).get(h, "") for h in HEADS),
     ]
     (tmp_path / "s").write_text("\n".join(text))
-    fine("workload", "import", "sacct", tmp_path / "s", "--out", tmp_path / "l.csv")
+    run_ok("workload", "import", "sacct", tmp_path / "s", "--out", tmp_path / "l.csv")
     jobs: pd.DataFrame = read_csv(tmp_path / "l.csv").jobs
     assert jobs["submit"].tolist() == [0]
     assert jobs["wait"].tolist() == [50]

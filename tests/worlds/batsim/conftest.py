@@ -9,5 +9,4 @@ from bridge.workload.table import Workload
 
 @pytest.fixture(scope="session")
 def bundled() -> Workload:
-    """The workload that comes with bridge."""
     return read(resolve("bundled-128"))

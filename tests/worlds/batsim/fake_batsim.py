@@ -27,7 +27,6 @@ class DelayJob:
 
 
 def seconds(time: int) -> str:
-    """Return a time as Batsim writes it."""
     return f"{time // MICRO}.{time % MICRO:06d}"
 
 
@@ -37,7 +36,6 @@ def number(time: int) -> str:
 
 
 def hosts_of(alloc: str) -> set[int]:
-    """Return the ids of an allocation."""
     found: set[int] = set()
     for word in alloc.split():
         low, _, high = word.partition("-")
@@ -65,6 +63,7 @@ class FakeBatsim:
         acknowledges: bool = False,
         reuse: bool = False,
         energy: bool = False,
+        sharing: bool = False,
         events: list[tuple[int, dict[str, Any]]] | None = None,
         names: list[str] | None = None,
         storage: list[str] | None = None,
@@ -76,7 +75,7 @@ class FakeBatsim:
         self.storage = storage or []
         self.profiles = profiles
         self.dynamic, self.finished_registration = dynamic, not dynamic
-        self.acknowledges, self.energy, self.reuse = acknowledges, energy, reuse
+        self.acknowledges, self.energy, self.reuse, self.sharing = acknowledges, energy, reuse, sharing
         self.registered: dict[str, dict[str, Any]] = {}  # workload -> profiles; None once collected
         self.pstate = [0] * hosts
         self.switching: set[int] = set()
@@ -119,7 +118,7 @@ class FakeBatsim:
         return (
             f'"type":"SIMULATION_BEGINS","data":{{"nb_resources":{self.n_hosts + len(self.storage)},'
             f'"nb_compute_resources":{self.n_hosts},"nb_storage_resources":{len(self.storage)},'
-            f'"allow_compute_sharing":false,"allow_storage_sharing":true,"config":{{"redis-enabled":false,'
+            f'"allow_compute_sharing":{str(self.sharing).lower()},"allow_storage_sharing":true,"config":{{"redis-enabled":false,'
             f'"dynamic-jobs-enabled":{str(self.dynamic).lower()},"sched-config":"",'
             f'"profile-reuse-enabled":{str(self.reuse).lower()},'
             f'"dynamic-jobs-acknowledged":{str(self.acknowledges).lower()}}},"compute_resources":[{compute}],'
@@ -141,7 +140,7 @@ class FakeBatsim:
         self.ends[self.jobs[job_id].name] = self.now
         self.state[job_id] = state
         for host in hosts_of(self.alloc[job_id]):
-            del self.owner[host]
+            self.owner.pop(host, None)
         self._collect(job_id)
         code = 0 if state == "COMPLETED_SUCCESSFULLY" else -1
         return (
@@ -309,13 +308,16 @@ class FakeBatsim:
         job_id, alloc = data["job_id"], hosts_of(data["alloc"])
         assert self.state.get(job_id) == "waiting", f"executes {job_id}, {self.state.get(job_id)}"
         job = self.jobs[job_id]
-        assert len(alloc) == job.res and alloc <= set(range(self.n_hosts)), f"{job_id} on {data['alloc']}"
+        mapping = data.get("mapping")  # rank -> place in the allocation
+        size = len(alloc) if mapping is None else len(mapping)
+        assert size == job.res and alloc <= set(range(self.n_hosts)), f"{job_id} on {data['alloc']}"
+        assert mapping is None or {int(place) for place in mapping.values()} <= set(range(len(alloc)))
         assert not alloc & self.down, f"{job_id} on hosts that are down"
         assert not alloc & self.switching and all(self.pstate[host] < 2 for host in alloc), (
             f"{job_id} on sleepers"
         )
         for host in alloc:
-            assert host not in self.owner, f"host {host} runs {self.owner[host]}"
+            assert self.sharing or host not in self.owner, f"host {host} runs {self.owner[host]}"
             self.owner[host] = job_id
         self.state[job_id], self.alloc[job_id] = "running", data["alloc"]
         self.starts[job.name] = self.now
@@ -325,12 +327,11 @@ class FakeBatsim:
         self._later(self.now + length, "end", (job_id, end))
 
     @property
-    def begun(self) -> dict[str, float]:
+    def start_times(self) -> dict[str, float]:
         """Job name -> when it started, in seconds."""
         return {name: time / MICRO for name, time in self.starts.items()}
 
-    def told(self, kind: str) -> list[dict[str, Any]]:
-        """Return the data of all decisions of a kind."""
+    def decisions_of(self, kind: str) -> list[dict[str, Any]]:
         return [event["data"] for event in self.decisions if event["type"] == kind]
 
     def run(self, answer: Callable[[bytes], bytes]) -> "FakeBatsim":

@@ -43,16 +43,16 @@ class Batsim5Around:
     def __call__(self, frame: bytes) -> bytes:
         message = self._outer.decode(frame, 1)
         told = self._inner.encode_message(
-            dataclasses.replace(message, events=tuple(map(self._said, message.events)))
+            dataclasses.replace(message, events=tuple(map(self._to_batsim5, message.events)))
         )
         reply = self._answer(told + b"\0")
         self.frames += [told, reply]
         batsim5_accepts.check(reply, json.loads(told)["now"])
         decided = self._inner.decode_reply(reply, 1)
-        plain = [found for decision in decided.decisions if (found := self._meant(decision)) is not None]
+        plain = [found for decision in decided.decisions if (found := self._to_batsim4(decision)) is not None]
         return self._outer.encode(ev.Reply(decided.now, tuple(plain)))
 
-    def _meant(self, decision: ev.Decision) -> ev.Decision | None:
+    def _to_batsim4(self, decision: ev.Decision) -> ev.Decision | None:
         """Return a decision as Batsim 4 would have it."""
         if not isinstance(decision, ev.OpaqueDecision):
             return dataclasses.replace(decision, extra_fields=None)
@@ -63,7 +63,7 @@ class Batsim5Around:
         assert decision.kind == "StopProbeEvent" and decision.fields["probe_id"] in self._stopped
         return None
 
-    def _said(self, event: ev.Event) -> ev.Event:
+    def _to_batsim5(self, event: ev.Event) -> ev.Event:
         """Return an event as Batsim 5 would have it."""
         if isinstance(event, ev.SimulationBegins):
             assert event.dynamic_jobs == ("dynamic_registration" in self.features)

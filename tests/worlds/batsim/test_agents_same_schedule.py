@@ -49,7 +49,6 @@ def both(
 
 
 def deciding(fast: Scenario, agent: LogAgent, **more: Any) -> DecisionProcess:
-    """Return a strict process in which the agent decides."""
     policy, window = fast.compiled.policy, agent.recipe.encoder.window
     setup = replace(setup_for(fast), policy=policy, decider=AgentDecider(agent), window=window, **more)
     return DecisionProcess(setup, strict=True)

@@ -71,10 +71,10 @@ def test_the_core_books_what_hosts_are_set_to() -> None:
     """1 W for two nodes is 0.5 W each: both draw 9 W, and 2 W are booked. Three such jobs do not fit 5 W."""
     made = [job(str(k), 0, 10, 2, power=1) for k in (1, 2, 3)]
     fake = play(made, 6, DispatcherConfig(resources={"power": 5}, power=PER_JOB))
-    assert fake.begun == {"1": 0, "2": 0, "3": 10}
+    assert fake.start_times == {"1": 0, "2": 0, "3": 10}
     # all hosts rest in the state of 8 W; hosts that go from job to job in one state are not touched
     assert switches(fake) == [(0, "0-5", "1"), (0, "0-3", "0"), (10, "2-3", "1"), (20, "0-1", "1")]
-    assert [told["job_id"] for told in fake.told("EXECUTE_JOB")] == ["w0!1", "w0!2", "w0!3"]
+    assert [told["job_id"] for told in fake.decisions_of("EXECUTE_JOB")] == ["w0!1", "w0!2", "w0!3"]
 
 
 def test_more_than_a_host_can_draw_is_rejected() -> None:
@@ -83,7 +83,7 @@ def test_more_than_a_host_can_draw_is_rejected() -> None:
         DispatcherConfig(resources={"power": 5}, power=PER_JOB), energy=True, strict=True
     )
     fake = FakeBatsim(made, 2, energy=True).run(process.reply_to_frame)
-    assert fake.rejected == ["1"] and fake.begun == {"2": 0}
+    assert fake.rejected == ["1"] and fake.start_times == {"2": 0}
     assert process.dispatcher.jobs["w0!1"].why == "asks for 3 power on 2 hosts, which can draw 9 W each"
 
 
@@ -95,7 +95,7 @@ def test_hosts_that_leave_keep_their_state_until_they_are_back() -> None:
     made = [job("1", 0, 5, 2, power=2), job("2", 30, 5, 2, power=0)]
     fake = play(made, 2, DispatcherConfig(resources={"power": 2}, power=PER_JOB), events=events)
     assert switches(fake) == [(0, "0-1", "1"), (0, "0-1", "0"), (5, "1", "1"), (20, "0", "1")]
-    assert fake.begun == {"1": 0, "2": 30}
+    assert fake.start_times == {"1": 0, "2": 30}
 
 
 def test_jobs_run_slowly_while_the_machine_is_quiet() -> None:
@@ -107,7 +107,7 @@ def test_jobs_run_slowly_while_the_machine_is_quiet() -> None:
         job("5", 40, 10, 1),  # quiet again
     ]
     fake = play(made, 4, DispatcherConfig(Policy("fcfs", "easy"), power=DVFS))
-    assert fake.begun == {"1": 0, "2": 10, "4": 13, "3": 23, "5": 40}
+    assert fake.start_times == {"1": 0, "2": 10, "4": 13, "3": 23, "5": 40}
     assert switches(fake) == [
         (0, "0-3", "1"),
         (10, "2", "0"),
@@ -121,16 +121,16 @@ def test_jobs_run_slowly_while_the_machine_is_quiet() -> None:
 def test_idle_hosts_sleep_and_are_woken_for_a_job() -> None:
     made = [job("1", 0, 5, 2), job("2", 30, 5, 3)]
     fake = play(made, 4, DispatcherConfig(power=SHUTDOWN))
-    assert fake.begun == {"1": 0, "2": 31}  # a second after the scheduler started it
+    assert fake.start_times == {"1": 0, "2": 31}  # a second after the scheduler started it
     # nothing is switched off once all is over
     assert switches(fake) == [(10, "2-3", "2"), (15, "0-1", "2"), (30, "0-2", "0")]
-    assert [call["timestamp"] for call in fake.told("CALL_ME_LATER")] == [10, 15]
+    assert [call["timestamp"] for call in fake.decisions_of("CALL_ME_LATER")] == [10, 15]
 
 
 def test_hosts_that_are_awake_come_first() -> None:
     made = [job("1", 0, 9, 2), job("2", 0, 12, 1), job("3", 20, 5, 1), job("4", 100, 1, 1)]
     fake = play(made, 4, DispatcherConfig(power=SHUTDOWN))
-    assert fake.begun == {"1": 0, "2": 0, "3": 20, "4": 101}
+    assert fake.start_times == {"1": 0, "2": 0, "3": 20, "4": 101}
     assert fake.alloc["w0!3"] == "2"  # 3 sleeps since 10, 0 and 1 since 19
     assert switches(fake) == [(10, "3", "2"), (19, "0-1", "2"), (35, "2", "2"), (100, "0", "0")]
 
@@ -140,7 +140,7 @@ def test_a_job_waits_for_hosts_on_their_way_to_sleep() -> None:
     fake = play(made, 4, DispatcherConfig(power=SHUTDOWN))
     # 2-3 sleep since 11 and are up at 16.5; 0-1 go to sleep from 15 to 16, and are up at 17
     assert switches(fake) == [(10, "2-3", "2"), (15, "0-1", "2"), (15.5, "2-3", "0"), (16, "0-1", "0")]
-    assert fake.begun == {"1": 0, "2": 17}
+    assert fake.start_times == {"1": 0, "2": 17}
 
 
 def test_the_scheduler_counts_sleeping_hosts_as_free() -> None:
@@ -148,7 +148,7 @@ def test_the_scheduler_counts_sleeping_hosts_as_free() -> None:
     made = [job("1", 0, 5, 2), job("2", 30, 5, 4), job("3", 30, 1, 1)]
     process = DecisionProcess(DispatcherConfig(power=SHUTDOWN), energy=True, strict=True)
     fake = FakeBatsim(made, 4, energy=True).run(process.reply_to_frame)
-    assert fake.begun == {"1": 0, "2": 31, "3": 36}
+    assert fake.start_times == {"1": 0, "2": 31, "3": 36}
     session = process.dispatcher.session
     assert session is not None
     assert session.state.jobs.start[0, 1] == 30 * MICRO  # as the scheduler sees it
@@ -160,7 +160,7 @@ def test_shutdown_goes_with_dvfs() -> None:
     # woken into the state that the job runs in: the whole machine is busy with it, so fast
     expected = [(0, "0-3", "1"), (10, "2-3", "2"), (15, "0-1", "2"), (30, "0-3", "0"), (36, "0-3", "1")]
     assert switches(fake) == expected
-    assert fake.begun == {"1": 0, "2": 31}
+    assert fake.start_times == {"1": 0, "2": 31}
 
 
 def test_hosts_that_come_and_go_are_not_switched_off_besides() -> None:

@@ -22,14 +22,12 @@ JOBS = [DelayJob(str(k), k * MICRO, (3 + k) * MICRO, 1 + k % 3, (9 + k) * MICRO)
 
 
 def run_beside(play: Play | None, *arguments: str) -> Result:
-    """Run the command, and a peer that plays this."""
     address = f"tcp://127.0.0.1:{free_port()}"
     with peer(address, play) if play else nullcontext():
         return CliRunner().invoke(decide, [*arguments, "--socket", address])
 
 
 def run(fake: FakeBatsim | None, *arguments: str) -> Result:
-    """Run the command, and a fake Batsim that talks to it."""
     return run_beside(fake.run_on if fake else None, *arguments)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from fake_batsim import FakeBatsim
-from pool_policies import EVERYBODY, RECIPE, Who, eager, sequences, write_checkpoint
+from pool_policies import EVERYBODY, RECIPE, NamedPolicy, eager, sequences, write_checkpoint
 from test_decide_cli import run, run_beside
 from test_ticks import delay_jobs
 
@@ -49,7 +49,7 @@ def test_an_agent_with_its_own_beliefs(estimator: str, tmp_path: Path) -> None:
     result = run(fake, str(agent), "--strict", "--out", str(out))
     assert result.exit_code == 0, result.output
     believed = Sequences(with_estimates(drawn.jobs, estimator), drawn.arrivals)
-    schedule = Who("agent", "learned", eager(recipe, 3)).fast(believed)[1]
+    schedule = NamedPolicy("agent", "learned", eager(recipe, 3)).fast(believed)[1]
     starts, killed = decided(out)
     assert [starts[j + 1] for j in range(len(schedule.id))] == schedule.start.tolist()
     assert killed == len(schedule.attempts) > 0

@@ -48,7 +48,7 @@ EASY = jobs(("1", 0, 8, 3, 10), ("2", 1, 5, 4, 5), ("3", 1, 4, 1, 9), ("4", 2, 9
 
 def test_easy_backfilling() -> None:
     fake, process = play(EASY, 4)
-    assert fake.begun == {"1": 0, "2": 8, "3": 1, "4": 13}
+    assert fake.start_times == {"1": 0, "2": 8, "3": 1, "4": 13}
     result = process.result()
     assert result.outcome is ExitReason.ENDED and result.missing == []
     rows = {row["job_id"]: row for row in result.as_dict()["jobs"]}
@@ -70,13 +70,13 @@ def test_easy_backfilling() -> None:
 )
 def test_other_policies(order: str, backfill: str, expected: dict[str, float]) -> None:
     fake, _ = play(EASY, 4, DispatcherConfig(Policy(order, backfill)))
-    assert fake.begun == expected
+    assert fake.start_times == expected
 
 
 def test_submissions_of_one_message_are_ordered_by_number() -> None:
     made = jobs(("10", 0, 5, 1, 5), ("9", 0, 5, 1, 5), ("x", 0, 5, 1, 5))  # as text, 10 precedes 9
     fake, _ = play(made, 1)
-    assert fake.begun == {"9": 0, "10": 5, "x": 10}
+    assert fake.start_times == {"9": 0, "10": 5, "x": 10}
 
 
 def test_jobs_that_can_never_run_are_rejected_by_name_and_resource() -> None:
@@ -84,7 +84,7 @@ def test_jobs_that_can_never_run_are_rejected_by_name_and_resource() -> None:
     made[2].more = {"bb": 41}
     made.append(DelayJob("4", 0, 5 * MICRO, 4, 9 * MICRO, {"bb": 40}))
     fake, process = play(made, 4, DispatcherConfig(resources={"bb": 40}))
-    assert fake.rejected == ["1", "2", "3"] and fake.begun == {"4": 0}
+    assert fake.rejected == ["1", "2", "3"] and fake.start_times == {"4": 0}
     assert [job.why for job in process.result().jobs] == [
         "asks for 5 nodes, the machine has 4",
         "asks for 0 nodes",
@@ -102,7 +102,7 @@ def test_further_resources_are_scheduled() -> None:
     for job, amount in zip(made, (60, 50, 40), strict=True):
         job.more = {"burst_buffer": amount}
     fake, _ = play(made, 4, DispatcherConfig(Policy("fcfs", "easy"), resources={"burst_buffer": 100}))
-    assert fake.begun == {"1": 0, "2": 5, "3": 0}
+    assert fake.start_times == {"1": 0, "2": 5, "3": 0}
     with pytest.raises(BridgeError, match=r"job w0!1: its burst_buffer is 0\.5"):
         made[0].more = {"burst_buffer": 0.5}
         play(made, 4, DispatcherConfig(resources={"burst_buffer": 100}))
@@ -112,7 +112,12 @@ def test_a_job_without_walltime_is_believed_to_last() -> None:
     fake, _ = play(
         jobs(("1", 0, 8, 3, None), ("2", 1, 5, 4, 5), ("3", 1, 90, 1, 99), ("4", 1, 5, 1, None)), 4
     )
-    assert fake.begun == {"1": 0, "2": 91, "3": 1, "4": 96}  # 4 would delay 2 if it lasted longer than 1
+    assert fake.start_times == {
+        "1": 0,
+        "2": 91,
+        "3": 1,
+        "4": 96,
+    }  # 4 would delay 2 if it lasted longer than 1
     job = ev.JobSubmitted(0, "w0!1", 1, 0, None, "p")
     assert estimate_requested(job).order == LONGEST == 365 * 86_400 * MICRO
     assert estimate_requested(replace(job, walltime=LONGEST + 1)).order == LONGEST
@@ -124,7 +129,7 @@ def test_a_job_without_walltime_is_believed_to_last() -> None:
 
 def test_walltimes_end_jobs() -> None:
     fake, process = play(jobs(("1", 0, 9, 1, 9), ("2", 0, 9, 1, 4)), 1)
-    assert fake.begun == {"1": 0, "2": 9}
+    assert fake.start_times == {"1": 0, "2": 9}
     assert process.result().counts() == {"submitted": 2, "missing": 0, "COMPLETED_WALLTIME_REACHED": 2}
 
 
@@ -137,7 +142,7 @@ def test_a_machine_that_leaves_and_comes_back() -> None:
     made = jobs(("1", 0, 5, 2, 9), ("2", 3, 5, 1, 9), ("3", 4, 5, 3, 9), ("4", 6, 8, 1, 9))
     fake, process = play(made, 4, DispatcherConfig(Policy("fcfs", "none")), events=events)
     # 1 runs on 0-1; at 3 nothing is free; at 5 host 0 is, but 1 stays out; 3 needs three: 0, 1, 2 at 20
-    assert fake.begun == {"1": 0, "2": 5, "3": 20, "4": 25}
+    assert fake.start_times == {"1": 0, "2": 5, "3": 20, "4": 25}
     assert process.result().outcome is ExitReason.ENDED
 
 
@@ -170,8 +175,8 @@ def test_an_inspector_is_woken_and_stale_calls_start_no_pass() -> None:
     fake, process = play(made, 2, DispatcherConfig(policy, decider=reject_early))
     # at 0 rejected, call at 5; at 3 the queue is asked anew, call at 8; the call at 5 is stale
     assert asked == [(0, 0), (3, 0), (8, 0), (8, 1)]
-    assert fake.begun == {"1": 8, "2": 8}
-    assert [call["timestamp"] for call in fake.told("CALL_ME_LATER")] == [5, 8]
+    assert fake.start_times == {"1": 8, "2": 8}
+    assert [call["timestamp"] for call in fake.decisions_of("CALL_ME_LATER")] == [5, 8]
     assert process.dispatcher.passes == 4  # at 0, 3, 8, and for both completions at 13
     assert [*fake.state.values()] == ["COMPLETED_WALLTIME_REACHED"] * 2
 
@@ -191,7 +196,7 @@ def test_storage_labels_are_resolved_or_the_job_is_rejected() -> None:
     fake, process = play(made, 8, storage=["bb", "pfs"], profiles=profiles)
     assert sorted(fake.rejected) == ["all", "old"]
     assert "uses the storage 'scratch'" in process.dispatcher.jobs["w0!old"].why
-    mappings = {told["job_id"]: told.get("storage_mapping") for told in fake.told("EXECUTE_JOB")}
+    mappings = {told["job_id"]: told.get("storage_mapping") for told in fake.decisions_of("EXECUTE_JOB")}
     assert mappings == {"w0!plain": None, "w0!read": {"pfs": 9}, "w0!stage": {"pfs": 9, "bb": 8}}
     fake, _ = play(
         made, 8, DispatcherConfig(storage={"scratch": "bb"}), storage=["bb", "pfs"], profiles=profiles

@@ -31,7 +31,6 @@ JOBS = [DelayJob("1", 0, 5 * MICRO, 1, 9 * MICRO), DelayJob("2", 2 * MICRO, 5 * 
 
 
 def decided(play: Play, *, strict: bool = False, stays: bool = False, **options: Any) -> ProcessResult:
-    """Decide for a peer that plays this."""
     with Endpoint(ANY, **options) as endpoint, peer(endpoint.address, play, stays=stays):
         return DecisionProcess(DispatcherConfig(), strict=strict).run(endpoint)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_commands import fine, typed
+from cli_commands import run_bridge, run_ok
 from fake_batsim import MICRO, DelayJob, FakeBatsim
 from fake_batsim5 import Batsim5Around
 from hypothesis import given
@@ -37,17 +37,15 @@ def session4(folder: Path, backfill: str = "none") -> list[dict[str, Any]]:
 
 
 def session5(folder: Path) -> list[dict[str, Any]]:
-    """Record a session of a fake Batsim 5."""
     around = Batsim5Around(DecisionProcess(DispatcherConfig(FCFS)).reply_to_frame, "hi")
     jobs = [
         DelayJob(str(k), k * MICRO, (3 + k) * MICRO, 1 + k % 3, 50 * MICRO, {"user": k}) for k in range(6)
     ]
     FakeBatsim(jobs, 4).run(around)
-    return write(folder, said(around))
+    return write(folder, transcript_lines(around))
 
 
-def said(around: Batsim5Around) -> list[dict[str, Any]]:
-    """Return a session's lines."""
+def transcript_lines(around: Batsim5Around) -> list[dict[str, Any]]:
     init = around.frames[0][4:].decode()
     lines: list[dict[str, Any]] = [
         {"from": "batsim", "frame": {"init_size": len(init), "init_data": init}},
@@ -63,7 +61,7 @@ def test_hosts_that_sleep_are_not_decided_upon(tmp_path: Path) -> None:
     around = Batsim5Around(DecisionProcess(DispatcherConfig(FCFS, power=plan), energy=True).reply_to_frame)
     jobs = [DelayJob(str(k), 20 * k * MICRO, 5 * MICRO, 1 + k % 3, None) for k in range(8)]
     FakeBatsim(jobs, 4, energy=True).run(around)
-    lines = write(tmp_path, said(around))
+    lines = write(tmp_path, transcript_lines(around))
     assert any("TurnOnOffHostsEvent" in json.dumps(line) for line in lines)
     found = replay(tmp_path, FCFS)
     assert not found.wrong and found.refused == 0
@@ -112,7 +110,6 @@ def test_another_policy_decides_otherwise_and_legally(tmp_path: Path) -> None:
 
 
 def change(lines: list[dict[str, Any]], kind: str, key: str, value: Any, nth: int = 0) -> None:
-    """Change a field of the n-th event of a kind."""
     told = [
         event for line in lines for event in line["frame"].get("events", []) if event["event_type"] == kind
     ]
@@ -159,7 +156,7 @@ def test_a_session_that_lacks_a_part(tmp_path: Path) -> None:
 def test_a_job_that_takes_all_hosts_is_forced_to_the_host(tmp_path: Path) -> None:
     around = Batsim5Around(DecisionProcess(DispatcherConfig(FCFS)).reply_to_frame)
     FakeBatsim([DelayJob("a", 0, MICRO, 3, None), DelayJob("b", 5 * MICRO, MICRO, 3, None)], 3).run(around)
-    lines = said(around)
+    lines = transcript_lines(around)
     assert again(tmp_path, lines).forced == 2
     told = [event for line in lines for event in line["frame"].get("events", [])]
     execute = next(event for event in told if event["event_type"] == "ExecuteJobEvent")
@@ -195,13 +192,13 @@ def test_the_command(tmp_path: Path) -> None:
     session4(tmp_path / "four")
     lines = session5(tmp_path / "five")
     words = ("batsim", "replay", tmp_path / "four", tmp_path / "five" / "messages.jsonl")
-    assert len(fine(*words).splitlines()) == 2
+    assert len(run_ok(*words).splitlines()) == 2
     change(lines, "JobCompletedEvent", "state", "DONE")
     write(tmp_path / "five", lines)
-    told = typed(*words, "--policy", "sjf+easy")
+    told = run_bridge(*words, "--policy", "sjf+easy")
     assert told.status == 1
     assert told.out.splitlines()[1].startswith("messages.jsonl: WRONG: ")
-    assert typed(*words, "--policy", "tetris").status == 2
+    assert run_bridge(*words, "--policy", "tetris").status == 2
 
 
 @given(st.data())

@@ -43,8 +43,7 @@ def workload() -> list[DelayJob]:
     return jobs
 
 
-def played(policy: Policy) -> DecisionProcess:
-    """Return who has decided for all of it."""
+def run_to_the_end(policy: Policy) -> DecisionProcess:
     process = DecisionProcess(DispatcherConfig(policy, facts=WorkloadFacts(longest=600.0)), strict=True)
     FakeBatsim(workload(), HOSTS).run(process.reply_to_frame)
     return process
@@ -56,11 +55,11 @@ def test_who_forgets_the_jobs_that_are_over_decides_the_same(
     order: str, backfill: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = Policy(order, backfill)
-    before = played(policy).result().as_dict()
+    before = run_to_the_end(policy).result().as_dict()
     monkeypatch.setattr(session, "_MET", 20)
     monkeypatch.setattr(session, "_TIMES", 2)
     monkeypatch.setattr(machine_view, "_UNCOUNTED", 16)
-    process = played(policy)
+    process = run_to_the_end(policy)
     assert process.result().as_dict() == before
     assert before["counts"]["COMPLETED_SUCCESSFULLY"] + before["counts"]["rejected"] == 300
     assert {job["start_kind"] for job in before["jobs"]} == {"head", "backfilled", None}
@@ -76,7 +75,7 @@ def test_who_forgets_the_jobs_that_are_over_decides_the_same(
     assert max(map(sys.getsizeof, records)) <= 128
 
 
-def begun() -> DecisionProcess:
+def with_one_running() -> DecisionProcess:
     """Return who has started a job of two hosts on four."""
     process = DecisionProcess(DispatcherConfig(Policy("fcfs", "none")))
     hosts = tuple(ev.HostInfo(k, f"n{k}") for k in range(4))
@@ -88,7 +87,7 @@ def begun() -> DecisionProcess:
 
 def test_a_completion_on_other_hosts_than_were_given_is_an_error() -> None:
     with pytest.raises(BridgeError) as error:
-        begun().reply_to_message(
+        with_one_running().reply_to_message(
             ev.Message(2, (ev.JobCompleted(2, "w0!1", "COMPLETED_FAILED", 0, ((2, 3),)),))
         )
     assert error.value.what == "completed on hosts 2-3, but runs on 0-1 here"
@@ -97,7 +96,7 @@ def test_a_completion_on_other_hosts_than_were_given_is_an_error() -> None:
 
 @pytest.mark.parametrize("hosts", [(), ((0, 1),)], ids=["not repeated", "repeated"])
 def test_a_completion_on_the_hosts_that_were_given(hosts: Hosts) -> None:
-    process = begun()
+    process = with_one_running()
     process.reply_to_message(ev.Message(2, (ev.JobCompleted(2, "w0!1", "COMPLETED_FAILED", 0, hosts),)))
     job = process.dispatcher.jobs["w0!1"]
     assert (job.finish, job.state, job.hosts) == (2, "COMPLETED_FAILED", ((0, 1),))

@@ -8,7 +8,7 @@ from bridge.worlds.batsim.power_states import HostStates, Power, PowerPlan
 WATTS = (60.0, 100.0, 215.0, 5.0)
 
 
-def said(states: HostStates, now: int = 0) -> list[tuple[str, int]]:
+def state_changes(states: HostStates, now: int = 0) -> list[tuple[str, int]]:
     made = states.changes(now)
     assert all(type(one) is SetPowerState and one.time == now for one in made)
     return [(text_of(one.hosts), one.pstate) for one in made]
@@ -20,37 +20,37 @@ def hosts(text: str) -> Hosts:
 
 def test_computing_states_change_at_once() -> None:
     states = HostStates(6, 0, -1, WATTS)
-    assert said(states) == [] and states.ready(hosts("0-5"))
+    assert state_changes(states) == [] and states.ready(hosts("0-5"))
     states.set_target(hosts("1-2 5"), 1)
     assert not states.ready(hosts("0-1")) and states.ready(hosts("0 3-4"))
-    assert said(states) == [("1-2 5", 1)]
-    assert states.ready(hosts("0-5")) and said(states) == []
+    assert state_changes(states) == [("1-2 5", 1)]
+    assert states.ready(hosts("0-5")) and state_changes(states) == []
     states.on_reached(hosts("1-2 5"), 1)  # the word of it comes later and means nothing
-    assert said(states) == []
+    assert state_changes(states) == []
 
 
 def test_what_falls_is_said_before_what_rises() -> None:
     states = HostStates(6, 0, -1, WATTS)
     states.set_target(hosts("0-1"), 2)
     states.set_target(hosts("2"), 1)
-    assert said(states) == [("2", 1), ("0-1", 2)]
+    assert state_changes(states) == [("2", 1), ("0-1", 2)]
     states.set_target(hosts("0-1"), 0)
     states.set_target(hosts("1"), 1)  # falls to another state, given to the next job at once
     states.set_target(hosts("2-3"), 2)
-    assert said(states, 7) == [("0", 0), ("1", 1), ("2-3", 2)]
+    assert state_changes(states, 7) == [("0", 0), ("1", 1), ("2-3", 2)]
 
 
 def test_sleeping_takes_time() -> None:
     states = HostStates(4, 0, 3, WATTS)
     states.set_target(hosts("0-2"), 3)
-    assert said(states) == [("0-2", 3)] and not states.ready(hosts("0"))
+    assert state_changes(states) == [("0-2", 3)] and not states.ready(hosts("0"))
     states.set_target(hosts("1"), 1)  # wanted while it goes to sleep: nothing can be said yet
-    assert said(states) == []
+    assert state_changes(states) == []
     states.on_reached(hosts("0-2"), 3)
-    assert said(states, 5) == [("1", 1)]
+    assert state_changes(states, 5) == [("1", 1)]
     states.set_target(hosts("2"), 1)
     states.set_target(hosts("3"), 1)
-    assert said(states, 6) == [("3", 1), ("2", 1)]  # one that is awake and a sleeper are told apart
+    assert state_changes(states, 6) == [("3", 1), ("2", 1)]  # one that is awake and a sleeper are told apart
     assert states.ready(hosts("3")) and not states.ready(hosts("2-3"))
     states.on_reached(hosts("1"), 1)
     assert states.ready(hosts("1")) and not states.ready(hosts("1-2"))
@@ -64,9 +64,9 @@ def test_hosts_that_are_gone_are_left_alone() -> None:
     states = HostStates(2, 0, -1, WATTS)
     states.set_unavailable(hosts("1"), True)
     states.set_target(hosts("0-1"), 1)
-    assert said(states) == [("0", 1)]
+    assert state_changes(states) == [("0", 1)]
     states.set_unavailable(hosts("1"), False)
-    assert said(states) == [("1", 1)]
+    assert state_changes(states) == [("1", 1)]
 
 
 def test_idle_hosts_are_due_once() -> None:

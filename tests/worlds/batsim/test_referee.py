@@ -63,7 +63,6 @@ class Table:
         return self.referee.check(self.now, decisions).decisions
 
     def why(self, decision: ev.Decision) -> str:
-        """Return why a decision does not pass."""
         assert self.legal(decision) == ()
         return self.referee.refusals[-1].why
 

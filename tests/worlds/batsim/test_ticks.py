@@ -11,8 +11,8 @@ import pytest
 from fake_batsim import MICRO, DelayJob, FakeBatsim
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pool_policies import EVERYBODY, POOL, RECIPE, Who, any_jobs, eager, sequences
-from small_pools import Rows, arriving
+from pool_policies import EVERYBODY, POOL, RECIPE, NamedPolicy, any_jobs, eager, sequences
+from small_pools import Rows, sequences_of
 
 from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
@@ -41,9 +41,7 @@ def delay_jobs(drawn: Sequences, s: int) -> list[DelayJob]:
 
 
 @dataclass
-class Played:
-    """What came of a simulation, by step."""
-
+class Simulated:
     fake: FakeBatsim
     ticks: PoolDispatcher
 
@@ -64,9 +62,15 @@ class Played:
             assert self.fake.ends[name] <= attempt.end_step * STEP + MICRO
 
 
-def played(
-    drawn: Sequences, s: int, who: Who, *, acknowledges: bool = False, pool: PoolConfig = POOL, **setup: Any
-) -> Played:
+def simulate(
+    drawn: Sequences,
+    s: int,
+    who: NamedPolicy,
+    *,
+    acknowledges: bool = False,
+    pool: PoolConfig = POOL,
+    **setup: Any,
+) -> Simulated:
     """Play a sequence against the scripted peer."""
     made = PoolDispatcherConfig(who.make(), pool, who.kill, **setup)
     process = DecisionProcess(PoolDispatcher(made), strict=True)
@@ -75,23 +79,23 @@ def played(
     fake.run(process.reply_to_frame)
     assert not fake.deadlocked and not process.result().missing
     assert isinstance(process.dispatcher, PoolDispatcher)
-    return Played(fake, process.dispatcher)
+    return Simulated(fake, process.dispatcher)
 
 
 @pytest.mark.parametrize("who", EVERYBODY, ids=lambda who: who.name)
 @pytest.mark.parametrize("acknowledges", [False, True])
-def test_every_policy_decides_as_in_the_fast_world(who: Who, acknowledges: bool) -> None:
+def test_every_policy_decides_as_in_the_fast_world(who: NamedPolicy, acknowledges: bool) -> None:
     drawn = sequences()
     schedules = who.fast(drawn)
     for s, schedule in enumerate(schedules):
-        played(drawn, s, who, acknowledges=acknowledges).same_as(schedule)
+        simulate(drawn, s, who, acknowledges=acknowledges).same_as(schedule)
     assert (sum(len(schedule.attempts) for schedule in schedules) > 0) == (who.kill != "none")
 
 
 def test_the_belief_at_submission_is_deeprms_view() -> None:
     drawn, who = sequences(), EVERYBODY[3]
     schedules = who.fast(Sequences(with_estimates(drawn.jobs, "submit"), drawn.arrivals))
-    played(drawn, 0, who, believe=estimate_at_submission).same_as(schedules[0])
+    simulate(drawn, 0, who, believe=estimate_at_submission).same_as(schedules[0])
     assert schedules[0].start.tolist() != who.fast(drawn)[0].start.tolist()
 
 
@@ -107,7 +111,7 @@ def test_another_source_of_beliefs_takes_the_place_of_the_series() -> None:
     jobs = drawn.jobs
     told = np.repeat(jobs.length.astype(np.int16)[:, None], jobs.beliefs.shape[1], axis=1)
     schedule = who.fast(Sequences(replace(jobs, beliefs=told), drawn.arrivals))[0]
-    played(drawn, 0, who, believe=believe).same_as(schedule)
+    simulate(drawn, 0, who, believe=believe).same_as(schedule)
     lengths = dict(zip(range(1, 99), jobs.length[drawn.arrivals_of(0)[1]].tolist(), strict=False))
     assert all(run < lengths[int(job_id[3:])] for job_id, run in asked)
 
@@ -121,9 +125,9 @@ def test_another_source_of_beliefs_takes_the_place_of_the_series() -> None:
     st.booleans(),
 )
 def test_any_jobs(rows: Rows, arrivals: list[int], kill: Any, seed: int, told: bool) -> None:
-    drawn = arriving(rows, [a if a < len(rows) else -1 for a in arrivals])
-    who = Who("any", kill, eager(replace(RECIPE, kill=kill), seed))
-    played(drawn, 0, who, acknowledges=told).same_as(who.fast(drawn)[0])
+    drawn = sequences_of(rows, [a if a < len(rows) else -1 for a in arrivals])
+    who = NamedPolicy("any", kill, eager(replace(RECIPE, kill=kill), seed))
+    simulate(drawn, 0, who, acknowledges=told).same_as(who.fast(drawn)[0])
 
 
 @settings(max_examples=40)
@@ -221,7 +225,7 @@ class Talk:
         return self.say(now, ("JOB_SUBMITTED", {"job_id": job["id"], "job": job}))
 
 
-def begun(answer: PoolActionFunction | None = None, **how: Any) -> Talk:
+def start_talk(answer: PoolActionFunction | None = None, **how: Any) -> Talk:
     """Return a conversation that has begun."""
     talk = Talk(answer, **how)
     talk.begin()
@@ -230,7 +234,7 @@ def begun(answer: PoolActionFunction | None = None, **how: Any) -> Talk:
 
 def running(**how: Any) -> Talk:
     """Return a conversation in which job 1 has just started."""
-    talk = begun(**how)
+    talk = start_talk(**how)
     talk.submit(300)
     talk.say(301, CALL)
     return talk
@@ -308,7 +312,7 @@ def test_a_kill_and_the_next_attempt_by_hand() -> None:
 
 
 def test_an_announced_attempt_starts_once_it_is_announced() -> None:
-    talk = begun(config={"dynamic-jobs-acknowledged": True})
+    talk = start_talk(config={"dynamic-jobs-acknowledged": True})
     talk.submit(300)
     talk.say(301, LAST, CALL)
     talk.say(601, CALL)
@@ -346,7 +350,7 @@ def test_a_composed_profile_is_never_registered_but_used_again() -> None:
 
 def test_a_composed_profile_that_is_told_late_needs_the_option_as_well() -> None:
     whole = {"type": "composed", "seq": ["part"]}
-    talk = begun(profiles={"part": {"type": "delay", "delay": 7}})
+    talk = start_talk(profiles={"part": {"type": "delay", "delay": 7}})
     told = {"job_id": "w0!1", "job": LONG, "profile": whole}
     with pytest.raises(BridgeError, match="--enable-profile-reuse is missing") as error:
         talk.say(300, ("JOB_SUBMITTED", told))
@@ -374,7 +378,7 @@ def test_an_end_in_the_instant_of_the_kill_counts_in_the_next_step_and_the_job_d
 
 
 def test_an_end_told_behind_the_tick_counts_in_the_next_step() -> None:
-    talk = begun(kill="none")
+    talk = start_talk(kill="none")
     talk.submit(300)
     talk.submit(300, id="w0!2")
     talk.say(301, LAST, CALL)
@@ -399,7 +403,7 @@ def test_what_has_not_really_begun_is_killed_without_a_word() -> None:
     def answer(pools: PoolBatchBase, view: PictureBatch, live: Ints) -> Ints:  # noqa: ARG001
         return np.array([wanted.pop(0)])
 
-    talk = begun(answer, kill="learned")
+    talk = start_talk(answer, kill="learned")
     talk.say(301, CALL)
     talk.submit(302)
     assert talk.say(601, CALL)[-1] == start("w0!1")
@@ -412,7 +416,7 @@ def test_what_has_not_really_begun_is_killed_without_a_word() -> None:
 
 
 def test_a_late_call_makes_up_for_the_steps_and_never_asks_for_the_past() -> None:
-    talk = begun(kill="none")
+    talk = start_talk(kill="none")
     talk.submit(300)
     assert talk.say(300.5, CALL) == []  # nobody asked for that
     assert talk.say(1201, CALL) == [later(1501), start("w0!1")]
@@ -421,7 +425,7 @@ def test_a_late_call_makes_up_for_the_steps_and_never_asks_for_the_past() -> Non
 
 
 def test_jobs_of_one_tick_come_in_order_of_time_and_number() -> None:
-    talk = begun(kill="none", pool=replace(SMALL, slots=3))
+    talk = start_talk(kill="none", pool=replace(SMALL, slots=3))
     for now, job_id in ((299, "w0!11"), (300, "w0!10"), (300, "w0!9")):
         talk.submit(now, id=job_id, subtime=now)
     assert talk.say(301, CALL) == [later(601), start("w0!11")]
@@ -433,19 +437,19 @@ def test_ticks_end_with_the_jobs() -> None:
     assert talk.begin() == [FINISHED, later(301)]
     assert talk.say(0, LAST) == []
     assert talk.say(301, CALL) == []
-    talk = begun()
+    talk = start_talk()
     assert talk.say(0, LAST) == [FINISHED]
 
 
 def test_jobs_that_cannot_run_are_rejected() -> None:
-    talk = begun(kill="none", pool=replace(SMALL, backlog=0, slots=1))
+    talk = start_talk(kill="none", pool=replace(SMALL, backlog=0, slots=1))
     assert talk.submit(300, res=5) == [("REJECT_JOB", {"job_id": "w0!1"})]
     assert talk.ticks.jobs["w0!1"].why == "asks for 5 hosts; a job of this pool has 1 to 4"
     talk.submit(300, id="w0!2")
     talk.submit(300, id="w0!10")
     assert talk.say(301, CALL) == [("REJECT_JOB", {"job_id": "w0!10"}), later(601), start("w0!2")]
     assert talk.ticks.jobs["w0!10"].why == "0 jobs wait already"
-    talk = begun(kill="none", profiles={"p": {"type": "parallel_homogeneous_pfs", "bytes_to_read": 1}})
+    talk = start_talk(kill="none", profiles={"p": {"type": "parallel_homogeneous_pfs", "bytes_to_read": 1}})
     assert talk.submit(300) == [("REJECT_JOB", {"job_id": "w0!1"})]
 
 
@@ -460,14 +464,14 @@ def test_jobs_that_cannot_run_are_rejected() -> None:
     ],
 )
 def test_jobs_without_beliefs_are_refused(job: dict[str, Any], says: str) -> None:
-    talk = begun()
+    talk = start_talk()
     with pytest.raises(BridgeError, match=says) as error:
         talk.submit(300, **job)
     assert error.value.where == "message 2, time 300.000000 s, job w0!1"
 
 
 def test_a_job_without_the_field_is_refused() -> None:
-    talk = begun()
+    talk = start_talk()
     job = {key: value for key, value in LONG.items() if key != "believed"}
     with pytest.raises(BridgeError, match="its field 'believed' is missing"):
         talk.say(300, ("JOB_SUBMITTED", {"job_id": "w0!1", "job": job}))
@@ -480,7 +484,7 @@ def test_platforms_that_will_not_do_are_refused() -> None:
         Talk(config={"dynamic-jobs-enabled": False}).begin()
     with pytest.raises(BridgeError, match="reads true lengths"):
         Talk(pool=replace(SMALL, oracle_clamp=True))
-    talk = begun()
+    talk = start_talk()
     with pytest.raises(BridgeError, match="hosts leave or come back"):
         talk.say(1, ("NOTIFY", {"type": "event_machine_unavailable", "resources": "0"}))
     with pytest.raises(BridgeError, match="the first message is not SIMULATION_BEGINS"):
@@ -493,14 +497,14 @@ def test_platforms_that_will_not_do_are_refused() -> None:
 
 @pytest.mark.parametrize("profiles", [{}, {"p": {"type": "composed", "seq": ["part"]}}])
 def test_a_profile_that_was_not_told_is_missed_before_it_is_needed(profiles: dict[str, Any]) -> None:
-    talk = begun(profiles=profiles, config={"profile-reuse-enabled": True})
+    talk = start_talk(profiles=profiles, config={"profile-reuse-enabled": True})
     with pytest.raises(BridgeError, match="its profile 'p' is not known") as error:
         talk.submit(300)
     assert "--forward-profiles-on-submission" in error.value.remedy
     job = {"job_id": "w0!1", "job": LONG, "profile": {"type": "delay", "delay": 7}}
-    talk = begun(profiles={})
+    talk = start_talk(profiles={})
     assert talk.say(300, ("JOB_SUBMITTED", job)) == []
-    talk = begun(kill="none", profiles={})
+    talk = start_talk(kill="none", profiles={})
     assert talk.submit(300) == []
 
 
@@ -512,15 +516,15 @@ def test_a_profile_that_was_not_told_is_missed_before_it_is_needed(profiles: dic
     ],
 )
 def test_a_profile_that_cannot_be_registered_is_refused_before_a_kill(profiles: dict[str, Any]) -> None:
-    talk = begun(profiles=profiles)
+    talk = start_talk(profiles=profiles)
     with pytest.raises(BridgeError, match="could not be registered again after a kill: a profile"):
         talk.submit(300)
-    talk = begun(kill="none", profiles=profiles)
+    talk = start_talk(kill="none", profiles=profiles)
     assert talk.submit(300) == []
 
 
 def test_a_registration_that_the_referee_refuses_costs_one_job_only() -> None:
-    talk = begun(strict=False, config={"profile-reuse-enabled": True})
+    talk = start_talk(strict=False, config={"profile-reuse-enabled": True})
     talk.submit(300, res=2)
     talk.submit(300, id="w0!2", res=2, believed=9, beliefs=[9])
     assert [kind for kind, _ in talk.say(301, LAST, CALL)] == ["CALL_ME_LATER", "EXECUTE_JOB", "EXECUTE_JOB"]
@@ -537,14 +541,14 @@ def test_a_registration_that_the_referee_refuses_costs_one_job_only() -> None:
 
 
 def test_a_number_that_is_too_long_is_a_name() -> None:
-    talk = begun(kill="none")
+    talk = start_talk(kill="none")
     talk.submit(300, id="w0!" + 25 * "9")
     assert talk.say(301, CALL)[-1] == start("w0!" + 25 * "9")
     assert talk.ticks.live.state.jobs.id[0, 0] == 1
 
 
 def test_a_policy_that_never_starts_anything_is_given_up() -> None:
-    talk = begun(lambda *_: np.array([2]), kill="none")
+    talk = start_talk(lambda *_: np.array([2]), kill="none")
     now = 301.0
     talk.say(now, CALL)
     while now < 300 * 50:  # no job: waiting is right
@@ -559,7 +563,7 @@ def test_a_policy_that_never_starts_anything_is_given_up() -> None:
 
 
 def test_a_start_that_the_referee_refuses_is_lost_and_a_kill_is_none() -> None:
-    talk = begun(strict=False)
+    talk = start_talk(strict=False)
     talk.submit(300)
     talk.process.referee._busy |= 1
     assert talk.say(301, LAST, CALL) == [later(601)]

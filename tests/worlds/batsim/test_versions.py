@@ -53,7 +53,7 @@ def test_the_whole_process_answers_as_the_recorded_decider(golden: Path, case: s
 # Whole simulations in which nobody above the codec knows the version.
 
 
-def played(process: DecisionProcess, fake: FakeBatsim, version: int) -> FakeBatsim:
+def run_version(process: DecisionProcess, fake: FakeBatsim, version: int) -> FakeBatsim:
     fake.run(through5(process) if version == 5 else process.reply_to_frame)
     assert not fake.deadlocked and not process.result().missing and not process.referee.refusals
     return fake
@@ -64,7 +64,7 @@ def test_both_versions_get_the_same_schedule(policy: tuple[str, str]) -> None:
     jobs = [DelayJob(f"{k:02d}", k % 7 * MICRO, (3 + k % 5) * MICRO, 1 + k % 6, (9 + k) * MICRO,
                      {"bb": 10 * (k % 4), "req_time": 20 + k}) for k in range(40)]  # fmt: skip
     starts = [
-        played(
+        run_version(
             DecisionProcess(DispatcherConfig(Policy(*policy), resources={"bb": 30})),
             FakeBatsim(jobs, 8),
             version,
@@ -80,7 +80,7 @@ def test_hosts_sleep_and_wake_in_both_versions() -> None:
     starts = []
     for version in (4, 5):
         process = DecisionProcess(DispatcherConfig(Policy("fcfs", "easy"), power=plan), energy=True)
-        starts.append(played(process, FakeBatsim(jobs, 4, energy=True), version).starts)
+        starts.append(run_version(process, FakeBatsim(jobs, 4, energy=True), version).starts)
     assert starts[0] == starts[1]
 
 
@@ -94,7 +94,7 @@ def test_the_pool_kills_and_registers_in_both_versions() -> None:
         process = DecisionProcess(
             PoolDispatcher(PoolDispatcherConfig(heuristic_actions("saf"), pool, "rule"))
         )
-        fake = played(process, FakeBatsim(jobs, 4, dynamic=True, acknowledges=True), version)
+        fake = run_version(process, FakeBatsim(jobs, 4, dynamic=True, acknowledges=True), version)
         assert any(job.state == "COMPLETED_KILLED" for job in process.result().jobs)
         ends.append(fake.ends)
     assert ends[0] == ends[1]
@@ -109,7 +109,7 @@ def test_storage_is_placed_in_both_versions() -> None:
     jobs = [DelayJob(str(k), 0, (3 + k) * MICRO, 1, None) for k in range(2)]
     for version in (4, 5):
         fake = FakeBatsim(jobs, 2, profiles=profiles, storage=["pfs", "bb"])
-        played(DecisionProcess(DispatcherConfig(Policy())), fake, version)
+        run_version(DecisionProcess(DispatcherConfig(Policy())), fake, version)
         placed = [
             event["data"]["storage_mapping"] for event in fake.decisions if "storage_mapping" in event["data"]
         ]

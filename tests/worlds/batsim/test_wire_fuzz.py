@@ -76,7 +76,6 @@ def event_peer() -> FakeBatsim:
 
 
 def profiles(jobs: list[DelayJob]) -> dict[str, Any]:
-    """Return profiles composed of others, one of which reads and writes storage."""
     own = {f"delay{one.run}": {"type": "composed", "repeat": 1, "seq": ["wait", "stage"]} for one in jobs}
     parts = {
         "wait": {"type": "delay", "delay": 3, "ret": 0},
@@ -124,7 +123,6 @@ def frames(session: str) -> list[Any]:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the paths of everything in a JSON value."""
     found = [path] if path else []
     children = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

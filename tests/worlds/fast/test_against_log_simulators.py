@@ -47,8 +47,6 @@ CASES = {"cqsim": CQSIM_CASES, "schedgym": SCHEDGYM_CASES}
 
 @dataclass(frozen=True)
 class Log:
-    """A log's records and its machine."""
-
     records: list[Record]
     capacity: tuple[int, ...]
 
@@ -119,7 +117,6 @@ def replayed(workload: Workload, case: Case, first: int | None = None) -> list[t
 
 
 def differences(protocol: str, seeds: range) -> Iterator[tuple[int, Case]]:
-    """Yield the seeds and cases whose starts differ."""
     cases = CASES[protocol]
     for seed in seeds:
         rng = random.Random(f"{protocol} {seed}")

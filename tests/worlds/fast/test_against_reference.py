@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
-from small_jobs import Row, drawn_rows, make_jobs, prepared, reference_schedule, same
+from small_jobs import Row, make_jobs, prepared, random_rows, reference_schedule, same
 
 from bridge.scheduler.protocol import PROTOCOLS, Policy
 from bridge.scheduler.state import SECOND
@@ -94,7 +94,7 @@ def test_long_queues_of_many_blocks(rules: str, order: str, backfill: str, estim
     rng = np.random.default_rng(11)
     n = 300 if backfill == "easy" else 90
     jobs = make_jobs(
-        drawn_rows(rng, n, span=40, run=9, slack=20, nodes=33, more=9),
+        random_rows(rng, n, span=40, run=9, slack=20, nodes=33, more=9),
         [40, 12],
         users=rng.integers(0, 4, n).tolist(),
         extra={"guess": rng.integers(1, 6, n).tolist()},

@@ -7,15 +7,17 @@ import pytest
 from cluster_micro_cases import MICRO_CASES, REFUSED
 from cluster_on_bridge import Case, Outcome, build_scenario, replay_case
 from cluster_reference.case_text import format_case
-from cluster_reference.generate import draw_any_case, draw_case, refused_jobs
+from cluster_reference.generate import PARTS, TIMED_PARTS, draw_any_case, draw_case, refused_jobs
 from cluster_reference.scheduler import simulate
 from cluster_reference.shrink import shrink
 
 from bridge.base.errors import BridgeError
 
+EVERYTHING = (*PARTS, *TIMED_PARTS)
+BACKFILLS = ("none", "easy", "easy", "conservative")
+
 
 def expected_outcomes(case: Case) -> list[Outcome]:
-    """Return what the brute force makes of each job."""
     jobs = simulate(case)["jobs"]
     return [
         (job["eligible"], job["start"], None if job["start"] is None else job["end"], job["nodes"])
@@ -81,8 +83,26 @@ def test_random_cases(part: int) -> None:
         assert_equal(draw_case(seed))
 
 
+@pytest.mark.slow  # compiled; as plain Python in test_cluster_in_time.py
+def test_random_cases_in_time() -> None:
+    for seed in range(80):
+        assert_equal(draw_case(40_000 + seed, parts=EVERYTHING, backfills=BACKFILLS))
+
+
+def test_random_cases_of_conservative_backfilling() -> None:
+    for seed in range(80):
+        assert_equal(draw_case(60_000 + seed, backfills=("conservative",)))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
 def test_many_random_cases(part: int) -> None:
     for seed in range(part, 20_000, 20):
         assert_equal(draw_case(100_000 + seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(20))
+def test_many_random_cases_in_time(part: int) -> None:
+    for seed in range(part, 20_000, 20):
+        assert_equal(draw_case(200_000 + seed, parts=EVERYTHING, backfills=BACKFILLS))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_jobs import drawn_rows, make_jobs, prepared
+from small_jobs import make_jobs, prepared, random_rows
 
 from bridge.scheduler.lookahead import Lookahead
 from bridge.scheduler.protocol import Policy
@@ -37,7 +37,7 @@ def test_every_rule(
     order: str, backfill: str, rules: str, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(7)
-    rows = drawn_rows(rng, 400, span=2_000, run=60, slack=200, nodes=9, more=3)
+    rows = random_rows(rng, 400, span=2_000, run=60, slack=200, nodes=9, more=3)
     users = rng.integers(0, 5, 400).tolist()
     p = prepared(make_jobs([row[:4] for row in rows], [10], users=users), Policy(order, backfill), rules)
     found = same(p, length, monkeypatch)
@@ -54,7 +54,7 @@ def test_more_jobs_at_one_instant_than_the_window_holds(length: int, monkeypatch
 def test_the_schedgym_family_overtakes_jobs_that_have_left(
     length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = drawn_rows(np.random.default_rng(3), 300, span=900, run=50, slack=100, nodes=5, more=2)
+    rows = random_rows(np.random.default_rng(3), 300, span=900, run=50, slack=100, nodes=5, more=2)
     found = same(
         prepared(make_jobs([row[:4] for row in rows], [8]), Policy("f1", "easy"), "schedgym"),
         length,

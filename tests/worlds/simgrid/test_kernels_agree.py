@@ -129,7 +129,6 @@ class Erratic:
 
 
 def simulate(folder: Path, kernel: str, seed: int) -> tuple[list[Any], int, str, list[str]]:
-    """Run the simulation in a folder with one of the kernels; return all that can be seen of it."""
     heard, status, errors = converse(
         folder, Erratic(seed), "-p", "p.xml", "-w", "w.json", "--kernel", kernel, "-q"
     )

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.base import jsontext
 from bridge.base.errors import BridgeError
 from bridge.wire import hosts
 from bridge.wire.fields import Fields, read_json
@@ -20,27 +19,6 @@ from bridge.worlds.simgrid.peer import Outbox
 from bridge.worlds.simgrid.sleeps import NEVER, Sleeps, SleepsByDate, SleepsByRemainder
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (1, "1"),
-        (1.0, "1.000000"),
-        (0.1, "0.100000"),
-        (1e21, "1000000000000000000000.000000"),
-        (1e-7, "0.000000"),
-        (-2.5, "-2.500000"),
-        (2**64, "18446744073709551616.000000"),
-        (2**64 - 1, "18446744073709551615"),
-        (True, "true"),
-        (None, "null"),
-        ('é"\n', '"é\\"\\n"'),
-        ({"a": [1, {"b": 1.25}], "c": {}}, '{"a":[1,{"b":1.250000}],"c":{}}'),
-    ],
-)
-def test_numbers_are_written_like_batsims(value: object, text: str) -> None:
-    assert jsontext.dumps(value) == text
-
-
 @pytest.mark.parametrize("text", ["NaN", '{"a": Infinity}', '{"a": 1, "a": 2}', "[1,", ""])
 def test_what_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(BridgeError, match="is not JSON"):
@@ -48,7 +26,6 @@ def test_what_is_not_json_is_refused(text: str) -> None:
 
 
 def machine_ids(text: str) -> tuple[int, ...]:
-    """Return the machines that a text of a decision names."""
     found = Fields({"alloc": text}).hosts("alloc")
     return tuple(i for low, high in found for i in range(low, high + 1))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from model_process import PATIENCE_S, needs_simgrid, runs
-from subprocess_python import fresh
+from subprocess_python import run_python
 
 from bridge.base.errors import BridgeError
 from bridge.worlds import simgrid
@@ -20,17 +20,17 @@ CASE = Path(__file__).with_name("cases") / "no_sched"
 @needs_simgrid
 def test_options_output_and_exit_status_are_passed_on(tmp_path: Path) -> None:
     files = ["-p", str(CASE / "platform.xml"), "-w", str(CASE / "workload.json")]
-    done = fresh(RUN, *files, "-e", "got", "-q", "--no-sched", cwd=tmp_path)
+    done = run_python(RUN, *files, "-e", "got", "-q", "--no-sched", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "got_machine_states.csv").read_text() == (CASE / "_machine_states.csv").read_text()
-    refused = fresh(RUN, *files, "--enable-redis", cwd=tmp_path)
+    refused = run_python(RUN, *files, "--enable-redis", cwd=tmp_path)
     assert refused.returncode == 2
     assert refused.stderr.startswith("bridge simgrid: error: --enable-redis: Redis is not supported")
 
 
 @needs_simgrid
 def test_help_is_the_models_own(tmp_path: Path) -> None:
-    shown = fresh(RUN, "--help", cwd=tmp_path)
+    shown = run_python(RUN, "--help", cwd=tmp_path)
     assert shown.returncode == 0
     assert "--enable-dynamic-jobs" in shown.stdout and "--peer-timeout" in shown.stdout
 
@@ -74,6 +74,5 @@ def patiently(happened: Callable[[], bool]) -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the processes below one."""
     words = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [found for word in words for found in (int(word), *descendants(int(word)))]

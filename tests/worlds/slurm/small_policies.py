@@ -8,8 +8,6 @@ from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol
 
 @dataclass(frozen=True)
 class Deciding:
-    """A rule without an agent."""
-
     policy: Policy
     protocol: Protocol = PROTOCOLS["standard"]
     decider: Any = None
@@ -17,5 +15,4 @@ class Deciding:
 
 
 def rule(order: str, backfill: str = "easy") -> Deciding:
-    """Return a rule."""
     return Deciding(Policy(order, backfill))

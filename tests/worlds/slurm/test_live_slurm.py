@@ -55,7 +55,6 @@ class Fake:
             self.until((self.gate / "heartbeat").exists, 240)
 
     def end(self, number: int = signal.SIGTERM) -> str:
-        """End the agent and return what it said."""
         assert self.agent is not None
         self.agent.send_signal(number)
         _, said = self.agent.communicate(timeout=60)
@@ -63,25 +62,21 @@ class Fake:
         return said
 
     def report(self) -> dict[str, object]:
-        """Return the report of the agent that has ended."""
         found: dict[str, object] = json.loads((self.folder / "report.json").read_text())
         return found
 
     def submit(self, *words: str, seconds: float = 0.5, who: tuple[str, ...] = ()) -> str:
-        """Submit a job that sleeps, and return its id."""
         return submit(self.client, *words, seconds=seconds, who=who)
 
     def jobs(self) -> dict[str, QueueEntry]:
         """Return the jobs that wait or run, but for kicks."""
         return {row.label: row for row in self.client.queue() if row.partition != "kick"}
 
-    def shown(self, job: str) -> dict[str, str]:
-        """Return what scontrol shows of a job."""
+    def job_fields(self, job: str) -> dict[str, str]:
         return dict(re.findall(r"(\w+)=(\S*)", self.client.call("scontrol", "-o", "show", "job", job)))
 
     @staticmethod
     def until(true: Callable[[], bool], patience: float = 240) -> None:
-        """Wait for something."""
         end = time.monotonic() + patience
         while not true():
             assert time.monotonic() < end, "it did not happen"
@@ -103,7 +98,6 @@ class Fake:
         self.until(lambda: not self.jobs())
 
     def starts(self) -> list[dict[str, str]]:
-        """Return the starts that the audit log tells of, in order."""
         text = self.audit.read_text() if self.audit.exists() else ""
         lines = map(json.loads, text.splitlines())
         return [line for line in lines if "start" in line]
@@ -128,7 +122,6 @@ def last_run(audit: Path, out: Path) -> Path:
 
 
 def replay_audit(audit: Path, *words: str) -> dict[str, Any]:
-    """Return what comes of the passes again."""
     command = [*BRIDGE, "replay", "--from-audit", str(audit), "--json", *words]
     found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     return found
@@ -136,7 +129,6 @@ def replay_audit(audit: Path, *words: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def fake() -> Iterator[Fake]:
-    """Start the cluster once for all tests."""
     if cluster.missing() or os.getuid() != 0:
         pytest.skip("Slurm (slurmctld slurmd slurm-client munge) is not installed, or this is not root")
     folder = Path(tempfile.mkdtemp(prefix="bridge-slurm-"))
@@ -189,7 +181,7 @@ def test_it_decides_for_all_kinds_of_jobs(fake: Fake) -> None:
     decided = {line["start"].partition("@")[0]: line["nodes"] for line in fake.starts()}
     assert set(decided) == {*plain, *(f"{array}_{k}" for k in range(5)), parent, child, hostile, there, away}
     for job in (*plain, parent, child, hostile, there, away):
-        shown = fake.shown(job)
+        shown = fake.job_fields(job)
         assert shown["JobState"] == "COMPLETED"
         assert set(node_names(shown["ReqNodeList"])) == set(node_names(shown["NodeList"]))
     assert fake.report()["moved"] == []

@@ -30,12 +30,10 @@ class Slurm:
         self.rows: dict[str, QueueEntry] = {}
 
     def submit(self, label: str, nodes: int, limit: float) -> None:
-        """A job comes."""
         asked = {"nodes": nodes, "cores": nodes, "limit": limit}
         self.rows[label] = replace(ROW, label=label, raw=int(label), priority=9, **asked)  # type: ignore[arg-type]
 
     def start(self, label: str, hosts: str, start: int) -> None:
-        """Slurm starts a job."""
         self.rows[label] = replace(self.rows[label], state="RUNNING", hosts=hosts, start=start)
 
     def nodes(self, _: str) -> dict[str, Node]:
@@ -44,15 +42,12 @@ class Slurm:
         return {n: Node(n, "allocated" if n in used else "idle", 8, 1000, frozenset()) for n in NAMES}
 
     def queue(self, _: str = "") -> list[QueueEntry]:
-        """Return all jobs."""
         return list(self.rows.values())
 
     def reservations(self) -> list[Any]:
-        """Return none."""
         return []
 
     def call(self, *_: str) -> str:
-        """Answer nothing."""
         return ""
 
 
@@ -66,7 +61,6 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Slurm:
 
 
 def beside(slurm: Slurm, said: Callable[[str], None] = lambda _: None, **settings: Any) -> SlurmAgent:
-    """Return an agent that only looks."""
     told = AgentConfig(partition="agent", **({"mode": "shadow"} | settings))
     return SlurmAgent(told, rule("sjf"), slurm, "sjf+easy", said)  # type: ignore[arg-type]
 

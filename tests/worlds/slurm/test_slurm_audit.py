@@ -15,7 +15,6 @@ from bridge.worlds.slurm.live_scheduler import LiveEvent, LiveScheduler
 
 
 def logged(path: Path) -> None:
-    """Write the log of a short run."""
     audit = AuditLog(path, {"policy": "fcfs+easy", "nodes": 4, "origin": 0.0})
     book = LiveScheduler(4, rule("fcfs"), 0.0)
     for now, events in (

@@ -8,7 +8,6 @@ from bridge.worlds.slurm.live_scheduler import LiveEvent, LiveScheduler
 
 
 def wait(job: str, time: float, nodes: int, length: float, submit: float | None = None) -> LiveEvent:
-    """Return the event of a job that may be started."""
     since = time if submit is None else submit
     return LiveEvent(
         "wait", time, job, {"id": int(job), "nodes": nodes, "length": length, "submit": since, "user": ""}

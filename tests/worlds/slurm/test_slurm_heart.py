@@ -24,7 +24,6 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def watch(directory: Path, tmp_path: Path) -> None:
-    """Have the watchdog look once."""
     (tmp_path / "squeue").write_text("#!/bin/sh\nexit 1\n")  # no slurmctld is waited for
     (tmp_path / "squeue").chmod(0o755)
     words, env = ["sh", directory / "watchdog.sh"], os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}

@@ -32,14 +32,12 @@ RULES = ("lookahead(saf)", "sjf+conservative", "wfp3+easy")
 
 
 def deciding(policy: str) -> LivePolicy:
-    """Return who decides in the live world."""
     entry: Any = request.scheduler("event")
     return entry.dispatcher_config(CommandRequest((parse_policy(policy),)))[0]  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Train an agent of each kind, for a second."""
     folder = tmp_path_factory.mktemp("agents")
     return {
         kind: str(train(folder / kind.replace(" ", "-").replace(",", ""), *words))

@@ -24,12 +24,10 @@ AGENT, USER = "games", "nobody"
 
 
 def by(name: str) -> list[str]:
-    """Return what runs a command as a user."""
     return ["setpriv", f"--reuid={name}", "--regid=65534", "--clear-groups"]
 
 
 def until(true: Callable[[], bool], patience: float = 240) -> None:
-    """Wait for something."""
     end = time.monotonic() + patience
     while not true():
         assert time.monotonic() < end, "it did not happen"
@@ -38,7 +36,6 @@ def until(true: Callable[[], bool], patience: float = 240) -> None:
 
 @pytest.fixture(name="client")
 def accounted() -> Iterator[Client]:
-    """Start a cluster with accounting."""
     if cluster.missing(accounting=True) or os.getuid() != 0:
         pytest.skip("Slurm, slurmdbd and mariadb-server are not installed, or this is not root")
     if subprocess.run([*by(AGENT), sys.executable, "-c", "import bridge"], check=False).returncode:

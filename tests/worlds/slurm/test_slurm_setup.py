@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_commands import fine, typed
+from cli_commands import run_bridge, run_ok
 
 from bridge.base.errors import BridgeError
 from bridge.cli.main import main
@@ -105,20 +105,20 @@ def test_the_gate_holds_jobs_of_partitions_whose_agent_lives(tmp_path: Path) -> 
     (tmp_path / "try.lua").write_text(LUA)
     held = "agent:held"
 
-    def told() -> list[str]:
+    def run_lua() -> list[str]:
         words = ["lua", tmp_path / "try.lua", out / "job_submit.lua"]
         return subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()
 
     free = ["batch free", "long free", "other free", "batch,long free", " free"]
-    assert told() == free
+    assert run_lua() == free
     (out / "batch" / "heartbeat").write_text(f"{time.time():.0f}\n")
     (out / "long" / "heartbeat").write_text(f"{time.time() - 40:.0f}\n")  # its agent is dead
-    assert told() == [f"batch {held}", "long free", "other free", f"batch,long {held}", " free"]
+    assert run_lua() == [f"batch {held}", "long free", "other free", f"batch,long {held}", " free"]
     (out / "long" / "heartbeat").write_text(f"{time.time():.0f}\n")
     (out / "batch" / "gate_open").touch()
-    assert told() == ["batch free", f"long {held}", "other free", f"batch,long {held}", f" {held}"]
+    assert run_lua() == ["batch free", f"long {held}", "other free", f"batch,long {held}", f" {held}"]
     (out / "long" / "gate_open").touch()
-    assert told() == free
+    assert run_lua() == free
 
 
 def test_what_a_comment_may_say() -> None:
@@ -151,7 +151,7 @@ def test_no_cluster_is_known_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("every", ["nan", "inf"])
 def test_the_page_asks_slurm_at_times(every: str) -> None:
-    told = typed("serve", "--slurm", "--partition", "batch", "--every", every)
+    told = run_bridge("serve", "--slurm", "--partition", "batch", "--every", every)
     assert (told.status, "--every must be a number of seconds" in told.err) == (2, True)
 
 
@@ -175,8 +175,8 @@ def test_a_directory_must_be_the_one_that_the_cluster_uses(tmp_path: Path) -> No
 def test_the_directory_has_one_name(tmp_path: Path) -> None:
     write(tmp_path / "agent", ["batch"], {})
     told = "".join(
-        fine("slurm", "gate", "status", option, tmp_path / "agent") for option in ("--directory", "--dir")
+        run_ok("slurm", "gate", "status", option, tmp_path / "agent") for option in ("--directory", "--dir")
     )
-    told += fine("slurm", "--help")
+    told += run_ok("slurm", "--help")
     assert "doctor --partition batch --directory /etc/bridge" in told
     assert "--dir " not in told

@@ -44,7 +44,6 @@ ASKED = {
 
 @pytest.fixture(name="log")
 def written(tmp_path: Path) -> ControllerLog:
-    """Return the log above."""
     (tmp_path / "slurmctld.log").write_text(LOG)
     return ControllerLog(tmp_path / "slurmctld.log")
 

@@ -8,8 +8,7 @@ import torch
 
 from bridge.base.errors import BridgeError
 from bridge.pool.synthetic import SyntheticJobs, synthetic
-from papers.rlschert.beliefs import folds, running_accuracy
-from papers.rlschert.predict_series import (
+from bridge.prediction.series_network import (
     SeriesModel,
     SeriesSettings,
     _batches,
@@ -18,57 +17,68 @@ from papers.rlschert.predict_series import (
     load,
     predict_others,
 )
+from papers.rlschert.beliefs import folds, running_accuracy
 
 SMALL = SeriesSettings(hidden=8, epochs=1, batch=16)
 
 
 @pytest.fixture(scope="module")
-def made() -> SyntheticJobs:
+def synthetic_jobs() -> SyntheticJobs:
     return synthetic(60, seed=1)
 
 
 @pytest.fixture(scope="module")
-def model(made: SyntheticJobs) -> SeriesModel:
-    return fit(made.parameters, made.series, made.jobs.length, SMALL)
+def model(synthetic_jobs: SyntheticJobs) -> SeriesModel:
+    return fit(synthetic_jobs.parameters, synthetic_jobs.series, synthetic_jobs.jobs.length, SMALL)
 
 
-def test_every_step_of_every_job_has_a_total_beyond_it(made: SyntheticJobs, model: SeriesModel) -> None:
-    totals = model.totals(made.parameters, made.series)
-    assert totals.shape == made.series.shape[:2]
+def test_every_step_of_every_job_has_a_total_beyond_it(
+    synthetic_jobs: SyntheticJobs, model: SeriesModel
+) -> None:
+    totals = model.totals(synthetic_jobs.parameters, synthetic_jobs.series)
+    assert totals.shape == synthetic_jobs.series.shape[:2]
     assert np.isfinite(totals).all()
-    while_running = np.arange(totals.shape[1]) < made.jobs.length[:, None]
+    while_running = np.arange(totals.shape[1]) < synthetic_jobs.jobs.length[:, None]
     assert (totals > np.arange(totals.shape[1]))[while_running].all()
 
 
-def test_nothing_is_believed_from_what_comes_later(made: SyntheticJobs, model: SeriesModel) -> None:
-    changed = made.series.copy()
+def test_nothing_is_believed_from_what_comes_later(synthetic_jobs: SyntheticJobs, model: SeriesModel) -> None:
+    changed = synthetic_jobs.series.copy()
     changed[:, 4:] += 1.0
-    before, after = model.totals(made.parameters, made.series), model.totals(made.parameters, changed)
+    before, after = (
+        model.totals(synthetic_jobs.parameters, synthetic_jobs.series),
+        model.totals(synthetic_jobs.parameters, changed),
+    )
     assert (before[:, :5] == after[:, :5]).all()
-    long = made.jobs.length > 6
+    long = synthetic_jobs.jobs.length > 6
     assert (before[long, 5] != after[long, 5]).all()
-    cut = made.series.copy()
+    cut = synthetic_jobs.series.copy()
     cut[:, 4:] = np.nan  # as it is seen while the job runs: the last belief is held
-    held = model.totals(made.parameters, cut)
+    held = model.totals(synthetic_jobs.parameters, cut)
     assert (held[:, :5] == before[:, :5]).all()
     assert (held[long, 5:] == before[long, 4:5]).all()
 
 
-def test_the_same_jobs_give_the_same_network_and_no_other_draw_is_touched(made: SyntheticJobs) -> None:
+def test_the_same_jobs_give_the_same_network_and_no_other_draw_is_touched(
+    synthetic_jobs: SyntheticJobs,
+) -> None:
     state = torch.get_rng_state()
-    found = [fit(made.parameters, made.series, made.jobs.length, SMALL) for _ in range(2)]
+    found = [
+        fit(synthetic_jobs.parameters, synthetic_jobs.series, synthetic_jobs.jobs.length, SMALL)
+        for _ in range(2)
+    ]
     assert torch.equal(torch.get_rng_state(), state)
-    totals = [one.totals(made.parameters, made.series).tobytes() for one in found]
+    totals = [one.totals(synthetic_jobs.parameters, synthetic_jobs.series).tobytes() for one in found]
     assert totals[0] == totals[1]
 
 
-def test_no_job_is_predicted_from_its_own_length(made: SyntheticJobs) -> None:
+def test_no_job_is_predicted_from_its_own_length(synthetic_jobs: SyntheticJobs) -> None:
     parts = folds(60, 2, seed=1)
-    length = made.jobs.length
-    before = predict_others(made.parameters, made.series, length, parts, SMALL)
+    length = synthetic_jobs.jobs.length
+    before = predict_others(synthetic_jobs.parameters, synthetic_jobs.series, length, parts, SMALL)
     changed = length.copy()
     changed[parts[0]] = 1
-    after = predict_others(made.parameters, made.series, changed, parts, SMALL)
+    after = predict_others(synthetic_jobs.parameters, synthetic_jobs.series, changed, parts, SMALL)
     assert (before[parts[0]] == after[parts[0]]).all()
     assert (before[parts[1]] != after[parts[1]]).any()
 
@@ -103,12 +113,16 @@ def test_the_series_teaches_what_parameters_cannot() -> None:
     assert errors[5] < 0.1
 
 
-def test_a_network_is_kept_in_a_file(made: SyntheticJobs, model: SeriesModel, tmp_path: Path) -> None:
+def test_a_network_is_kept_in_a_file(
+    synthetic_jobs: SyntheticJobs, model: SeriesModel, tmp_path: Path
+) -> None:
     model.save(tmp_path / "one.safetensors")
     model.save(tmp_path / "two.safetensors")
     assert (tmp_path / "one.safetensors").read_bytes() == (tmp_path / "two.safetensors").read_bytes()
     again = load(tmp_path / "one.safetensors")
-    totals = [one.totals(made.parameters, made.series).tobytes() for one in (model, again)]
+    totals = [
+        one.totals(synthetic_jobs.parameters, synthetic_jobs.series).tobytes() for one in (model, again)
+    ]
     assert totals[0] == totals[1]
 
 
@@ -131,12 +145,12 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         load(path)
 
 
-def test_what_does_not_fit_is_refused(made: SyntheticJobs, model: SeriesModel) -> None:
+def test_what_does_not_fit_is_refused(synthetic_jobs: SyntheticJobs, model: SeriesModel) -> None:
     with pytest.raises(BridgeError, match="shape"):
-        model.totals(made.parameters[:, :2], made.series)
+        model.totals(synthetic_jobs.parameters[:, :2], synthetic_jobs.series)
     with pytest.raises(BridgeError, match="finite"):
-        model.totals(np.full_like(made.parameters, np.nan), made.series)
+        model.totals(np.full_like(synthetic_jobs.parameters, np.nan), synthetic_jobs.series)
     with pytest.raises(BridgeError, match="lengths"):
-        fit(made.parameters, made.series, made.jobs.length * 100, SMALL)
+        fit(synthetic_jobs.parameters, synthetic_jobs.series, synthetic_jobs.jobs.length * 100, SMALL)
     with pytest.raises(BridgeError, match="epochs"):
         SeriesSettings(epochs=0)

@@ -6,7 +6,7 @@ from bridge.pool.schedule import PoolSchedule
 from bridge.pool.state import KILL
 
 
-def handmade() -> PoolSchedule:
+def pool_schedule() -> PoolSchedule:
     """Return three jobs on 4 units; the last ran in step 2 in vain."""
     attempts = np.array([(2, 2, 3, 1, 4)], KILL).view(np.recarray)
     return PoolSchedule(

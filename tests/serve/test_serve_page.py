@@ -27,7 +27,6 @@ HOSTILE = "<script>document.title='taken'</script><img src=x onerror=\"document.
 
 
 def row(label: str, state: str, nodes: int, start: int = -1) -> QueueEntry:
-    """Return a row of squeue."""
     texts = dict.fromkeys(
         ("reason", "dependency", "features", "gres", "reservation", "licenses", "required", "excluded"), ""
     )
@@ -90,7 +89,6 @@ class Observed:
 
 @contextmanager
 def served(made: Starlette) -> Iterator[str]:
-    """Serve an application, and give its address."""
     with socket.create_server(("127.0.0.1", 0)) as sock:
         server = uvicorn.Server(uvicorn.Config(made, log_level="error"))
         thread = threading.Thread(target=server.run, args=([sock],), daemon=True)
@@ -100,8 +98,7 @@ def served(made: Starlette) -> Iterator[str]:
         thread.join(10)
 
 
-def made(observed: Observed, every: float = 60.0) -> Starlette:
-    """Return the application."""
+def make_app(observed: Observed, every: float = 60.0) -> Starlette:
     snapshots = SnapshotCache(observed, every, futures=20)  # type: ignore[arg-type]
     return app(snapshots, refresh=60)
 
@@ -117,7 +114,7 @@ def get(address: str, host: str = "") -> tuple[int, str, dict[str, str]]:
 
 
 def test_what_programs_are_told() -> None:
-    with served(made(Observed())) as address:
+    with served(make_app(Observed())) as address:
         status, text, _ = get(f"{address}/api/forecast?job=8")
         found: dict[str, Any] = json.loads(text)
         assert (status, found["policy"], len(found["jobs"])) == (200, "fcfs+easy", 1)
@@ -149,7 +146,7 @@ def test_what_programs_are_told() -> None:
     ],
 )
 def test_questions_that_are_none(path: str, status: int, what: str) -> None:
-    with served(made(Observed())) as address:
+    with served(make_app(Observed())) as address:
         found = get(address + path)
         assert found[0] == status
         assert what in found[1]
@@ -157,7 +154,7 @@ def test_questions_that_are_none(path: str, status: int, what: str) -> None:
 
 
 def test_other_sites_cannot_read_it_through_a_visitor() -> None:
-    with served(made(Observed())) as address:
+    with served(make_app(Observed())) as address:
         status, text, headers = get(f"{address}/api/queue", host="elsewhere.example")
         assert (status, text) == (400, "Invalid host header")
         assert "default-src 'none'" in headers["content-security-policy"]
@@ -168,7 +165,7 @@ def test_other_sites_cannot_read_it_through_a_visitor() -> None:
 
 
 def test_private_jobs_are_not_told() -> None:
-    with served(made(Observed(private=True))) as address:
+    with served(make_app(Observed(private=True))) as address:
         for path in ("/api/forecast", "/api/forecast?job=8", "/api/state"):
             assert get(address + path)[0] == 403
         assert get(f"{address}/futures.svg")[0] == 404
@@ -180,7 +177,7 @@ def test_private_jobs_are_not_told() -> None:
 
 def test_slurm_is_asked_once_however_many_look() -> None:
     observed = Observed()
-    with served(made(observed)) as address:
+    with served(make_app(observed)) as address:
         for path in ("/", "/api/queue", "/futures.svg", "/whatif?drain=1", "/"):
             assert get(address + path)[0] == 200
     assert observed.asked == 1
@@ -188,7 +185,7 @@ def test_slurm_is_asked_once_however_many_look() -> None:
 
 def test_slurm_that_is_away_is_not_asked_at_once_again() -> None:
     observed = Observed(away=True)
-    with served(made(observed)) as address:
+    with served(make_app(observed)) as address:
         assert [get(f"{address}/")[0] for _ in range(3)] == [503] * 3
         assert "does not answer" in get(f"{address}/api/queue")[1]
     assert observed.asked == 1
@@ -208,7 +205,7 @@ def test_many_questions_do_not_silence_the_page(monkeypatch: pytest.MonkeyPatch)
     def ask(drain: int) -> None:
         answers.append(get(f"{address}/api/whatif?drain={drain}")[0])
 
-    with served(made(Observed())) as address:
+    with served(make_app(Observed())) as address:
         visitors = [threading.Thread(target=ask, args=(k,)) for k in range(2)]
         for visitor in visitors:
             visitor.start()
@@ -226,7 +223,7 @@ def test_many_questions_do_not_silence_the_page(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_no_jobs_name_runs_in_a_browser(look: Callable[[str], str]) -> None:
-    bare = made(Observed())
+    bare = make_app(Observed())
     page = HTMLResponse(f"<!DOCTYPE html><title>bare</title>{HOSTILE}")
     bare.routes.append(Route("/bare", lambda _: page))  # as if a name had not been escaped
     with served(Starlette(routes=[Route("/", lambda _: page)])) as address:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.base import jsontext
+from bridge.wire import json_numbers
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_whatever_comes_is_a_value_or_a_value_error(text: bytes | str) -> None:
     except ValueError as error:
         assert "\n" not in str(error)
     else:
-        jsontext.dumps(value).encode()
+        json_numbers.dumps(value).encode()
 
 
 JSON = st.recursive(

@@ -1,0 +1,274 @@
+"""A cluster from a log's own record: what its first half says, kept where the second half is met better."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.errors import BridgeError
+from bridge.base.progress import ProgressReporter
+from bridge.cluster.description import Cluster, NodeGroup, Partition
+from bridge.cluster.limits import Qos
+from bridge.commands.fidelity import NEVER_STARTED
+from bridge.commands.infer_config import InferConfig
+from bridge.config.fields import record_of
+from bridge.judge.fidelity import log_errors
+from bridge.judge.fidelity_reasons import RecordedRun
+from bridge.judge.inference import (
+    Estimate,
+    PoolEstimates,
+    RecordedUse,
+    pass_cycle,
+    pass_delay,
+    pool_sizes,
+    user_limit,
+)
+from bridge.scheduler.state import SECOND
+from bridge.workload.requests import read_texts
+from bridge.workload.rules import LOAD_RULES
+from bridge.workload.select import Jobs, select
+from bridge.workload.table import Workload
+from bridge.worlds.fast.continued_on_nodes import continue_on_nodes
+from bridge.worlds.fast.recorded import is_recorded
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
+
+#: The QOS that holds a limit of users in all partitions.
+LIMIT = "user-limit"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that was inferred, and what it changed on the held-back half.
+
+    Attributes:
+        name: what was added: pools, limits.
+        jobs: that were compared.
+        before, after: paired log-MAE without it and with it; None: nothing was judged.
+        kept: it is in the result.
+    """
+
+    name: str
+    jobs: int
+    before: float | None
+    after: float | None
+    kept: bool
+
+
+@dataclass(frozen=True)
+class InferredSite:
+    """A cluster, what it stands on, and which steps were kept."""
+
+    cluster: Cluster
+    estimates: tuple[Estimate, ...]
+    steps: tuple[Step, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return evidence and steps as plain data."""
+        return {
+            "estimates": [record_of(one) for one in self.estimates],
+            "steps": [record_of(step) for step in self.steps],
+            "notes": list(self.notes),
+        }
+
+    def comment(self, log: str) -> str:
+        """Return the comment that stands above the cluster."""
+        return "\n".join([f"inferred from {log}; read it, and change what you know better", *self.lines()])
+
+    def lines(self) -> list[str]:
+        """Return the estimates with their evidence, and what became of each step, a line each."""
+        lines = []
+        for one in self.estimates:
+            value = "not identifiable" if one.value is None else f"{one.value:g}"
+            lines.append(f"{one.what}: {value} ({one.evidence})")
+        return [*lines, *map(describe, self.steps), *self.notes]
+
+
+def describe(step: Step) -> str:
+    """Return what became of a step in one line."""
+    if step.before is None or step.after is None:
+        return f"{step.name}: kept; no held-back window was played"
+    verdict = "kept" if step.kept else "REFUSED, it makes held-back windows worse"
+    change = f"log-MAE {step.before:.3f} -> {step.after:.3f}"
+    return f"{step.name}: {verdict} ({change} on {step.jobs:,} jobs of the second half)"
+
+
+def infer_site(
+    workload: Workload, config: InferConfig, watch: ProgressReporter | None = None
+) -> InferredSite:
+    """Return what a log says of its site.
+
+    All estimates are of its first half; each step is judged on windows of the second one, and refused if they
+    are met worse than without it. BridgeError: the log does not record when its jobs started.
+    """
+    stated = workload.capacity.get("nodes")
+    jobs = _jobs(workload)
+    half = len(jobs) // 2
+    texts = _partitions(workload, jobs)
+    run = _record(jobs, texts[0], slice(0, half), stated)
+    names = {code: name for code, name in texts[1].items() if (run.partition == code).any()}
+    pools = pool_sizes(RecordedUse(run, names), stated) if len(names) > 1 else PoolEstimates({}, {}, ())
+    largest = RecordedUse(run, names).of([*names]).largest if names else 0
+    notes: list[str] = []
+    if len(names) < 2:
+        notes.append("jobs name fewer than two partitions: the machine is one pool")
+    pools, more = _consistent(pools, names, stated)
+    notes += more
+    delay, cycle = pass_delay(run), pass_cycle(run)
+    settle = (delay.value or 0.0) + (cycle.value or 0.0)
+    sized = _record(jobs, texts[0], slice(0, half), stated, pools.sizes)
+    limit = user_limit(sized, pools, settle)
+    machine = stated or max(largest, int(jobs.demand[:, 0].max()))
+    base = _cluster(workload.name, machine, names, PoolEstimates({}, {}, ()))
+    with_pools = _cluster(workload.name, machine, names, pools) if pools.sizes else None
+    estimates = (*pools.estimates, limit, delay, cycle)
+    gate = _Gate(workload, config, watch)
+    cluster, steps = base, list[Step]()
+    if with_pools is not None:
+        cluster = gate.step("pools", cluster, with_pools, steps)
+    if limit.value is not None:
+        cluster = gate.step("limits", cluster, _limited(cluster, int(limit.value)), steps)
+    if delay.value is not None or cycle.value is not None:
+        notes.append("delay and cycle: no protocol here plays them, they are told only")
+    return InferredSite(cluster, estimates, tuple(steps), tuple(notes))
+
+
+def _jobs(workload: Workload) -> Jobs:
+    jobs = select(workload, LOAD_RULES["standard"], nodes=workload.capacity.get("nodes") or _most(workload))
+    has_record = is_recorded(jobs)
+    if not has_record.any():
+        what = "the log does not say when its jobs started (no record has a wait and a run time)"
+        remedy = "Give a log with the column wait (SWF's third field)."
+        raise BridgeError(what, where=workload.where, remedy=remedy)
+    return jobs.take(has_record)
+
+
+def _most(workload: Workload) -> int:
+    """Return a machine that any job fits in, where the log states none."""
+    table = workload.jobs
+    return int(max(table["procs"].max(), table["req_procs"].max(), 1))
+
+
+def _partitions(workload: Workload, jobs: Jobs) -> tuple[Ints, dict[int, str]]:
+    """Return codes of partitions [n], and their names as replays read them."""
+    import pandas as pd
+
+    column = read_texts(workload.jobs, "partition_name")
+    rows = pd.Index(workload.jobs["job_id"]).get_indexer(pd.Index(jobs.id))
+    return column.code[rows], dict(enumerate(column.texts))
+
+
+def _record(
+    jobs: Jobs, partition: Ints, which: slice, stated: int | None, sizes: Mapping[int, int] | None = None
+) -> RecordedRun:
+    part = jobs.take(which)
+    start = (part.submit + part.logged_wait) / SECOND
+    end = start + np.maximum(part.logged_run, 0) / SECOND
+    capacity = stated if stated is not None else 2**62
+    return RecordedRun(
+        part.submit / SECOND, start, end, part.request / SECOND, part.demand[:, 0], capacity, part.user,
+        partition[which], sizes,
+    )  # fmt: skip
+
+
+def _consistent(
+    pools: PoolEstimates, names: Mapping[int, str], stated: int | None
+) -> tuple[PoolEstimates, list[str]]:
+    """Return pools that fit into the machine, and what had to be given up for it."""
+    notes: list[str] = []
+    overlaps = dict(pools.overlaps)
+    for code, size in pools.sizes.items():
+        own = {pair: n for pair, n in overlaps.items() if code in pair}
+        others = {other for pair in own for other in pair if other != code}
+        tangled = any({*pair} <= others for pair in overlaps)
+        if sum(own.values()) > size or tangled:
+            overlaps = {pair: n for pair, n in overlaps.items() if code not in pair}
+            notes.append(f"{names[code]} shares nodes with several partitions: which is not identifiable")
+    total = sum(pools.sizes.values()) - sum(overlaps.values())
+    if stated is not None and total > stated:
+        notes.append(f"pools of {total:,} nodes are more than the machine's {stated:,}: none is written")
+        return replace(pools, sizes={}, overlaps={}), notes
+    return replace(pools, overlaps=overlaps), notes
+
+
+def _cluster(name: str, machine: int, names: Mapping[int, str], pools: PoolEstimates) -> Cluster:
+    """Return a cluster whose sized partitions have nodes of their own; the others may use any."""
+    own: dict[int, list[str]] = {code: [] for code in pools.sizes}
+    groups: list[NodeGroup] = []
+
+    def add(label: str, count: int, codes: tuple[int, ...]) -> None:
+        if count > 0:
+            groups.append(NodeGroup(name=label, count=count))
+            for code in codes:
+                own[code].append(label)
+
+    for code, size in pools.sizes.items():
+        shared = sum(n for pair, n in pools.overlaps.items() if code in pair)
+        add(f"p{code}-", size - shared, (code,))
+    for (a, b), n in pools.overlaps.items():
+        add(f"p{a}p{b}-", n, (a, b))
+    total = sum(group.count or 0 for group in groups)
+    if machine > total and (not groups or len(pools.sizes) < len(names)):
+        groups.append(NodeGroup(name="n", count=machine - total))
+    partitions = tuple(
+        Partition(name=text, nodes=tuple(own.get(code) or ("ALL",)), default=place == 0)
+        for place, (code, text) in enumerate(names.items())
+    )
+    return Cluster(name=name, nodes=tuple(groups), partitions=partitions)
+
+
+def _limited(cluster: Cluster, limit: int) -> Cluster:
+    partitions = cluster.partitions or (Partition(name="all", default=True),)
+    return replace(
+        cluster,
+        partitions=tuple(replace(one, qos=LIMIT) for one in partitions),
+        qos=(Qos(name=LIMIT, max_jobs_per_user=limit),),
+    )
+
+
+class _Gate:
+    """Windows of the second half, played with and without what was inferred."""
+
+    def __init__(self, workload: Workload, config: InferConfig, watch: ProgressReporter | None) -> None:
+        self.workload, self.config, self.watch = workload, config, watch
+        self.setup = SchedulerConfig(order=config.order, backfill=config.backfill)
+        self._played: dict[int, tuple[Floats, Floats]] = {}
+
+    def step(self, name: str, before: Cluster, after: Cluster, steps: list[Step]) -> Cluster:
+        """Return the cluster that is nearer to the record."""
+        if not self.config.windows:
+            steps.append(Step(name, 0, None, None, kept=True))
+            return after
+        errors = [self._errors(cluster) for cluster in (before, after)]
+        if not len(errors[0]):
+            steps.append(Step(name, 0, None, None, kept=True))
+            return after
+        means = [float(of.mean()) for of in errors]
+        kept = means[1] <= means[0]
+        steps.append(Step(name, len(errors[0]), *means, kept=kept))
+        return after if kept else before
+
+    def _errors(self, cluster: Cluster) -> Floats:
+        key = id(cluster)
+        if key not in self._played:
+            self._played[key] = self._play(cluster)
+        replayed, recorded = self._played[key]
+        return log_errors(replayed, recorded)
+
+    def _play(self, cluster: Cluster) -> tuple[Floats, Floats]:
+        jobs = select(self.workload, self.setup.rules()[1], cluster=cluster)
+        has_record: Flags = is_recorded(jobs)
+        length, half = self.config.window, len(jobs) // 2
+        firsts = np.arange(half, len(jobs) - length + 1, length)
+        if len(firsts) > self.config.windows:
+            firsts = firsts[np.linspace(0, len(firsts) - 1, self.config.windows).round().astype(np.int64)]
+        start = jobs.submit + jobs.logged_wait
+        starts = continue_on_nodes(jobs, has_record, start, firsts, length, self.setup.build_scenario)
+        which = (firsts[:, None] + np.arange(length)).ravel()
+        recorded = jobs.logged_wait[which] / SECOND
+        replayed = (starts.ravel() - jobs.submit[which]) / SECOND
+        replayed = np.where(starts.ravel() < 0, NEVER_STARTED, replayed)
+        compared = has_record[which]
+        return replayed[compared], recorded[compared]

@@ -1,0 +1,279 @@
+"""The lives of jobs under a rule of action: starts, stops, suspensions, and the way back to the queue."""
+
+from bridge.base.jit import inline, inner
+from bridge.scheduler.action_state import (
+    COMPLETED,
+    KILLED,
+    PREEMPTED,
+    RUNS,
+    SPECULATES,
+    SUSPENDED,
+    VISITS,
+    WAITS,
+    ActionState,
+)
+from bridge.scheduler.actions import LAS, SPECULATIVE, TRIAL
+from bridge.scheduler.amounts import give, take
+from bridge.scheduler.queue import insert, remove, size_class
+from bridge.scheduler.queue_key import set_key
+from bridge.scheduler.running_jobs import add_running, first_place, job_at, next_place, remove_running
+from bridge.scheduler.score import evaluate
+from bridge.scheduler.starts import HOW_GUEST, HOW_SPECULATIVE, announce_start, record_start
+from bridge.scheduler.state import NEVER, SECOND, SHAPES
+
+
+@inline
+def enter_queue(state: ActionState, b: int, j: int) -> None:
+    """Put job `j` into the queue, or back into it, with what is believed of what is left of it."""
+    which = state.scratch[0]
+    job, life = state.jobs[b, j], state.lives[b, j]
+    job.est_wait = max(life.est_wait - life.progress, min(life.est_wait, SECOND)) + life.overhead
+    job.est_run = max(life.est_run - life.progress, min(life.est_run, SECOND)) + life.overhead
+    if state.action[0].kind != LAS:  # levels know what was served already
+        job.t = max(life.t - life.progress / SECOND, min(life.t, 1.0))
+    if state.action[0].kind == TRIAL and life.may_try:
+        job.est_wait = min(job.est_wait, state.action[0].limit)
+        job.est_run = min(job.est_run, state.action[0].limit)
+    job.slot = (57 * state.demand[b, j, 0] + job.est_wait // SECOND) % SHAPES
+    which[0] = j
+    if not state.switches[0].dynamic_order:
+        evaluate(state, b, state.program, which, 1)
+        set_key(state, b, j, state.stack[0, 0])
+    if state.switches[0].own_candidate_order:
+        evaluate(state, b, state.alt_program, which, 1)
+        job.alt = state.stack[0, 0]
+    state.scalars[b].is_sorted = 0
+    insert(state, b, j)
+
+
+@inner
+def submit_with_lives(state: ActionState, b: int, j: int) -> None:
+    """Job `j` (its record filled in) joins the queue."""
+    job, life = state.jobs[b, j], state.lives[b, j]
+    job.size_class = size_class(state.demand[b, j, 0])
+    life.est_wait, life.est_run, life.t, life.tie = job.est_wait, job.est_run, job.t, job.tie
+    life.may_try = state.action[0].kind <= 3 and life.permits & 1  # SPECULATIVE, TRIAL, GUEST
+    state.acts[b].n_to_try += life.may_try
+    enter_queue(state, b, j)
+
+
+@inline
+def give_up_trying(state: ActionState, b: int, j: int) -> None:
+    """Job `j` starts: nobody tries it any more."""
+    if state.lives[b, j].may_try:
+        state.lives[b, j].may_try = 0
+        state.acts[b].n_to_try -= 1
+
+
+@inline
+def limit_life(state: ActionState, b: int, j: int, until: int) -> None:
+    """Let job `j`, which starts, be stopped at a time."""
+    acts = state.acts[b]
+    state.lives[b, j].limit_at = until
+    state.limited[b, acts.n_limited] = j
+    acts.n_limited += 1
+
+
+@inline
+def lift_limit(state: ActionState, b: int, j: int) -> None:
+    """Let the life of job `j` have no limit any more."""
+    acts, limited = state.acts[b], state.limited[b]
+    if state.lives[b, j].limit_at == NEVER:
+        return
+    state.lives[b, j].limit_at = NEVER
+    k = 0
+    while limited[k] != j:
+        k += 1
+    acts.n_limited -= 1
+    for m in range(k, acts.n_limited):
+        limited[m] = limited[m + 1]
+
+
+@inner
+def start_life(state: ActionState, b: int, j: int, how: int, past: int) -> None:
+    """Start waiting job `j` now; if it needs their nodes, the last started speculating jobs end."""
+    env, job, life = state.scalars[b], state.jobs[b, j], state.lives[b, j]
+    kind = state.action[0].kind
+    remove(state, b, j)
+    take(state.free[b], state.demand[b, j])
+    tries = kind == TRIAL and life.may_try
+    give_up_trying(state, b, j)
+    if tries and env.n_waiting == 0:  # nobody else waits: no limit
+        job.est_run, tries = life.est_run, False
+    state.acts[b].declined = 0
+    life.does = RUNS
+    if life.first_start < 0:
+        life.first_start = env.now
+    record_start(state, b, j, how, past)
+    if tries:
+        limit_life(state, b, j, env.now + state.action[0].limit)
+    if kind == SPECULATIVE:
+        take(state.idle[b], state.demand[b, j])
+        while _lacks(state, b):
+            acts = state.acts[b]
+            last = state.limited[b, acts.n_limited - 1]
+            end_life(state, b, last, KILLED)
+            state.back[b, acts.n_back] = last  # blocks of the queue must not move in a pass
+            acts.n_back += 1
+
+
+@inline
+def _lacks(state: ActionState, b: int) -> bool:
+    """Tell whether speculating jobs hold what was taken."""
+    for r in range(state.idle.shape[1]):  # noqa: SIM110  (compiled: a plain loop)
+        if state.idle[b, r] < 0:
+            return True
+    return False
+
+
+@inner
+def speculate(state: ActionState, b: int, j: int, until: int) -> None:
+    """Start waiting job `j` on idle nodes, which count as free; it is stopped at a time."""
+    env, life = state.scalars[b], state.lives[b, j]
+    remove(state, b, j)
+    give_up_trying(state, b, j)
+    take(state.idle[b], state.demand[b, j])
+    life.does = SPECULATES
+    if life.first_start < 0:
+        life.first_start = env.now
+    announce_start(state, b, j, HOW_SPECULATIVE, env.head)
+    limit_life(state, b, j, until)
+
+
+@inner
+def visit(state: ActionState, b: int, j: int, n_hosts: int) -> None:
+    """Start waiting job `j` on the nodes of running jobs ``chosen[:n_hosts]``, which are suspended."""
+    env, life, limit = state.scalars[b], state.lives[b, j], state.action[0].limit
+    remove(state, b, j)
+    give_up_trying(state, b, j)
+    life.does = VISITS
+    if life.first_start < 0:
+        life.first_start = env.now
+    announce_start(state, b, j, HOW_GUEST, env.head)
+    limit_life(state, b, j, env.now + limit)
+    for k in range(n_hosts):
+        h = state.chosen[k]
+        host = state.lives[b, h]
+        host.does = SUSPENDED
+        host.guest = j
+        host.suspended_at = env.now
+        host.suspensions += 1
+        _move_end(state, b, h, limit + state.action[0].host)
+        _note_stop(state, b, h)
+
+
+@inline
+def _move_end(state: ActionState, b: int, j: int, later: int) -> None:
+    """Let running job `j` be believed to end so much later."""
+    env, job = state.scalars[b], state.jobs[b, j]
+    remove_running(state, b, j)
+    job.est_end += later
+    job.serial = env.serial  # as among equal ends it is the last
+    env.serial += 1
+    add_running(state, b, j)
+
+
+@inline
+def _note_stop(state: ActionState, b: int, j: int) -> None:
+    """Let the world know that job `j` does not go on."""
+    acts = state.acts[b]
+    state.stopped[b, acts.n_stopped] = j
+    acts.n_stopped += 1
+
+
+@inner
+def let_hosts_return(state: ActionState, b: int, guest: int) -> None:
+    """The guest has gone: its hosts go on after a while."""
+    env, rules = state.scalars[b], state.action[0]
+    n = 0
+    place = first_place(state, b)
+    while job_at(state, b, place) >= 0:
+        if state.lives[b, job_at(state, b, place)].guest == guest:
+            state.chosen[n] = job_at(state, b, place)
+            n += 1
+        place = next_place(state.run_job[b], place)
+    for k in range(n):
+        h = state.chosen[k]
+        host = state.lives[b, h]
+        stay = env.now - host.suspended_at
+        host.suspended += stay + rules.host
+        host.lost += rules.host
+        host.works_from = env.now + rules.host
+        host.guest = -1
+        host.does = RUNS
+        _move_end(state, b, h, stay - rules.limit)
+        state.started[b, env.n_started] = h
+        env.n_started += 1
+
+
+@inline
+def attained_service(state: ActionState, b: int, j: int) -> int:
+    """Return how much of its run job `j` has done by now, in its earlier lives and this one."""
+    job, life = state.jobs[b, j], state.lives[b, j]
+    if life.does == WAITS:
+        return int(life.progress)
+    until = life.suspended_at if life.does == SUSPENDED else state.scalars[b].now
+    return int(life.progress + max(until - job.start - life.overhead - life.suspended, 0))
+
+
+@inline
+def life_end(state: ActionState, b: int, j: int) -> int:
+    """Return when the present life of job `j` completes its run, if nothing stops it."""
+    job, life = state.jobs[b, j], state.lives[b, j]
+    return int(job.start + life.overhead + life.suspended + job.run - life.progress)
+
+
+@inner
+def end_life(state: ActionState, b: int, j: int, ended: int) -> None:
+    """Take job `j` off its nodes now: it has completed, or is stopped and does not wait yet."""
+    env, acts = state.scalars[b], state.acts[b]
+    job, life = state.jobs[b, j], state.lives[b, j]
+    lasted = env.now - job.start
+    attained = attained_service(state, b, j)
+    lift_limit(state, b, j)
+    if life.does == RUNS:
+        remove_running(state, b, j)
+        give(state.free[b], state.demand[b, j])
+    if life.does == RUNS or life.does == SPECULATES:
+        life.occupied += lasted
+        if state.action[0].kind == SPECULATIVE:
+            give(state.idle[b], state.demand[b, j])
+    else:
+        let_hosts_return(state, b, j)
+    if state.switches[0].uses_fairshare:
+        used = job.n * (lasted / SECOND)
+        state.usage[b, job.user] += used
+        env.used_total += used
+    life.does = WAITS
+    if acts.keeps_log:
+        entry = state.life_log[b, acts.n_log]
+        entry.start, entry.end, entry.job, entry.how, entry.ended = job.start, env.now, j, job.how, ended
+        acts.n_log += 1
+    if ended == COMPLETED:
+        job.end = env.now
+        life.lost += lasted - (job.run - life.progress) - life.suspended
+        return
+    if ended == PREEMPTED:
+        life.lost += lasted - (attained - life.progress) - life.suspended
+        life.progress = attained
+        life.overhead = state.action[0].resume
+    else:
+        life.lost += lasted - life.suspended
+        life.overhead = state.action[0].restart
+    life.stops += 1
+    life.suspended = 0
+    job.start = -1
+    _note_stop(state, b, j)
+
+
+@inner
+def stop(state: ActionState, b: int, j: int, ended: int) -> None:
+    """Stop running job `j`, which waits again."""
+    end_life(state, b, j, ended)
+    enter_queue(state, b, j)
+
+
+@inner
+def finish_with_lives(state: ActionState, b: int, j: int) -> None:
+    """Job `j` has completed now."""
+    end_life(state, b, j, COMPLETED)

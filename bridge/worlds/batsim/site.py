@@ -1,0 +1,95 @@
+"""A cluster's nodes as the hosts of a simulation, and what the referee knows of jobs that share them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bridge.base.arrays import Ints
+from bridge.base.errors import BridgeError
+from bridge.scheduler.cluster_session import NodeDemand, SiteJobs
+from bridge.scheduler.cluster_state import ALL_OF_IT, UNCOUNTED
+from bridge.wire import events as ev
+from bridge.wire.hosts import Hosts, from_ids
+
+
+class SiteHosts:
+    """The hosts of a site's nodes, and the amounts that are free on each."""
+
+    def __init__(self, site: SiteJobs, begin: ev.SimulationBegins) -> None:
+        by_name = {host.name: host.id for host in begin.compute}
+        missing = [name for name in site.node_names if name not in by_name]
+        if missing:
+            what = f"the platform has no host of {len(missing)} of the cluster's {len(site.node_names)} nodes"
+            remedy = "Write a platform with the same nodes: bridge platform new --cluster FILE -o site.xml."
+            raise BridgeError(f"{what}, the first is {missing[0]}", remedy=remedy)
+        if site.is_shared and not begin.compute_sharing:
+            what, remedy = (
+                "jobs share nodes, and hosts run one job each",
+                "Start it with --enable-compute-sharing.",
+            )
+            raise BridgeError(what, where="the platform program", remedy=remedy)
+        self.id_of: Ints = np.array([by_name[name] for name in site.node_names], np.int64)
+        self.node_of = {host: node for node, host in enumerate(self.id_of.tolist())}
+
+    def hosts(self, nodes: Ints) -> Hosts:
+        """Return the hosts of nodes."""
+        return from_ids(np.sort(self.id_of[nodes]).tolist())
+
+
+class SiteRules:
+    """Which hosts a job may be started on, by what it asks for and what the others have there.
+
+    It counts for itself: of the scheduler it takes only how many vectors of its demand a job has on a node.
+
+    Args:
+        site: the nodes.
+        hosts: their hosts.
+        demand_of: id of a job -> what it asks for.
+        units_of: id of a job -> node -> vectors, where it shares nodes.
+    """
+
+    def __init__(
+        self,
+        site: SiteJobs,
+        hosts: SiteHosts,
+        demand_of: Callable[[str], NodeDemand],
+        units_of: Callable[[str], Mapping[int, int]],
+    ) -> None:
+        self._site, self._hosts, self._demand_of, self._units_of = site, hosts, demand_of, units_of
+        self._free = np.where(site.is_up[:, None], site.amounts, 0)
+        self._taken: dict[str, list[tuple[int, Ints]]] = {}
+
+    def take(self, job_id: str, hosts: Hosts) -> str:
+        """Note that a job starts on hosts; return why it must not, if so."""
+        site, demand, units = self._site, self._demand_of(job_id), self._units_of(job_id)
+        vector = np.array(demand.vector, np.int64)
+        taken: list[tuple[int, Any]] = []
+        tasks = 0
+        for host in (host for low, high in hosts for host in range(low, high + 1)):
+            node = self._hosts.node_of.get(host, -1)
+            if node not in demand.nodes:
+                return f"host {host} is no node that the job may have"
+            amounts = np.where(site.amounts[node] < UNCOUNTED, site.amounts[node], 0)
+            if not demand.whole:
+                tasks += units[node]
+                amounts = np.where(vector == ALL_OF_IT, amounts, vector * units[node])
+            short = np.flatnonzero(self._free[node] < amounts)
+            if len(short):
+                r = int(short[0])
+                has = f"it has {self._free[node, r]} of {site.resources[r]} left"
+                return f"node {site.node_names[node]} cannot hold {amounts[r]} more: {has}"
+            taken.append((node, amounts))
+        wrong = demand.n_nodes and len(taken) != demand.n_nodes
+        if wrong or (not demand.whole and tasks != (demand.tasks or demand.n_nodes)):
+            wanted = f"{demand.n_nodes} nodes and {demand.tasks} tasks"
+            return f"the job asks for {wanted}, and is given {len(taken)} and {tasks}"
+        for node, amounts in taken:
+            self._free[node] -= amounts
+        self._taken[job_id] = taken
+        return ""
+
+    def release(self, job_id: str) -> None:
+        """A job is over."""
+        for node, amounts in self._taken.pop(job_id, ()):
+            self._free[node] += amounts

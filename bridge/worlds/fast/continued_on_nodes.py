@@ -1,0 +1,55 @@
+"""Goes on from the recorded state on a cluster, whose record does not say which nodes a job had.
+
+Each window is a replay of its own: jobs that ran start first, on nodes that `select` chooses for them, for
+what is left of their runs; then come those that waited, and those of the window.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from bridge.base.arrays import Flags, Ints
+from bridge.base.progress import ProgressCallback, ignore_progress
+from bridge.scheduler.state import SECOND
+from bridge.workload.select import Jobs
+from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.replay import replay
+
+
+def continue_on_nodes(
+    jobs: Jobs, has_record: Flags, start: Ints, firsts: Ints, length: int,
+    scenario_of: Callable[[Jobs], Scenario], progress: ProgressCallback = ignore_progress,
+) -> Ints:  # fmt: skip
+    """Return the starts [W, length], µs, of windows of jobs, each played from what the record says of before.
+
+    As `continue_from_record`, but that waiting jobs are submitted when the window begins. -1: the cluster
+    refuses the job, or it never starts.
+    """
+    starts = np.empty((len(firsts), length), np.int64)
+    end = start + jobs.run
+    for w, first in enumerate(firsts.tolist()):
+        now = int(jobs.submit[first])
+        before = slice(0, first)
+        running = np.flatnonzero(has_record[before] & (start[before] <= now) & (end[before] > now))
+        running = running[np.argsort(start[running], kind="stable")]
+        waiting = np.flatnonzero(has_record[before] & (start[before] > now))
+        which = np.concatenate((running, waiting, np.arange(first, first + length)))
+        starts[w] = _played(jobs, which, len(running), now, start, scenario_of)[-length:]
+        progress(w + 1)
+    return starts
+
+
+def _played(
+    jobs: Jobs, which: Ints, n_running: int, now: int, start: Ints, scenario_of: Callable[[Jobs], Scenario]
+) -> Ints:
+    """Return the starts of these jobs; the first ones run already, and start an instant before `now`."""
+    part = jobs.take(which)
+    submit, run, request = (np.maximum(part.submit, now), part.run.copy(), part.request.copy())
+    ran = now - start[which[:n_running]]
+    submit[:n_running] = now - 1
+    run[:n_running] -= ran - 1
+    request[:n_running] = np.maximum(request[:n_running] - ran + 1, SECOND)
+    own = replace(part, submit=submit, run=run, request=request, follows=None, think=None)
+    starts: Ints = replay(scenario_of(own)).start
+    return starts

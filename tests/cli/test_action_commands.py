@@ -1,0 +1,84 @@
+"""Rules of action on the command line: policies by name, tables, `bound --actions`, and what is refused."""
+
+import json
+import os
+
+import pytest
+from cli_commands import run_bridge, run_ok, run_refused
+
+from bridge.base.errors import BridgeError
+from bridge.judge.action_metrics import ACTION_METRICS
+from bridge.policy_name import parse_policy
+from bridge.worlds.batsim.dispatcher import DispatcherConfig
+
+#: Compiled they take a minute more; see `worlds/fast/test_actions_without_compiler.py`.
+pytestmark = [] if os.environ.get("NUMBA_DISABLE_JIT") == "1" else [pytest.mark.slow]
+SMALL = ("--sequences", "2", "--length", "40", "--from", "0.5")
+
+
+def test_a_policy_has_an_action_behind_its_backfilling() -> None:
+    name = parse_policy("saf + easy + guest( 300 , share=0.5 )")
+    assert (name.order, name.backfill, name.action) == ("saf", "easy", "guest(300, share=0.5)")
+    assert parse_policy("(w/t)**3*n+none+las").action == "las(300, 3600)"
+    assert parse_policy("sjf+trial(60)").backfill == ""
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("saf+easy+guest(300, 600)", "needs 1 times"),
+        ("saf+easy+las(3600, 300)", "needs 2 times, ascending"),
+        ("saf+easy+trial(x)", "is no number"),
+        ("saf+easy+trial(300, host=3)", "does not know 'host'"),
+        ("saf+easy+trial(300, share=2)", "share of the users"),
+    ],
+)
+def test_a_wrong_action_is_one_error(policy: str, message: str) -> None:
+    assert message in run_refused("replay", "bundled-128", "--policy", policy, "--first", "20")
+
+
+def test_every_policy_of_a_table_with_an_action_has_its_costs() -> None:
+    policies = ("--policy", "saf+easy", "--policy", "saf+easy+trial(300)")
+    result = run_bridge("evaluate", "bundled-128", *policies, *SMALL, "--json")
+    plain, tried = json.loads(result.out)["policies"]
+    assert (plain["action"], tried["action"]) == ("", "trial(300)")
+    assert tried["name"] == "saf+easy+trial(300)"
+    assert list(tried["action_metrics"]) == list(plain["action_metrics"]) == list(ACTION_METRICS)
+    assert plain["action_metrics"]["waste"] == pytest.approx(0)
+    assert tried["action_metrics"]["waste"] > 0
+    assert tried["action_metrics"]["bsld"] == pytest.approx(tried["mean"])
+    assert "every job counts as restartable" in result.err
+    shown = run_ok("evaluate", "bundled-128", *policies, *SMALL)
+    assert "waste, %" in shown
+    assert "worst user, bsld" in shown
+
+
+def test_a_table_without_an_action_is_as_ever() -> None:
+    output = run_ok("evaluate", "bundled-128", "--policy", "saf+easy", *SMALL, "--json")
+    assert "action_metrics" not in json.loads(output)["policies"][0]
+
+
+def test_bound_shows_what_actions_win() -> None:
+    document = json.loads(run_ok("bound", "bundled-128", "--actions", "--share", "0.5", *SMALL, "--json"))
+    assert document["share"] == 0.5
+    names = [row["policy"] for row in document["rows"]]
+    assert names[:3] == ["saf+easy", "saf+easy+speculative(600, share=0.5)", "saf+easy+trial(300, share=0.5)"]
+    assert document["rows"][0]["bsld_percent"] is None
+    base, first = document["rows"][:2]
+    ratio = 100 * (first["metrics"]["bsld"] / base["metrics"]["bsld"] - 1)
+    assert first["bsld_percent"]["mean"] == pytest.approx(ratio)
+    assert "--share is the part of the users" in run_bridge("bound", "bundled-128", "--share", "0.5").err
+
+
+def test_a_replay_says_what_became_of_the_lives() -> None:
+    policy = ("--policy", "saf+easy+las(300,3600)")
+    metrics = json.loads(run_ok("replay", "bundled-128", *policy, "--first", "60", "--json"))
+    assert metrics["action.waste"] >= 0
+    assert metrics["loss_of_capacity"] is None
+    assert metrics["utilisation.nodes"] >= metrics["action.utilisation.useful"]
+    assert metrics["bsld.mean"] == pytest.approx(metrics["action.bsld"])
+
+
+def test_other_worlds_refuse_an_action() -> None:
+    with pytest.raises(BridgeError, match="a scheduler on a platform cannot stop jobs yet"):
+        DispatcherConfig(parse_policy("saf+easy+trial(300)").policy()).check()

@@ -1,0 +1,93 @@
+"""`bridge cluster infer`: what a log says of its site, and what is refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_commands import fine, typed
+
+from bridge.cluster.check import check_cluster
+from bridge.cluster.clusterfile import read_cluster_toml
+from tests.judge.planted_sites import draw
+
+
+def rows_of(half: int, pairs: bool) -> pd.DataFrame:
+    """Return jobs of 4 nodes in partitions a and b: half of them one after another, then alone or in pairs.
+
+    All of the first half are submitted at once. In the second one nobody waits.
+    """
+    rows = []
+    for code in (1, 2):
+        rows += [(k, 100 * k - k, 100, code) for k in range(half)]
+        for k in range(half):
+            submit = 100 * half + 200 * (k // 2 if pairs else k)
+            rows.append((submit, 0, 100, code))
+    table = pd.DataFrame(rows, columns=["submit", "wait", "run", "partition"])
+    table = table.sort_values("submit", kind="stable").reset_index(drop=True)
+    return table.assign(job_id=np.arange(1, len(table) + 1), procs=4, req_time=100, user=1, status=1)
+
+
+def write(table: pd.DataFrame, folder: Path) -> Path:
+    log = folder / "log.csv"
+    log.write_text("# capacity: nodes=16\n" + table.to_csv(index=False))
+    return log
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_a_step_that_makes_the_other_half_worse_is_refused(tmp_path: Path, pairs: bool) -> None:
+    """The first half says 4 nodes of each partition; in the second one, with pairs, 8 of one are in use."""
+    log, out = write(rows_of(40, pairs), tmp_path), tmp_path / "c.toml"
+    how = ("--window", 20, "--windows", 2, "--json")
+    document = json.loads(fine("cluster", "infer", log, "--out", out, *how))
+    sizes = {one["what"]: one["value"] for one in document["estimates"]}
+    assert (sizes["size of partition 1"], sizes["size of partition 2"]) == (4, 4)
+    (step,) = document["steps"]
+    assert (step["name"], step["kept"]) == ("pools", not pairs)
+    assert (step["after"] > step["before"]) == pairs
+    cluster = read_cluster_toml(out)
+    assert [one.name for one in cluster.partitions] == ["1", "2"]
+    assert (cluster.partitions[0].nodes == ("ALL",)) == pairs
+    assert ("REFUSED, it makes held-back windows worse" in out.read_text()) == pairs
+
+
+def test_a_planted_site(tmp_path: Path) -> None:
+    """The file has the limit and the sizes that were planted, its evidence above it, and is consistent."""
+    planted = draw(5, 1000)
+    run = planted.run
+    table = pd.DataFrame(
+        {
+            "job_id": np.arange(1, len(run.submit) + 1),
+            "submit": run.submit,
+            "wait": run.start - run.submit,
+            "run": run.end - run.start,
+            "procs": run.nodes.astype(np.int64),
+            "req_time": run.request,
+            "user": run.user,
+            "partition_name": [f"p{code}" for code in run.partition.tolist()],
+        }
+    )
+    table.to_csv(tmp_path / "log.csv", index=False)
+    out = tmp_path / "c.toml"
+    told = fine("cluster", "infer", tmp_path / "log.csv", "--out", out, "--windows", 0)
+    cluster = read_cluster_toml(out)
+    assert [one.max_jobs_per_user for one in cluster.qos] == [planted.site.limit]
+    by_name = {group.name: group.count for group in cluster.nodes}
+    for one in cluster.partitions:
+        if one.nodes != ("ALL",):
+            assert sum(by_name[name] or 0 for name in one.nodes) == planted.site.sizes[int(one.name[1:])]
+    assert f"seconds between two passes: {planted.site.cycle} (all " in told
+    assert "# seconds between two passes" in out.read_text()
+    assert not [one for one in check_cluster(cluster) if one.severity == "error"]
+    again = typed("cluster", "infer", tmp_path / "log.csv", "--out", out)
+    assert again.status == 1
+    assert "the file already exists" in again.err
+
+
+def test_a_log_without_waits_says_nothing(tmp_path: Path) -> None:
+    log = write(rows_of(4, pairs=False).assign(wait=-1), tmp_path)
+    refused = typed("cluster", "infer", log, "--out", tmp_path / "c.toml")
+    assert refused.status == 1
+    assert "does not say when its jobs started" in refused.err
+    assert not (tmp_path / "c.toml").exists()
