@@ -60,7 +60,13 @@ def measured(name: str) -> dict[str, Any]:
         ]
         values = {key: [_rounded(one[key]) for one in per_sequence] for key in ACTION_METRICS}
         rows.append({"action": action, "belief": belief, "values": values})
-        print(name, action or "no action", belief, round(float(np.mean(values["bsld"])), 2), flush=True)
+        print(
+            name,
+            action or "no action",
+            belief,
+            round(float(np.mean(np.array(values["bsld"], np.float64))), 2),
+            flush=True,
+        )
     return {"starts": starts.tolist(), "rows": rows}
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bridge.report.plots import LIMIT
+from bridge.report.plots import COLOURS, LIMIT
 from bridge.report.table import Table
 from bridge.study.report import difference, number
 from bridge.study.results import StudyResults
@@ -192,10 +192,12 @@ def draw(headline: Headline) -> Path | None:
     figure, (axes,) = pictures.panels(7.5, 1.1 + 0.27 * len(lines))
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
-    for kind, mark, colour in zip(KINDS, "Dso|", (*pictures.COLOURS[:3], LIMIT), strict=True):
+    for kind, mark, colour in zip(KINDS, "Dso|", (*COLOURS[:3], LIMIT), strict=True):
         points = [(ratio, k) for k, one, ratio in ratios if one == kind]
         if points:
-            size = {"markersize": 13, "markeredgewidth": 2.0} if mark == "|" else {"markersize": 5.5}
+            size: dict[str, Any] = (
+                {"markersize": 13, "markeredgewidth": 2.0} if mark == "|" else {"markersize": 5.5}
+            )
             axes.plot(*zip(*points, strict=True), mark, color=colour, label=kind, **size)
     axes.axvline(1.0, color=LIMIT, linewidth=0.8)
     axes.set_yticks(range(len(lines)), [entry.label for entry in lines], fontsize=8)

@@ -36,13 +36,13 @@ from papers import store, studies
 PAPER, TABLE, TEST = "rlbackfilling", "rlbackfilling-ablation-fcfs", "paper"
 TITLE = "Learnt on the paper's ten windows alone"
 #: Rows, and the logs of each: those whose published number is out of reach, beside two where it is not.
-ROWS = {
+ROWS: dict[str, tuple[str, ...]] = {
     "four of the code's differences": ("SDSC-SP2", "Lublin-2", "HPC2N", "Lublin-1"),
     "as the paper": ("SDSC-SP2", "Lublin-2"),
 }
 #: The same in the environment of the authors' code.
 CODE = "rlbackfilling-code"
-TABLES = {
+TABLES: dict[str, dict[str, tuple[str, ...]]] = {
     TABLE: ROWS,
     CODE: {"FCFS, as the public code": ("SDSC-SP2", "Lublin-2", "HPC2N", "Lublin-1")},
 }

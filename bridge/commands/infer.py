@@ -247,7 +247,7 @@ class _Gate:
             return after
         means = [float(of.mean()) for of in errors]
         kept = means[1] <= means[0]
-        steps.append(Step(name, len(errors[0]), *means, kept=kept))
+        steps.append(Step(name, len(errors[0]), means[0], means[1], kept=kept))
         return after if kept else before
 
     def _errors(self, cluster: Cluster) -> Floats:

@@ -12,7 +12,8 @@ from bridge.scheduler.cluster_view import (
     cluster_prepare_variable,
     cluster_subject,
 )
-from bridge.scheduler.core import BACKFILL, DECLINE, INSPECT, PREEMPT, apply_choice
+from bridge.scheduler.core import BACKFILL, DECLINE, INSPECT, apply_choice
+from bridge.scheduler.decisions import PREEMPT
 from bridge.scheduler.reservation import may_backfill
 from bridge.scheduler.running_jobs import first_place, job_at, next_place
 from bridge.scheduler.score import compute, finite, prepare_variable

@@ -15,12 +15,13 @@ Behind the seconds further words: ``restart=30`` (s that a killed job's next lif
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
 
-from bridge.base.arrays import Array, Ints
+from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.base.jsontext import shortened
 
@@ -147,7 +148,7 @@ def _number(text: str, where: str, above: float) -> float:
     return value
 
 
-def draw_permits(action: Action, user: Ints, columns: dict[str, Array]) -> Ints:
+def draw_permits(action: Action, user: Ints, columns: Mapping[str, Floats]) -> Ints:
     """Return what may be done to each job [n], as bits: by the log's columns, and a share of the users.
 
     A share counts for what the rule needs; a job whose user the log does not know (below 0) has one of its

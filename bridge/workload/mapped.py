@@ -103,7 +103,7 @@ def _put_on_clock(columns: dict[str, Any], opened: OpenedMap) -> int:
     if not len(stated):
         where = opened.lines.place("jobs.submit")
         raise BridgeError("no row says when its job was submitted", where=where, remedy="Mend the map.")
-    origin = math.floor(stated.min())
+    origin = math.floor(float(stated.min()))
     for name in _INSTANTS:
         if name in columns:
             moved = np.asarray(columns[name]) - origin

@@ -7,7 +7,6 @@ import numpy as np
 
 from bridge.base.arrays import Array, Ints
 from bridge.scheduler.action_state import LIFE_ENTRY
-from bridge.scheduler.state import State
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,10 @@ def read_lives(state: Any, b: int, n: int) -> JobLives:
 class LifeLog:
     """Collects the log of lives of scheduler 0, which has room for so many only."""
 
-    def __init__(self, state: State) -> None:
-        self._state: Any = state
+    def __init__(self, state: Any) -> None:
+        self._state = state
         self._parts: list[Array] = []
-        self._state.acts.keeps_log[0] = 1
+        state.acts.keeps_log[0] = 1
 
     def collect(self) -> None:
         """Read what the scheduler has noted since."""

@@ -310,6 +310,7 @@ def _replay_lives(prepared: Scenario, progress: Callable[[int], None] | None = N
     play(state, memory, prepared, glance)
     log.collect()
     schedule = read_schedule(state, 0, n)
+    assert schedule.lives is not None
     return replace(schedule, lives=replace(schedule.lives, log=log.entries()))
 
 
