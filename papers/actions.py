@@ -60,13 +60,8 @@ def measured(name: str) -> dict[str, Any]:
         ]
         values = {key: [_rounded(one[key]) for one in per_sequence] for key in ACTION_METRICS}
         rows.append({"action": action, "belief": belief, "values": values})
-        print(
-            name,
-            action or "no action",
-            belief,
-            round(float(np.mean(np.array(values["bsld"], np.float64))), 2),
-            flush=True,
-        )
+        bsld = float(np.mean(np.array(values["bsld"], np.float64)))
+        print(name, action or "no action", belief, round(bsld, 2), flush=True)
     return {"starts": starts.tolist(), "rows": rows}
 
 

@@ -195,9 +195,9 @@ def draw(headline: Headline) -> Path | None:
     for kind, mark, colour in zip(KINDS, "Dso|", (*COLOURS[:3], LIMIT), strict=True):
         points = [(ratio, k) for k, one, ratio in ratios if one == kind]
         if points:
-            size: dict[str, Any] = (
-                {"markersize": 13, "markeredgewidth": 2.0} if mark == "|" else {"markersize": 5.5}
-            )
+            size: dict[str, Any] = {"markersize": 5.5}
+            if mark == "|":
+                size = {"markersize": 13, "markeredgewidth": 2.0}
             axes.plot(*zip(*points, strict=True), mark, color=colour, label=kind, **size)
     axes.axvline(1.0, color=LIMIT, linewidth=0.8)
     axes.set_yticks(range(len(lines)), [entry.label for entry in lines], fontsize=8)
