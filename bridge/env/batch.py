@@ -71,6 +71,11 @@ def _advance(
     return refused
 
 
+#: The same, and its parts are kernels of their own: where jobs have nodes or may be stopped, the parts in one
+#: kernel would take ten minutes to compile.
+_advance_in_parts = getattr(_advance, "py_func", _advance)
+
+
 @dataclass
 class PackedObservations:
     """The decisions that wait for an answer. Episodes that are over have none.
@@ -132,7 +137,11 @@ class Batch:
         self._offsets = np.zeros(size + 1, np.int64)
         self._context = np.zeros((size, shape.context), np.float32)
         self._counts = np.zeros(size, np.int64)
-        self._advance = _advance
+        self._advance = self._kernel()
+
+    def _kernel(self) -> Any:
+        is_plain = self.prepared.cluster is None and self.prepared.permits is None
+        return _advance if is_plain else _advance_in_parts
 
     def __getstate__(self) -> dict[str, Any]:
         """Machine code stays with its process; a copy finds its own."""
@@ -140,7 +149,7 @@ class Batch:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._advance = _advance
+        self._advance = self._kernel()
 
     def reset(self, starts: Ints, length: int | None = None) -> PackedObservations:
         """Begin an episode at each of up to B first jobs; the other places stay empty. Errors as `step`."""

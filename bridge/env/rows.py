@@ -94,7 +94,7 @@ def key_rows(state: State, b: int, n: int, keys: Array) -> None:
         keys[k] = job.id * 1_000_003 + job.rejects * 7_919 + state.scalars[b].serial * 104_729
 
 
-@inline
+@hot
 def delays_head(state: State, b: int, kind: int, action: int) -> bool:
     """Tell whether a BACKFILL action starts a job that EASY would not, for it may delay the blocked head."""
     if kind != BACKFILL or not 0 <= action < state.scalars[b].n_candidates:
@@ -110,7 +110,7 @@ def choice_from_action(state: State, b: int, kind: int, action: int) -> int:
     return action if 0 <= action < state.scalars[b].n_candidates else DECLINE
 
 
-@inline
+@hot
 def apply_action(state: State, b: int, kind: int, action: int) -> None:
     """Answer a decision by the row of its encoding."""
     apply_choice(state, b, choice_from_action(state, b, kind, action))

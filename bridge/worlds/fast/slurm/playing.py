@@ -3,6 +3,7 @@
 import heapq
 import itertools
 from dataclasses import dataclass, field
+from typing import Any
 
 from bridge.cluster.imported import mending
 from bridge.cluster.node_groups import format_nodes
@@ -83,8 +84,8 @@ class SlurmPlayer:
         for time, command in self.case.events:
             self.push(time, "command", command)
         for number, row in enumerate(self.case.jobs, start=2):
-            if (time := self.case.submission(row["job"])) is not None:
-                self.push(time, "submit", (row, number))
+            if (submitted_at := self.case.submission(row["job"])) is not None:
+                self.push(submitted_at, "submit", (row, number))
         if self.clock == "own":
             self._play_freely()
             return self.starts
@@ -139,10 +140,10 @@ class SlurmPlayer:
         """Return the whole second of an instant, since 1970."""
         return int(self.case.epoch + time // 1)
 
-    def _happen(self, time: float, kind: str, what: object) -> None:
+    def _happen(self, time: float, kind: str, what: Any) -> None:
         now, slurm = self.now(time), self.slurm
         if kind == "submit":
-            self._submit(*what, now)  # type: ignore[misc]
+            self._submit(*what, now)
         elif kind == "command":
             with mending(str(self.case.folder / "events.csv")):
                 self.operator.run(str(what), now)
@@ -150,10 +151,10 @@ class SlurmPlayer:
             if slurm.down:
                 self.push(time + REGISTRATION_DELAY, "registration", slurm.down)
         elif kind == "end":
-            job, token = what  # type: ignore[misc]
+            job, token = what
             self._end(job, token, time)
         elif kind == "free":
-            self._free(*what, now)  # type: ignore[misc]
+            self._free(*what, now)
         elif kind == "default" or kind == "full":
             main_pass(slurm, now, full=kind == "full")
         elif kind == "backfill":
