@@ -90,10 +90,11 @@ class Assoc:
 
     def chain(self) -> "list[Assoc]":
         """Return it and all above it."""
-        chain, here = [], self
+        chain: list[Assoc] = []
+        here: Assoc | None = self
         while here is not None:
             chain.append(here)
-            here = here.parent  # type: ignore[assignment]
+            here = here.parent
         return chain
 
 
