@@ -28,6 +28,6 @@ def sort_queue(site: Site, entries: list[Entry]) -> list[Entry]:
         if first != second:
             return -1 if first else 1
         one, other = _key(a), _key(b)
-        return -1 if one < other else int(one > other)  # type: ignore[operator]
+        return -1 if one < other else int(one > other)
 
     return sorted(sorted(entries, key=_key), key=cmp_to_key(compare))
