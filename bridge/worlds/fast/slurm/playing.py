@@ -143,7 +143,8 @@ class SlurmPlayer:
     def _happen(self, time: float, kind: str, what: Any) -> None:
         now, slurm = self.now(time), self.slurm
         if kind == "submit":
-            self._submit(*what, now)
+            row, number = what
+            self._submit(row, number, now)
         elif kind == "command":
             with mending(str(self.case.folder / "events.csv")):
                 self.operator.run(str(what), now)
@@ -154,7 +155,8 @@ class SlurmPlayer:
             job, token = what
             self._end(job, token, time)
         elif kind == "free":
-            self._free(*what, now)
+            job, nodes, is_last, requeues, _ = what
+            self._free(job, nodes, is_last, requeues, now)
         elif kind == "default" or kind == "full":
             main_pass(slurm, now, full=kind == "full")
         elif kind == "backfill":
@@ -164,7 +166,7 @@ class SlurmPlayer:
         elif kind == "prio":
             slurm.priorities.run_period([*slurm.pending.values(), *slurm.running.values()], now)
         elif kind == "registration":
-            slurm.down &= ~what  # type: ignore[operator]
+            slurm.down &= ~what
         elif kind == "reservation":
             self._end_reservation(str(what), now)
         self._carry_out(time)
@@ -252,7 +254,7 @@ class SlurmPlayer:
             self.push(ended + EARLIER * (freed - ended), "free", (job, others, False, False, killed))
         self.push(freed, "free", (job, first, True, requeues, killed))
 
-    def _free(self, job: SlurmJob, nodes: int, is_last: bool, requeues: bool, _: bool, now: int) -> None:
+    def _free(self, job: SlurmJob, nodes: int, is_last: bool, requeues: bool, now: int) -> None:
         self.slurm.nodes_freed(nodes)
         if not is_last:
             return
