@@ -59,6 +59,9 @@ def test_page_works_as_written(page: Path, tmp_path: Path) -> None:
     bridge.parent.mkdir()
     bridge.write_text(f'#!/bin/sh\nexec {sys.executable} -m bridge.cli.main "$@"\n')
     bridge.chmod(0o755)
+    python = bridge.with_name("python")
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
     paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     surroundings = os.environ | {"PATH": f"{bridge.parent}:{os.environ['PATH']}", "PYTHONPATH": paths}
     ran = 0

@@ -44,7 +44,7 @@ def setup_of_agent(options: Mapping[str, Any]) -> DispatcherConfig:
     require_protocol(agent, "standard", cross=False)
     estimator = agent.recipe.setup.estimator or "requested"
     if estimator.strip() != "requested":
-        what, remedy = "reads the log of the simulated jobs", "Use `bridge decide --workload`."
+        what, remedy = "reads the log of the simulated jobs", "Use `bridge decide --workload LOG`."
         raise BridgeError(what, where=f"estimator {estimator!r} of {options['agent']}", remedy=remedy)
     rest = setup_of({name: value for name, value in options.items() if name != "agent"})
     return with_agent(replace(rest, policy=agent.recipe.policy()), agent)

@@ -17,13 +17,13 @@ Behind the seconds further words: ``restart=30`` (s that a killed job's next lif
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.base.jsontext import shortened
+
+if TYPE_CHECKING:
+    from bridge.base.arrays import Floats, Ints
 
 #: Codes of the rules, as the kernels read them.
 NO_ACTION, SPECULATIVE, TRIAL, GUEST, LAS, HYBRID = range(6)
@@ -148,12 +148,14 @@ def _number(text: str, where: str, above: float) -> float:
     return value
 
 
-def draw_permits(action: Action, user: Ints, columns: Mapping[str, Floats]) -> Ints:
+def draw_permits(action: Action, user: "Ints", columns: "Mapping[str, Floats]") -> "Ints":
     """Return what may be done to each job [n], as bits: by the log's columns, and a share of the users.
 
     A share counts for what the rule needs; a job whose user the log does not know (below 0) has one of its
     own.
     """
+    import numpy as np  # not above: names of policies are read where nothing is computed
+
     permits = np.zeros(len(user), np.int64)
     for name, bit in PERMITS.items():
         permits |= np.where(columns[name] > 0, bit, 0) if name in columns else bit

@@ -168,7 +168,7 @@ def test_a_number_of_the_machine_says_nothing_about_a_job(name: str) -> None:
     assert "goal[0]" in alone.remedy
     within = refused(machine={"it": f"waiting + {name}"})
     assert within.what == f"unknown variable '{name}' at column 11"
-    for known in ("t_max, n_max", "free, gap", "load", "used[0], goal[0], c"):
+    for known in ("t_max, n_max", "free, gap", "load", "used[0], goal[0]"):
         assert known in within.remedy
 
 

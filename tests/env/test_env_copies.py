@@ -26,7 +26,8 @@ def steps(env: Any, n: int) -> list[tuple[Any, ...]]:
     for _ in range(n):
         action = int(np.flatnonzero(env.unwrapped.action_masks())[-1])
         seen, reward, over, cut, info = env.step(action)
-        found.append((seen.tobytes(), reward, over, cut, info))
+        mask = info.pop("action_mask").tolist()
+        found.append((seen.tobytes(), reward, over, cut, mask, info))
         if over or cut:
             found.append((env.reset()[0].tobytes(),))
     return found

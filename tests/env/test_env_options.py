@@ -37,7 +37,7 @@ POOL: dict[str, Any] = {"data": job_set([(3, 4, 2, [2, 3, 6, 6]), (2, 2, 4, [4])
         ({"rebase": "yes"}, "rebase cannot be 'yes'\n  Write true or false."),
         ({"nodes": 0}, "nodes cannot be 0\n  Write a whole number at least 1."),
         ({"protocol": "textbook"}, "protocol cannot be 'textbook'\n  Write one of 'standard', 'cqsim'"),
-        ({"ordr": "sjf"}, "'ordr': unknown option\n  Did you mean order? Known: backfill"),
+        ({"ordr": "sjf"}, "'ordr': unknown option\n  Did you mean order? Known: action, backfill"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

@@ -10,7 +10,7 @@ from subprocess_python import run_python
 pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 
 MADE = "print(sorted(name for name in gymnasium.registry if name.startswith('bridge/')))"
-NAMES = ["Backfill", "Inspect", "Pick", "PickAndBackfill", "PickOrKill"]
+NAMES = ["Backfill", "Inspect", "Pick", "PickAndBackfill", "PickOrKill", "Preempt", "Trial"]
 WITHOUT = """
 try:
     import gymnasium

@@ -392,7 +392,7 @@ def test_fewer_nodes_than_hosts_and_more(log: Path) -> None:
     from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
     def arguments(on: str, detailed: Detailed, nodes: int = 16) -> list[str]:
-        given: Any = SimpleNamespace(on=on, detailed=detailed, hosts=16, nodes=nodes)
+        given: Any = SimpleNamespace(on=on, detailed=detailed, hosts=16, nodes=nodes, shares_nodes=False)
         return options(given, "tcp://x")
 
     assert "--mmax" not in arguments("batsim", Detailed())

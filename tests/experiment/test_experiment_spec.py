@@ -164,7 +164,11 @@ def test_the_page_shows_every_field_of_the_file() -> None:
     document = tomllib.loads(page.partition("```toml\n")[2].partition("```")[0])
     made = parse(document, "docs/experiments.md")
     assert made.detailed == Detailed("sp2-128")  # the page shows the defaults
-    for part, hidden in ((made, {"agent", "cross_protocol"}), (made.setup, {"blocked"}), (made.detailed, ())):
+    for part, hidden in (
+        (made, {"agent", "cross_protocol"}),
+        (made.setup, {"action", "blocked"}),
+        (made.detailed, ()),
+    ):
         name = {SchedulerConfig: "setup", Detailed: "detailed"}.get(type(part), "")
         shown = document[name] if name else document
         assert {*shown} | {*hidden} == {field.name for field in dataclasses.fields(part)}

@@ -83,6 +83,7 @@ def test_an_episode_by_hand() -> None:
     drawn = Sequences(job_set([(3, 4, 4, [4])]), np.array([[-1, 0]]))
     env = make(sequences=drawn)
     _, info = env.reset()
+    assert info.pop("action_mask").tolist() == [0, 0, 1, 0, 0]
     assert info == {"time": 0.0, "invalid": False}
     got = []
     for action in (NONE, 0, NONE, NONE, NONE, NONE):
@@ -96,6 +97,7 @@ def test_an_episode_by_hand() -> None:
         (1200.0, -0.25, False, False),
         (1500.0, 0.0, True, False),
     ]
+    assert info.pop("action_mask").tolist() == [0, 0, 0, 0, 0]
     assert info == {"time": 1500.0, "invalid": False, "slowdown": 1.0, "completion_time": 1200.0}
     assert env.job_outcomes().end.tolist() == [5]
     with pytest.raises(BridgeError, match="Call reset"):
@@ -111,6 +113,7 @@ def test_what_is_not_legal_lets_time_pass() -> None:
             env.step(legal)  # job 0 runs, job 1 is in slot 0
         assert env.action_masks().tolist() == [True, False, True, kill == "learned", False]
         *_, info = env.step(action)
+        assert info.pop("action_mask").tolist() == env.action_masks().astype(int).tolist()
         assert info == {"time": 900.0, "invalid": True}
 
 

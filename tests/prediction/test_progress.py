@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the network needs PyTorch")
 
-from handmade_submissions import submissions
+from small_submissions import submissions
 
 from bridge.base.errors import BridgeError
 from bridge.prediction.progress import (

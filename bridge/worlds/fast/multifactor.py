@@ -144,6 +144,7 @@ class MultifactorPriorities(Ranker):
             shares.fair_tree(tree.root)
             return
         shares.normalise_shares(tree.root)
+        shares.forget_effective(tree.users.values())
         for user in tree.users.values():
             user.fs = shares.classic(user, tree.root)
 

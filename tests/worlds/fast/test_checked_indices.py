@@ -5,8 +5,7 @@ from jit_modes import passes_with_checked_indices
 
 
 def test_the_core_reads_nothing_beside_an_array() -> None:
-    encoders = ("env/test_context.py", "env/test_encoder.py", "env/test_features.py")
-    passes_with_checked_indices(*encoders, "scheduler/test_core.py")
+    passes_with_checked_indices("env/test_encoder.py", "env/test_features.py", "scheduler/test_core.py")
 
 
 @pytest.mark.slow
