@@ -56,7 +56,7 @@ echo "bridge replay $runs/site.csv --cluster teaching-site --policy fcfs+easy --
 tail -n 13 "$runs/site.txt"
 pages="$pages $runs/site/site-gantt.png"
 echo
-echo "How much is left to win on this log, and for which unknown (bridge bound):"
+echo "How much is left to win on the bundled workload, and for which unknown (bridge bound):"
 "$bin/bridge" bound bundled-128 --from 0.6 --sequences 200 --length 64 --json >"$runs/bound.json"
 echo "When will the jobs start that wait at a given moment (bridge forecast)?"
 echo "bridge forecast $runs/fcfs-easy --at 272136 --plot $runs/forecast.svg"
