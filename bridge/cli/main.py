@@ -4,7 +4,6 @@ import importlib
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -186,6 +185,8 @@ def _is_verbose() -> bool:
 
 def _print_stack(error: BaseException) -> None:
     if _is_verbose():
+        import traceback
+
         traceback.print_exception(error)
 
 

@@ -10,10 +10,8 @@ from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster, Partition
 from bridge.cluster.imported import ImportedCluster, ImportNotes, mending
 from bridge.cluster.node_groups import format_nodes, group_nodes
+from bridge.cluster.pbs_values import count, size
 
-_SIZE = re.compile(r"(\d{1,18})(b|w|kb|kw|mb|mw|gb|gw|tb|tw)?", re.IGNORECASE | re.ASCII)
-#: Bytes of PBS's units; a word has 8.
-_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "w": 8}
 _DOWN = frozenset({"down", "offline", "stale", "state-unknown", "unknown", "unresolvable", "initializing"})
 _DRAIN = frozenset({"maintenance", "provisioning", "wait-provisioning", "sleep"})
 _AVAILABLE = "resources_available."
@@ -103,8 +101,8 @@ def _fields(attributes: Mapping[str, str], notes: ImportNotes) -> dict[str, Any]
         for name, value in attributes.items()
         if name.startswith(_AVAILABLE)
     }
-    cores = _count(own.get("ncpus") or attributes.get("np") or attributes.get("pcpus") or status.get("ncpus"))
-    gpus = _count(own.get("ngpus") or attributes.get("gpus") or "0")
+    cores = _cores(own.get("ncpus") or attributes.get("np") or attributes.get("pcpus") or status.get("ncpus"))
+    gpus = count(own.get("ngpus") or attributes.get("gpus") or "0")
     memory = own.get("mem") or status.get("physmem") or ""
     features = [word for word in re.split(r"[,\s]+", attributes.get("properties", "")) if word]
     for name, value in own.items():
@@ -114,7 +112,7 @@ def _fields(attributes: Mapping[str, str], notes: ImportNotes) -> dict[str, Any]
             notes.leave(f"nodes with the resource {name}")
     return {
         "cores": cores,
-        "memory": (_bytes(memory) >> 20 or None) if memory else None,
+        "memory": (size(memory) >> 20 or None) if memory else None,
         "gpus": {"gpu": gpus} if gpus else {},
         "features": tuple(dict.fromkeys(features)),
         "state": _state(attributes.get("state", "free")),
@@ -128,15 +126,7 @@ def _state(text: str) -> str:
     return "drain" if words & _DRAIN else "up"
 
 
-def _count(text: str | None) -> int:
-    if not text or not re.fullmatch(r"\d{1,9}", text, re.ASCII):
-        raise ValueError("does not tell its cores" if not text else f"{text[:40]!r} is no whole number")
-    return int(text)
-
-
-def _bytes(text: str) -> int:
-    match = _SIZE.fullmatch(text)
-    if not match:
-        raise ValueError(f"{text[:40]!r} is no size")
-    unit = (match[2] or "").lower()
-    return int(match[1]) * _UNITS[unit[:1]] * (8 if unit.endswith("w") and len(unit) > 1 else 1)
+def _cores(text: str | None) -> int:
+    if not text:
+        raise ValueError("does not tell its cores")
+    return count(text)

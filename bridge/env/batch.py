@@ -97,12 +97,13 @@ class PackedObservations:
 class Batch:
     """B episodes of one workload under one policy, whose agent decisions are the encoder's, played together.
 
-    L: most jobs of an episode. `decision_kinds`: int64 [B] the decision that waits
-        (`bridge.scheduler.core`), or
-    DONE. `delays_head`: bool [B] whether the last answer started a job that may delay the blocked head.
-    `whole`: on a cluster, what every job was allocated is kept for `schedule`.
-    Raises
-    BridgeError: the workload lacks a resource that the encoder speaks of, or a rule is in Python.
+    `length`: most jobs of an episode. `whole`: on a cluster, what every job was allocated is kept for
+    `schedule`. Raises BridgeError: the workload lacks a resource that the encoder speaks of, or a rule is in
+    Python.
+
+    Attributes:
+        decision_kinds: int64 [B] the decision that waits (`bridge.scheduler.decisions`), or DONE.
+        delays_head: bool [B] whether the last answer started a job that may delay the blocked head.
     """
 
     def __init__(

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
 import pandas as pd
 
 from bridge.base.arrays import Ints
@@ -85,9 +84,7 @@ def nodes_record(classes: NodeClasses) -> dict[str, str]:
 
 def _amounts(classes: NodeClasses) -> Ints:
     """Return what each node has [N, R]."""
-    amounts = np.zeros((len(classes.table), len(classes.resources)), np.int64)
-    for c, members in enumerate(classes.members):
-        amounts[members] = classes.amounts[c]
+    amounts: Ints = classes.amounts[classes.class_of]
     return amounts
 
 

@@ -117,7 +117,9 @@ class ClusterSession(Session):
         self._units.pop(j, None)
 
     def adopt(self, j: int, start: int) -> None:
-        raise NotImplementedError("no job of a cluster is started by others")
+        """Refuse (BridgeError) a job that somebody else has started: its nodes would not be known."""
+        what, remedy = "a job that others have started has no nodes on a cluster yet", "Leave out --cluster."
+        raise BridgeError(what, where=f"job {self.state.jobs.id[0, j]}, {start / SECOND:g} s", remedy=remedy)
 
     def set_out_of_service(self, amounts: Sequence[int]) -> None:
         """Refuse (BridgeError) that hosts leave: a cluster's nodes are up or down from the start."""

@@ -1,6 +1,7 @@
 """Translates a policy under a protocol to what the kernels read: switches and programs."""
 
 import abc
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import cast
 
@@ -224,18 +225,18 @@ def _action_switches(action: Action, agent: frozenset[str]) -> Array:
 
 def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
     """Refuse what is not defined on the nodes of a cluster, or not there yet."""
-    for broken, what in (
+    pairs = (
         (rules_of.name != "standard", f"the protocol {rules_of.name}"),
         (policy.backfill == "conservative" and bool(policy.agent), "conservative backfilling with an agent"),
         (main.lookahead is not None, f"the order {policy.order!r}"),
         (bool(policy.action), f"the action {policy.action!r}"),
-    ):
-        if broken:
-            raise BridgeError(
-                f"{what} does not know the nodes of a cluster yet",
-                where=f"policy {policy.order}+{policy.backfill}",
-                remedy="Use the protocol standard with none, easy or conservative, or leave out --cluster.",
-            )
+    )
+    _refuse_first(
+        pairs,
+        "{} does not know the nodes of a cluster yet",
+        f"policy {policy.order}+{policy.backfill}",
+        "Use the protocol standard with none, easy or conservative, or leave out --cluster.",
+    )
 
 
 def _refuse_without_action(policy: Policy, action: Action | None) -> None:
@@ -251,30 +252,37 @@ def _refuse_without_action(policy: Policy, action: Action | None) -> None:
 
 def _refuse_beside_action(policy: Policy, rules_of: Protocol, main: Order) -> None:
     """Refuse what a rule of action is not defined beside."""
-    for broken, what in (
+    pairs = (
         (rules_of.name != "standard", f"the protocol {rules_of.name}"),
         (main.lookahead is not None, f"the order {policy.order!r}"),
         (bool(policy.agent - {*ACTING} or policy.blocked), "an agent that orders jobs"),
-    ):
-        if broken:
-            raise BridgeError(
-                f"is not defined beside {what}",
-                where=f"action {policy.action!r}",
-                remedy="Use it with the protocol standard and a fixed rule, as saf+easy+guest(300).",
-            )
+    )
+    _refuse_first(
+        pairs,
+        "is not defined beside {}",
+        f"action {policy.action!r}",
+        "Use it with the protocol standard and a fixed rule, as saf+easy+guest(300).",
+    )
 
 
 def _refuse_beside_lookahead(policy: Policy, rules_of: Protocol, candidate_order: str) -> None:
     """Refuse what a roll-out would not play: it knows EASY under the standard protocol alone."""
-    for broken, what in (
+    pairs = (
         (rules_of.name != "standard", f"the protocol {rules_of.name}"),
         (policy.backfill != "easy", f"the backfilling {policy.backfill!r}"),
         (bool(candidate_order), "an order of its own among candidates"),
         (bool(policy.agent or policy.blocked), "an agent"),
-    ):
-        if broken:
-            raise BridgeError(
-                f"cannot look ahead under {what}",
-                where=f"order {policy.order!r}",
-                remedy="Use it with the protocol standard and EASY backfilling, as lookahead(saf)+easy.",
-            )
+    )
+    _refuse_first(
+        pairs,
+        "cannot look ahead under {}",
+        f"order {policy.order!r}",
+        "Use it with the protocol standard and EASY backfilling, as lookahead(saf)+easy.",
+    )
+
+
+def _refuse_first(pairs: Iterable[tuple[bool, str]], what: str, where: str, remedy: str) -> None:
+    """Raise BridgeError for the first subject that does not go with the rest; `what` has a place for it."""
+    for is_wrong, subject in pairs:
+        if is_wrong:
+            raise BridgeError(what.format(subject), where=where, remedy=remedy)

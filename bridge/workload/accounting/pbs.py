@@ -13,15 +13,13 @@ from typing import Any
 
 from bridge.base.errors import BridgeError
 from bridge.cluster import slurm_values as values
+from bridge.cluster.pbs_values import count, size
 from bridge.workload.accounting.lives import JobLife, RecordCounter
 
 _RECORD = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]);([^;]*);(.*)", re.DOTALL)
 _PAIR = re.compile(r"(\S+?)=(\"[^\"]*\"|'[^']*'|\S*)")
 _JOB = re.compile(r"(\d{1,18})(?:\[(\d{0,9})\]|-(\d{1,9}))?(?:\..*)?", re.ASCII)
 _HOST = re.compile(r"([^/+*()]+)(?:/([\d,-]+))?(?:\*(\d{1,9}))?")
-_SIZE = re.compile(r"(\d{1,18})(b|w|kb|kw|mb|mw|gb|gw|tb|tw)?", re.IGNORECASE | re.ASCII)
-_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_WORD = 8  # bytes
 #: Types of records that tell of a job's life; the others are counted.
 _TYPES = frozenset("QSEDAR")
 #: Exit status of a job that was killed at its walltime.
@@ -226,37 +224,20 @@ def _requested(requests: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
     features: list[str] = []
     nodes, cores, gpus = 0, 0, 0
     for chunk in filter(None, requests.get("nodes", "").split("+")):
-        count, *words = chunk.split(":")
-        many = int(count) if count.isdecimal() and len(count) < 10 else 1  # else it names a host
+        first, *words = chunk.split(":")
+        many = int(first) if first.isdecimal() and len(first) < 10 else 1  # else it names a host
         options: dict[str, Any] = dict(word.partition("=")[::2] for word in words)
         nodes += many
-        cores += many * _count(options.get("ppn") or "1")
-        gpus += many * _count(options.get("gpus") or "0")
+        cores += many * count(options.get("ppn") or "1")
+        gpus += many * count(options.get("gpus") or "0")
         features += [word for word in words if "=" not in word and word not in ("shared", "exclusive")]
     plain = {
-        "nodes": _count(requests.get("nodect", "0")) or nodes,
-        "cores": _count(requests.get("ncpus", "0")),
+        "nodes": count(requests.get("nodect", "0")) or nodes,
+        "cores": count(requests.get("ncpus", "0")),
     }
-    plain["cores"] = max(plain["cores"], cores if nodes else _count(requests.get("procs", "0")))
-    plain["gpus"] = _count(requests.get("ngpus", "0")) or gpus
+    plain["cores"] = max(plain["cores"], cores if nodes else count(requests.get("procs", "0")))
+    plain["gpus"] = count(requests.get("ngpus", "0")) or gpus
     amounts |= {name: amount for name, amount in plain.items() if amount}
     if memory := requests.get("mem", ""):
-        amounts["main_memory"] = _bytes(memory)
+        amounts["main_memory"] = size(memory)
     return amounts, list(dict.fromkeys(features))
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
-        raise ValueError(f"{text[:40]!r} is no whole number")
-    return int(text)
-
-
-def _bytes(text: str) -> int:
-    match = _SIZE.fullmatch(text)
-    if not match:
-        raise ValueError(f"{text[:40]!r} is no size")
-    unit = (match[2] or "").lower()
-    size = int(match[1]) * _UNITS[unit[:1] if unit[:1] != "w" else ""] * (_WORD if unit.endswith("w") else 1)
-    if size > values.MOST:
-        raise ValueError(f"{text[:40]!r} does not fit 64 bits")
-    return size

@@ -124,9 +124,6 @@ def build_calendar(
     """
     requests = jobs.requests
     assert requests is not None
-    node_class = np.zeros(len(classes.table), np.int32)
-    for c, members in enumerate(classes.members):
-        node_class[members] = c
     names = list(dict.fromkeys(("", *(row.name for row in cluster.qos))))
     preempts = np.zeros((len(names), len(names)), np.int8)
     for row in cluster.qos:
@@ -148,7 +145,7 @@ def build_calendar(
         "timed_switches": switches,
         "class_first": np.cumsum([0, *map(len, classes.members)], dtype=np.int32),
         "class_nodes": np.concatenate(classes.members).astype(np.int32),
-        "node_class": node_class,
+        "node_class": classes.class_of.astype(np.int32),
         "first_states": (~classes.is_up).astype(np.int8),
         "first_partition_states": np.array(
             [_PARTITION_STATES[row.state] for row in classes.partitions], np.int8

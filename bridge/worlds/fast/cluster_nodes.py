@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,14 @@ class NodeClasses:
 
     def __len__(self) -> int:
         return len(self.members)
+
+    @cached_property
+    def class_of(self) -> Ints:
+        """The class of each node [N]."""
+        classes = np.zeros(len(self.table), np.int64)
+        for c, members in enumerate(self.members):
+            classes[members] = c
+        return classes
 
     def admissible(
         self, partition: int, constraints: str, nodelist: str, exclude: str, reservation: str, where: str

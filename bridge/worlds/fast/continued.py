@@ -34,6 +34,14 @@ def _load(state: State, memory: WorldState, n_running: int, n_here: int, now: in
     memory.clock[0].open = 1
 
 
+def jobs_at(now: int, first: int, has_record: Flags, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Return the jobs before `first` that by the record run at an instant, by start, and those that wait."""
+    before = slice(0, first)
+    running = np.flatnonzero(has_record[before] & (start[before] <= now) & (end[before] > now))
+    waiting = np.flatnonzero(has_record[before] & (start[before] > now))
+    return running[np.argsort(start[running], kind="stable")], waiting
+
+
 def continue_from_record(
     prepared: Scenario, has_record: Flags, start: Ints, firsts: Ints, length: int,
     progress: ProgressCallback = ignore_progress,
@@ -52,10 +60,7 @@ def continue_from_record(
     memory: tuple[State, WorldState] | None = None
     for w, first in enumerate(firsts.tolist()):
         now = int(jobs.submit[first])
-        before = slice(0, first)
-        running = np.flatnonzero(has_record[before] & (start[before] <= now) & (end[before] > now))
-        running = running[np.argsort(start[running], kind="stable")]
-        waiting = np.flatnonzero(has_record[before] & (start[before] > now))
+        running, waiting = jobs_at(now, first, has_record, start, end)
         here, n = len(running) + len(waiting), len(running) + len(waiting) + length
         if memory is None or n > memory[0].jobs.shape[1]:
             memory = allocate(prepared, n + n // 4)

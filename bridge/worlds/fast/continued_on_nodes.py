@@ -13,6 +13,7 @@ from bridge.base.arrays import Flags, Ints
 from bridge.base.progress import ProgressCallback, ignore_progress
 from bridge.scheduler.state import SECOND
 from bridge.workload.select import Jobs
+from bridge.worlds.fast.continued import jobs_at
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import replay
 
@@ -30,10 +31,7 @@ def continue_on_nodes(
     end = start + jobs.run
     for w, first in enumerate(firsts.tolist()):
         now = int(jobs.submit[first])
-        before = slice(0, first)
-        running = np.flatnonzero(has_record[before] & (start[before] <= now) & (end[before] > now))
-        running = running[np.argsort(start[running], kind="stable")]
-        waiting = np.flatnonzero(has_record[before] & (start[before] > now))
+        running, waiting = jobs_at(now, first, has_record, start, end)
         which = np.concatenate((running, waiting, np.arange(first, first + length)))
         starts[w] = _played(jobs, which, len(running), now, start, scenario_of)[-length:]
         progress(w + 1)

@@ -51,10 +51,7 @@ class Lives:
         ]
         first = np.cumsum([0, *map(len, rows)])
         flat = np.concatenate([np.zeros(0, np.int64), *rows])
-        node_class = np.zeros(len(classes.table), np.int64)
-        for c, members in enumerate(classes.members):
-            node_class[members] = c
-        return NodeLists(first, node_class[self.nodes[flat]], self.units[flat], self.nodes[flat])
+        return NodeLists(first, classes.class_of[self.nodes[flat]], self.units[flat], self.nodes[flat])
 
     def attempts(self) -> Ints:
         """Return the places of the runs after which their jobs waited again."""
@@ -77,14 +74,11 @@ class Lives:
     def _amounts(self, classes: NodeClasses, demands: Demands) -> dict[str, Floats]:
         """Return how many nodes, cores and GPUs each life had."""
         n = len(self.records)
-        node_class = np.zeros(len(classes.table), np.int64)
-        for c, members in enumerate(classes.members):
-            node_class[members] = c
         which = np.concatenate(
             [np.zeros(0, np.int64), *(np.arange(row.first, row.last) for row in self.records)]
         )
         first = np.cumsum([0, *(self.records.last - self.records.first).tolist()])
-        own = Allocations(first, node_class[self.nodes[which]], self.units[which])
+        own = Allocations(first, classes.class_of[self.nodes[which]], self.units[which])
         of = Demands(
             demands.partition[self.records.job],
             demands.shape[self.records.job],

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -243,7 +243,6 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
     if prepared.cluster is not None:
         return _replay_on_nodes(prepared, progress)
     if prepared.permits is not None:
-        prepared.refuse_beliefs("jobs that may be preempted or tried")
         return _replay_lives(prepared, progress)
     if prepared.beliefs is not None:
         return _replay_reestimated(prepared, prepared.beliefs, progress)
@@ -273,19 +272,10 @@ def _recorded(prepared: Scenario, first: int, last: int) -> Schedule:
 def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None = None) -> Schedule:
     """Replay all jobs on the nodes of a cluster; jobs that can never start have a start of -1."""
     n = len(prepared.jobs)
-    state, memory = allocate(prepared, n)
-    episode.load_episode(state, memory, 0, prepared, 0, n)
+    state, memory = _load_all(prepared)
     in_time = isinstance(state, TimedState)
     collected: Any = LivesLog(state) if in_time else AllocationLog(state)
-
-    def glance() -> None:
-        collected.collect()
-        if progress:
-            clock = memory.clock[0]
-            progress(int(clock.arrived - clock.pending - state.scalars.n_waiting[0]))
-
-    play(state, memory, prepared, glance)
-    collected.collect()
+    _play_and_collect(state, memory, prepared, collected, progress)
     schedule = read_on_nodes(state, prepared, 0, 0, n)
     if not in_time:
         return replace(schedule, allocation=collected.allocations(n))
@@ -296,10 +286,36 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
 
 def _replay_lives(prepared: Scenario, progress: Callable[[int], None] | None = None) -> Schedule:
     """Replay all jobs under a rule of action."""
+    state, memory = _load_all(prepared)
+    log = LifeLog(state)
+    _play_and_collect(state, memory, prepared, log, progress)
+    schedule = read_schedule(state, 0, len(prepared.jobs))
+    assert schedule.lives is not None
+    return replace(schedule, lives=replace(schedule.lives, log=log.entries()))
+
+
+class _Collector(Protocol):
+    """What empties a log in a scheduler's state, which has room for so many entries only."""
+
+    def collect(self) -> None: ...
+
+
+def _load_all(prepared: Scenario) -> tuple[State, world.WorldState]:
+    """Return the memory of one episode: all jobs, submitted to an idle machine."""
     n = len(prepared.jobs)
     state, memory = allocate(prepared, n)
     episode.load_episode(state, memory, 0, prepared, 0, n)
-    log = LifeLog(state)
+    return state, memory
+
+
+def _play_and_collect(
+    state: State,
+    memory: world.WorldState,
+    prepared: Scenario,
+    log: _Collector,
+    progress: Callable[[int], None] | None,
+) -> None:
+    """Play the one episode, and empty a log now and then, and at the end."""
 
     def glance() -> None:
         log.collect()
@@ -309,9 +325,6 @@ def _replay_lives(prepared: Scenario, progress: Callable[[int], None] | None = N
 
     play(state, memory, prepared, glance)
     log.collect()
-    schedule = read_schedule(state, 0, n)
-    assert schedule.lives is not None
-    return replace(schedule, lives=replace(schedule.lives, log=log.entries()))
 
 
 def read_schedule_of(state: Any, b: int, prepared: Scenario, first: int, last: int) -> Schedule:
@@ -356,8 +369,7 @@ def _replay_reestimated(
     A change makes no pass of its own: the next one goes by it.
     """
     n = len(prepared.jobs)
-    state, memory = allocate(prepared, n)
-    episode.load_episode(state, memory, 0, prepared, 0, n)
+    state, memory = _load_all(prepared)
     changes = Reestimates(beliefs)
     clock, env, records = memory.clock[0], state.scalars[0], state.jobs[0]
     while True:
