@@ -56,12 +56,10 @@ class Constraint:
     digest: Callable[[Any], str] | None = None
 
     def merge(self, outer: "Constraint") -> "Constraint":
-        """Return this constraint, overridden by another one."""
         outer_values = {f.name: getattr(outer, f.name) for f in dataclasses.fields(Constraint)}
         return dataclasses.replace(self, **{k: v for k, v in outer_values.items() if v is not None})
 
     def words(self) -> tuple[str, ...]:
-        """Return the choices."""
         return tuple(self.choices()) if callable(self.choices) else self.choices or ()
 
     def knows(self, word: str) -> bool:
@@ -153,7 +151,6 @@ def _plain(value: Any) -> Any:
 
 
 def keys_of(kind: Any) -> dict[str, str]:
-    """Return the stored name of each field of a dataclass."""
     return _keys(kind)
 
 
@@ -166,7 +163,6 @@ def _keys(kind: Any) -> dict[str, str]:
 
 
 def split(hint: Any) -> tuple[Any, Constraint]:
-    """Split an annotated type into the type and its constraint."""
     of = Constraint()
     if typing.get_origin(hint) is Annotated:
         hint, *more = typing.get_args(hint)
