@@ -93,7 +93,6 @@ SETTINGS: Mapping[str, Setting] = (
 
 
 def find_setting(setting: str) -> Setting:
-    """Return the setting of this name. Raises BridgeError: there is none."""
     if setting not in SETTINGS:
         raise BridgeError(f"unknown setting {setting!r}", remedy=f"Known settings: {', '.join(SETTINGS)}.")
     return SETTINGS[setting]
