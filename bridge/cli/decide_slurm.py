@@ -56,7 +56,6 @@ at_option = click.option("--at", type=float, metavar="TIME", help="Of a run: sec
 
 
 def submit_option(help_text: str) -> Callable[[F], F]:
-    """Return a decorator that adds the option for jobs that one might submit."""
     return click.option("--submit", "submits", multiple=True, metavar="NODES:WALLTIME[:USER]", help=help_text)
 
 
