@@ -30,7 +30,6 @@ class Fields:
         return key in self.values
 
     def only(self, needed: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
-        """Refuse other fields than these."""
         for key in needed:
             self.any(key)
         for key in self.values:
