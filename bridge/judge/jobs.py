@@ -51,7 +51,6 @@ RST_FIELDS = ("id", "procs", "procs", "requested time", "run", "wait", "submit",
 
 
 def demand_column(resource: str) -> str:
-    """Return the jobs-table column that holds the demand for ``resource``."""
     return "requested_number_of_resources" if resource == "nodes" else resource
 
 
@@ -240,7 +239,6 @@ def read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _finite(jobs: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Return the table if no number in Batsim's columns is infinite."""
     for name in (name for name, kind in COLUMNS.items() if kind is float):
         infinite = np.isinf(jobs[name].to_numpy(np.float64))
         if infinite.any():

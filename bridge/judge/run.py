@@ -185,5 +185,4 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def run_folder(out: Path, policy: str) -> Path:
-    """Return the folder of a policy's runs among those of all."""
     return out / re.sub(r"[^\w.+-]+", "_", policy)

@@ -22,11 +22,7 @@ Play = Callable[["Scenario", Ints, int, ProgressCallback], "list[Schedule]"]
 
 @dataclass(frozen=True)
 class PairedResult:
-    """A policy's mean, and its difference to the base (policy − base; None for the base itself).
-
-    Attributes:
-        verdict: on the difference; empty for the base.
-    """
+    """A policy's mean, and its difference to the base (policy − base) with the verdict on it."""
 
     mean: ConfidenceInterval
     difference: ConfidenceInterval | None
