@@ -145,7 +145,6 @@ class EnvConfig(DecisionConfig):
     constants: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values of another kind, and what contradicts itself."""
         if callable(self.reward):
             object.__setattr__(self, "reward", OwnReward(function=self.reward))
         refuse_kinds(self, _KINDS)

@@ -92,7 +92,6 @@ class LogEpisodes(ObservationBuffer):
         return build_spaces(self.task.encoder, observation_bounds(self.batch.encoder, variables))
 
     def snapshot(self, b: int) -> EpisodeSnapshot:
-        """Return what a place's episode looks like now."""
         return take_snapshot(self.batch, b)
 
     def job_outcomes(self, b: int) -> EpisodeOutcome:
@@ -110,7 +109,6 @@ class LogEpisodes(ObservationBuffer):
             self.reset_at(places, own, None if starts is None else starts[places])
 
     def _starts(self, first: object) -> Ints:
-        """Return a first job for each place."""
         indices = np.asarray(first)
         if indices.dtype.kind not in "iu" or indices.shape not in ((), (1,), (len(self),)):
             several = f", or {len(self)} of them" if len(self) > 1 else ""
