@@ -131,7 +131,6 @@ class AgentDecider:
 
 
 def refused(agent: LogAgent, what: str, remedy: str) -> BridgeError:
-    """Return the error of an agent that does not fit."""
     return BridgeError(what, where=str(agent.folder), remedy=remedy)
 
 
@@ -145,7 +144,6 @@ def require_resources(agent: LogAgent, names: Sequence[str]) -> None:
 
 
 def require_protocol(agent: LogAgent, protocol: str, cross: bool) -> None:
-    """Raise BridgeError for an agent of another protocol, unless `cross` allows it."""
     learnt = agent.recipe.setup.protocol
     if learnt != protocol and not cross:
         what = f"has learnt under the protocol {learnt}, not {protocol}"

@@ -95,12 +95,10 @@ class TrainingBase:
 
     @property
     def validates(self) -> bool:
-        """Whether there are sequences to validate on; else the last weights are the best."""
         return True
 
     @property
     def epoch_limit(self) -> int:
-        """Epochs that it may take."""
         return max(self.epochs, self.max_epochs if self.validates else 0)
 
     def ended(self, epoch: int, best: int) -> bool:
@@ -383,7 +381,6 @@ class Recipe(RecipeBase, DecisionConfig):
 
     @property
     def decision(self) -> DecisionKind:
-        """Kind of decision that the agent makes."""
         return self.encoder.decision
 
     @property

@@ -42,11 +42,9 @@ class OwnAgent(Agent[Recipe]):
 
     @property
     def name(self) -> str:
-        """Label in tables."""
         return self.own.name
 
     def answer(self, view: PackedObservations) -> Ints:
-        """Return the answers of the decisions that wait."""
         observation = ObservationBuffer(self.recipe.encoder, len(view.offsets) - 1)
         observation.write(view)
         predicted = (
