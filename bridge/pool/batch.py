@@ -161,7 +161,6 @@ class PoolBatch(PoolBatchBase):
         return out
 
     def schedule(self, b: int) -> PoolSchedule:
-        """Return a copy of what has become of the jobs of a pool."""
         return schedule_of(self.state, b)
 
     def values(self, b: int, objective: Objective) -> Floats:
@@ -214,7 +213,6 @@ class LivePool(PoolBatchBase):
 
     @property
     def now(self) -> int:
-        """The step that it is at."""
         return int(self.state.env.now[0])
 
     @property

@@ -106,7 +106,6 @@ class PoolEpisodes:
         return self.observations[b]
 
     def info(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the time since each episode began, s."""
         return {"time": self.pools.state.env.now * float(STEP_SECONDS)}
 
     def reset(self, rng: Draws, options: dict[str, Any], *, rewind: bool) -> None:
@@ -118,7 +117,6 @@ class PoolEpisodes:
             self.reset_at(places, own)
 
     def reset_at(self, places: Ints, rng: np.random.Generator) -> None:
-        """Begin an episode at these places; BridgeError: all sequences drawn are without jobs."""
         sequences, which = self._sequences(len(places), rng)
         self.observations = self.observations.copy()
         self.observations[places] = self.pools.begin(places, sequences, which).pictures(places)
@@ -160,7 +158,6 @@ class PoolEpisodes:
         return self.pools.schedule(b)
 
     def snapshot(self, b: int) -> EpisodeSnapshot:
-        """Return what a place's pool looks like now, bookings included."""
         return take_snapshot(self.pools.state, b, self.task.settings.slots)
 
     def final_info(self, done: StepResult) -> dict[str, Floats]:

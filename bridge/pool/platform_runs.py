@@ -49,13 +49,7 @@ READ_PLATFORM = ("best-fit", "topology")
 
 @dataclass(frozen=True)
 class PoolPolicy:
-    """A heuristic, with or without the kill rule, or a trained agent; for both worlds.
-
-    Attributes:
-        text: as it was named: ``saf``, ``saf+rule``, an agent's folder.
-        kill: who kills.
-        agent: None for a heuristic.
-    """
+    """A heuristic, with or without the kill rule, or a trained agent; `text`: as it was named."""
 
     text: str
     kill: Kill
@@ -63,12 +57,10 @@ class PoolPolicy:
 
     @property
     def name(self) -> str:
-        """Label in tables."""
         return self.agent.name if self.agent else self.text
 
     @property
     def rule(self) -> str:
-        """The heuristic's name alone."""
         return self.text.partition("+")[0].strip()
 
     def make(self) -> PoolActionFunction:
@@ -82,7 +74,6 @@ class PoolPolicy:
     def fast(
         self, jobs: JobSet, options: EvaluationOptions, progress: ProgressCallback = ignore_progress
     ) -> PoolEvaluation:
-        """Play drawn sequences in the fast world."""
         if self.agent is None:
             return evaluate(jobs, self.rule, self.kill, options, progress=progress)
         from bridge.pool.rollout import evaluate_agent
@@ -174,7 +165,6 @@ class PoolTask:
 
     @property
     def nodes(self) -> int:
-        """How many of them are the pool's."""
         return self.settings.units
 
     @property

@@ -57,7 +57,6 @@ class PoolConfig:
 
     @property
     def actions(self) -> int:
-        """Number of answers: select a slot, none, kill a slot."""
         return self.slots + 1 + self.kill_slots
 
     @property
@@ -67,7 +66,6 @@ class PoolConfig:
 
     @property
     def oracle(self) -> bool:
-        """Whether true lengths are read."""
         return bool(self.oracles)
 
     def honest(self) -> "PoolConfig":

@@ -161,12 +161,10 @@ class Sequences:
         return steps, self.arrivals[s, steps]
 
     def repeat(self, times: int) -> "Sequences":
-        """Return every sequence so many times, one after the other."""
         return replace(self, arrivals=np.repeat(self.arrivals, times, axis=0)) if times > 1 else self
 
     @property
     def most(self) -> int:
-        """Jobs of the longest sequence."""
         return int((self.arrivals[:, 1:] >= 0).sum(axis=1).max())
 
 
