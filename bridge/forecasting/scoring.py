@@ -86,7 +86,6 @@ def by_history(what: ForecastCases, user: Ints) -> Floats:
 
 
 def score(what: ForecastCases, quantiles: Floats, horizon: int) -> ForecastScore:
-    """Score the forecasts of one horizon."""
     those = what.horizon == horizon
     n = int(those.sum())
     if n == 0:

@@ -22,18 +22,12 @@ LENGTHS = ("order", "waiting", "running")
 
 
 def micro(seconds: ArrayLike) -> Ints:
-    """Return times as whole microseconds."""
     return np.asarray(np.rint(np.asarray(seconds, np.float64) * SECOND), np.int64)
 
 
 @dataclass(frozen=True)
 class FairShareUser:
-    """What fair share knows of a user.
-
-    Attributes:
-        share: assigned share of the machine.
-        used: node-seconds of ended jobs.
-    """
+    """What fair share knows of a user: assigned share of the machine, and node-seconds of ended jobs."""
 
     share: Unsigned = 1.0
     used: Unsigned = 0.0
@@ -112,12 +106,10 @@ class MachineState:
 
     @property
     def waiting(self) -> Ints:
-        """Jobs that wait, by their index."""
         return np.arange(self.n_running, len(self))
 
     @property
     def elapsed(self) -> Ints:
-        """[n] how long jobs have run, microseconds."""
         return np.where(np.arange(len(self)) < self.n_running, self.now - self.start, 0)
 
     def index(self, job: str) -> int:
