@@ -234,7 +234,6 @@ def shares(values: Floats, at: Floats) -> Floats:
 
 
 def distributions(runs: Sequence[Run], names: Sequence[str]) -> Figure:
-    """Draw the cumulative distribution of wait and of bounded slowdown, one curve per run, log axes."""
     most = len(COLOURS) * len(LINES)
     if not 1 <= len(runs) <= most:
         raise BridgeError(f"1 to {most} runs can be told apart in one picture, got {len(runs)}")
