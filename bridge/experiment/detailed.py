@@ -118,7 +118,6 @@ class DetailedRun:
     fault: BridgeError | None
 
     def record_fields(self, task: Simulation) -> dict[str, Any]:
-        """Return what a run's record says of the simulation."""
         result, platform = self.result, task.platform
         return {
             "platform": platform.root.name if platform is not None else "",

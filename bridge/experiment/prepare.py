@@ -55,7 +55,6 @@ class PreparedExperiment:
 
     @property
     def warnings(self) -> list[str]:
-        """What its numbers are not good for, a line each."""
         if self.agent is None or not self.trained_on:
             return self.prepared.warnings
         return [*self.prepared.warnings, trained_on_them(self.agent.name, self.trained_on, self.n_jobs)]
@@ -79,7 +78,6 @@ class PreparedExperiment:
 
     @property
     def shares_nodes(self) -> bool:
-        """Whether jobs share nodes."""
         return self.prepared.cluster is not None and self.prepared.cluster.is_shared
 
     @property
