@@ -158,7 +158,6 @@ class Dispatcher(WireScheduler[DispatchedJob]):
                 self._call(max(wake, self._now + 1))
 
     def _compact(self) -> None:
-        """Let the scheduler forget the jobs that are over."""
         left = [job for job in self._index if job is not None]
         self.session.compact([job.index for job in left])
         for k, job in enumerate(left):

@@ -104,7 +104,6 @@ class DecisionProcess:
     def result(
         self, outcome: ExitReason = ExitReason.ENDED, error: BridgeError | None = None
     ) -> ProcessResult:
-        """Return the decisions so far."""
         result = ProcessResult(
             outcome, error, self._now, self._messages, self.dispatcher, self.referee.refusals
         )

@@ -90,7 +90,6 @@ class TranscriptFollower(WireScheduler[TranscriptJob]):
 
     @property
     def shares(self) -> bool:
-        """Whether jobs may share hosts."""
         return self._begin_event is not None and self._begin_event.compute_sharing
 
     def free(self) -> HostSet:
@@ -188,7 +187,6 @@ class TranscriptComparison:
 
     @property
     def line(self) -> str:
-        """All of it in one line."""
         if self.wrong:
             return f"{self.name}: WRONG: {self.wrong}"
         if not self.frames:

@@ -10,10 +10,7 @@ from bridge.worlds.slurm.report import Journal
 class AuditedBook:
     """A `LiveScheduler` that writes each pass down, with the events before it.
 
-    `nodes`, `deciding` and `origin` are those of `LiveScheduler`.
-
-    Attributes:
-        news: whether something has happened since the last pass.
+    `news`: whether something has happened since the last pass.
     """
 
     def __init__(self, nodes: int, deciding: LivePolicy, origin: float, journal: Journal) -> None:

@@ -147,7 +147,6 @@ class Tracking:
             job.phase, job.why = Phase.BLOCKED, row.dependency
 
     def _add_job(self, row: QueueEntry, now: float) -> None:
-        """A job is seen for the first time."""
         self._heart.beat()  # there may be thousands of them
         job = self.jobs[row.key] = TrackedJob(row, Phase.BLOCKED, now)
         if row.state in HAS_NODES:
@@ -237,7 +236,6 @@ class Tracking:
         return False
 
     def _on_unlisted(self, key: str, now: float) -> None:
-        """A job is no longer listed."""
         job = self.jobs[key]
         job.missed_polls += 1
         if job.missed_polls < MISSES:
