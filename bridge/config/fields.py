@@ -17,7 +17,7 @@ from bridge.base import plugins, renamed
 class Constraint:
     """Constraints of a value beyond its type, and its spelling on the command line.
 
-    An inner ``Constraint`` is completed by an outer one: ``Annotated[Count, Of(metavar="N")]``.
+    An inner ``Constraint`` is completed by an outer one: ``Annotated[Count, Constraint(metavar="N")]``.
 
     Attributes:
         ge, le: inclusive bounds; of every item of a tuple.
@@ -110,7 +110,7 @@ class SettingField:
 
 
 def fields_of(kind: Any) -> dict[str, SettingField]:
-    """Return the fields of a dataclass that its maker can set, by their stored names (`Field.key`)."""
+    """Return the fields of a dataclass that its maker can set, by their stored names (`SettingField.key`)."""
     return _fields(kind)
 
 

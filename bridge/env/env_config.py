@@ -191,8 +191,9 @@ _PLAIN = ("max_rejects", "retry_after", "length", "part", "seed", "constants")
 def build_env_config(decision: DecisionKind, **options: Any) -> EnvConfig:
     """Return a decision's task: ``pick``, ``backfill``, ``inspect``, ``preempt``, …, see `DECISIONS`.
 
-    `options`: any field of `Task`, or of its `Setup` (``order="sjf"``, ``blocked="held"``, …); the others are
-    as `ENCODERS` and `SETUPS` have them. Raises BridgeError: one is unknown, or they contradict each other.
+    `options`: any field of `EnvConfig`, or of its `setup` (``order="sjf"``, ``blocked="held"``, …); the
+    others are as `ENCODERS` and `SETUPS` have them. Raises BridgeError: one is unknown, or they contradict
+    each other.
     """
     if decision not in DECISIONS:
         raise BridgeError("unknown decision", where=repr(decision), remedy=f"Choose {', '.join(DECISIONS)}.")

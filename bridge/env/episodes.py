@@ -162,7 +162,7 @@ class LogEpisodes(ObservationBuffer):
             self._accrued[places] = self._accrue(places)
 
     def step(self, actions: npt.NDArray[np.integer]) -> StepResultWithCost:
-        """Answer every waiting decision, [B] integers; for one that is not legal see `Shown.translate`."""
+        """Answer every waiting decision, [B] integers; illegal ones: `ObservationBuffer.map_actions`."""
         waiting = self.waiting
         answers, invalid = self.map_actions(np.asarray(actions).astype(np.int64))
         self.clear()
@@ -186,7 +186,7 @@ class LogEpisodes(ObservationBuffer):
         return {"metric": done.values, "base": np.where(done.terminated, self.base, np.nan)}
 
     def _accrue(self, places: Ints | slice = slice(None)) -> Floats:
-        """Return how much of the cost has accrued so far at places, see `bridge.env.reward.accrued`."""
+        """Return how much of the cost has accrued so far at places, see `bridge.env.reward.accrued_cost`."""
         until = self.batch.state.jobs.view(np.ndarray)["start"][places].astype(np.float64)
         np.copyto(until, self.batch.now[places, None], where=until < 0)
         until -= self._since(until, places)
@@ -206,7 +206,7 @@ class LogEpisodes(ObservationBuffer):
         return np.where(held, until, eligible)
 
     def _idle(self, b: int) -> float:
-        """Return the node time that was idle so far at a place, see `Episode.idle`."""
+        """Return the node time that was idle so far at a place, see `EpisodeOutcome.idle`."""
         now, outcome = self.batch.now[b] / SECOND, episode_of(self.batch, b)
         waits = np.maximum(outcome.submit, now)  # who waits, or is not there yet, begins no sooner
         return float(

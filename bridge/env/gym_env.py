@@ -190,7 +190,7 @@ class SchedulingVectorEnvBase(gymnasium.vector.VectorEnv[Any, Ints, npt.NDArray[
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode at every place; arguments as in `OneEnv.reset`.
+        """Begin an episode at every place; arguments as in `SchedulingEnvBase.reset`.
 
         With a list of seeds [B], each place draws like a single environment of its seed, as in Gymnasium's
         ``SyncVectorEnv``; None leaves a place's generator as it is.

@@ -99,8 +99,8 @@ class Reward:
             the cause.
         penalty: subtracted for every backfill that EASY would not allow (RLBackfilling's guard by penalty).
         idle: what node time costs that is idle while a waiting job fits, in the metric's unit for as much of
-            it as the episode's jobs take (`Episode.idle`). Where it is not 0, x and base are the metric and
-            this cost.
+            it as the episode's jobs take (`EpisodeOutcome.idle`). Where it is not 0, x and base are the
+            metric and this cost.
         base_order, base_candidate_order: order of the queue, and among EASY's candidates, of the base; empty
             = the agent's own setup.
     """

@@ -72,7 +72,7 @@ class WatchedEndpoint(Endpoint):
 
 
 class Simulation(Protocol):
-    """What is simulated, and who decides: a `bridge.experiment.prepare.Task` with a platform, for one.
+    """What is simulated, and who decides, as a `bridge.experiment.prepare.PreparedExperiment` says.
 
     `hosts` are the compute hosts of the platform, `nodes` how many of them the machine has.
     """

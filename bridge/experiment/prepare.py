@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PreparedExperiment:
-    """An experiment whose files are read; with a platform, what `bridge.experiment.detailed.conduct` takes.
+    """An experiment whose files are read; with a platform, `bridge.experiment.detailed.Simulation`.
 
     Attributes:
         setup: its setup with seed and machine size filled in.

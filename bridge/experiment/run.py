@@ -123,7 +123,7 @@ def run_detailed(
 ) -> tuple[Run, "DetailedRun"]:
     """Run an experiment in the detailed world; return the run and how it ended, both whether complete or not.
 
-    `folder` exists, for the simulation's files; `more` is for `bridge.experiment.detailed.conduct`.
+    `folder` exists, for the simulation's files; `more` is for `bridge.experiment.detailed.run_simulation`.
     """
     from bridge.experiment.detailed import run_simulation
 

@@ -227,7 +227,7 @@ class Sampling:
     metric: Annotated[str, Constraint(choices=lambda: METRICS)] = "bsld"
 
 
-#: What `bridge.judge.sequences.value_of` knows, without resources' utilisations.
+#: What `bridge.judge.sequences.compute_sequence_metric` knows, without resources' utilisations.
 METRICS = ("bsld", "slowdown", "wait", "turnaround", "bsld.max", "wait.max", "utilisation")
 
 

@@ -17,7 +17,7 @@ from bridge.scheduler.state import SECOND
 END = 1 << 60
 #: Largest amount of a resource.
 MOST = 1 << 62
-#: What is believed of a run time, by its use, see `bridge.scheduler.estimators.Estimate`.
+#: What is believed of a run time, by its use, see `bridge.scheduler.estimators.RunTimeEstimates`.
 LENGTHS = ("order", "waiting", "running")
 
 

@@ -58,7 +58,8 @@ def is_killed_attempt(jobs: pd.DataFrame) -> Flags:
     """Tell which rows are attempts that were killed so that the job could run again: [n].
 
     Such a row is COMPLETED_KILLED, its id is ``J#1``, ``J#2``, …, and job J stands in the table, too: it is
-    that job's time on its hosts, but no job. Whoever counts or averages jobs leaves it out (`once`).
+    that job's time on its hosts, but no job. Whoever counts or averages jobs leaves it out
+    (`drop_killed_attempts`).
     """
     is_killed = (jobs["final_state"] == "COMPLETED_KILLED").to_numpy(np.bool_, copy=True)
     if is_killed.any():

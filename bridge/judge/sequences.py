@@ -116,7 +116,7 @@ def values_of(
     play: Play | None = None,
     note: Callable[[Scenario, "Schedule", int], None] | None = None,
 ) -> Floats:
-    """Replay every sequence and return its metric, [sequences]; see `value_of`.
+    """Replay every sequence and return its metric, [sequences]; see `compute_sequence_metric`.
 
     `starts`, `length`: [sequences] first jobs; jobs a sequence. `progress` is called with the number of
     finished ones. `play` replays them where an agent decides; else the built-in rules do. `note` is called

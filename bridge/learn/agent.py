@@ -59,7 +59,7 @@ def schedules_by(
     length: int,
     progress: ProgressCallback = ignore_progress,
 ) -> list[Schedule]:
-    """Return `schedules` of whatever answers, for example a fixed rule, by what it sees."""
+    """Return `play_sequences` of whatever answers, for example a fixed rule, by what it sees."""
     batch = Batch(prepared, encoder, min(_TOGETHER, max(len(starts), 1)), length)
     schedules: list[Schedule] = []
     for k in range(0, len(starts), _TOGETHER):

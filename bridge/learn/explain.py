@@ -103,8 +103,8 @@ def explain(
 ) -> Explanation:
     """Play sequences and compare the chosen candidates with all that were visible.
 
-    Arguments are those of `bridge.learn.agent.schedules`. Raises BridgeError: no decision had to be taken,
-    nothing was ever chosen (INSPECT: rejected), or a sequence does not fit.
+    Arguments are those of `bridge.learn.agent.play_sequences`. Raises BridgeError: no decision had to be
+    taken, nothing was ever chosen (INSPECT: rejected), or a sequence does not fit.
     """
     watched = DecisionRecorder(action_function_of(agent))
     schedules_by(agent.encoder(), watched, prepared, starts, length, progress)

@@ -190,10 +190,10 @@ class Future(Padded):
     """Predicts by how much each answer will change the measurements: scores [N, 1].
 
     Modules for state, measurements and goal; their outputs side by side go through an expectation stream,
-    and an action stream whose mean over the actions is taken away unless `Prediction.dueling` is off
-    (Dosovitskiy & Koltun, ICLR 2017; MRSch §III-A). The last 2 R numbers of the context are the R
+    and an action stream whose mean over the actions is taken away unless `FuturePredictionConfig.dueling` is
+    off (Dosovitskiy & Koltun, ICLR 2017; MRSch §III-A). The last 2 R numbers of the context are the R
     measurements and the goal. A score is the prediction weighted by the goal and, over the offsets, by
-    `Prediction.weights`.
+    `FuturePredictionConfig.weights`.
     """
 
     weights: Tensor

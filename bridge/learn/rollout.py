@@ -215,7 +215,7 @@ class DecisionRecorder:
 
 
 def make_action_function(actor: nn.Module, how: Mode, seed: int) -> ActionFunction:
-    """Return how a trained actor answers, alike in every world; give it an actor from `decided`.
+    """Return how a trained actor answers, alike in every world; give it an actor from `copy_for_inference`.
 
     ``greedy`` takes the best answer. ``sample`` draws from its probabilities, with random numbers that depend
     on the seed and the keys of the rows only, so that a decision is drawn the same wherever it comes up.

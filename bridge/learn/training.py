@@ -115,7 +115,7 @@ def train_or_resume(
 ) -> Agent[R]:
     """Return an agent, trained as far as its recipe says; a training that broke off goes on.
 
-    Arguments and errors are those of `opened`; `report` is called with every epoch.
+    Arguments and errors are those of `open_trainer`; `report` is called with every epoch.
     """
     open_trainer(context).run(report)
     return load(context.folder, type(context.recipe))

@@ -141,7 +141,7 @@ class PoolBatch(PoolBatchBase):
         """Answer every waiting decision and return what is seen at the next ones.
 
         The view's arrays are written anew by the next call; `rewards`, `moved`, `masks` and `waiting` too.
-        `actions` [B] are those of `bridge.pool.machine.answer`, not read where no decision waits. With
+        `actions` [B] are those of `bridge.pool.machine.apply_action`, not read where no decision waits. With
         ``kill`` other than ``learned``, kills are legal here but nowhere in `masks`. Raises BridgeError:
         there is no such action.
         """
@@ -155,7 +155,7 @@ class PoolBatch(PoolBatchBase):
         return self._view()
 
     def outlooks(self, places: Ints) -> Floats32:
-        """Return what a critic knows at some places whose decision waits, float32 [N, NUMBERS]."""
+        """Return what a critic knows at some places whose decision waits, float32 [N, N_CRITIC_FEATURES]."""
         out = np.empty((len(places), N_CRITIC_FEATURES), np.float32)
         _outlooks(self.state, self.world, places, out)
         return out

@@ -274,7 +274,7 @@ class PoolDispatcher(WireScheduler[Attempt]):
         self._held = held
 
     def on_refused(self, decision: ev.Decision, why: str) -> None:
-        """See `Scheduling.refused`; a job that cannot be registered again is lost as well."""
+        """See `WireScheduler.on_refused`; a job that cannot be registered again is lost as well."""
         if isinstance(decision, ev.KillJob):
             for job_id in decision.job_ids:
                 self.jobs[job_id].state = "running"  # it runs on

@@ -202,7 +202,7 @@ def block(column: int, units: int, width: int) -> int:
 
 @kernel
 def paint(cells: Array, values: Array, offsets: Array, which: Array, units: int, out: Array) -> None:
-    """Write the pictures `which` (i8 [N]) in full to `out` f4 [N, H, width]; see `View` for their corners.
+    """Write the pictures `which` (i8 [N]) in full to `out` f4 [N, H, width]; corners: see `PictureBatch`.
 
     `units`: R.
     """

@@ -119,7 +119,7 @@ def dispatcher(
 
 @dataclass(frozen=True)
 class PoolTask:
-    """One sequence under one policy on a platform, see `bridge.experiment.detailed.conduct`.
+    """One sequence under one policy on a platform, see `bridge.experiment.detailed.run_simulation`.
 
     Attributes:
         on: ``simgrid``, ``batsim`` or ``batsim5``.
@@ -257,7 +257,7 @@ def to_steps(task: PoolTask, decided: PoolDispatcher) -> tuple[PoolSchedule, tup
     return schedule, tuple(text_of(attempt.hosts) for attempt in held)
 
 
-#: What is compared, by its name in `bridge.pool.evaluate.plain`.
+#: What is compared, by its name in `bridge.pool.evaluate.as_document`.
 COMPARED = ("slowdown", "completion_time", "kills", "lost_steps")
 
 
@@ -375,7 +375,7 @@ class TwoWorldResult:
 
 
 def beyond(documents: Sequence[Mapping[str, Any]], tolerance: float) -> list[str]:
-    """Return a line for each value of `Both.as_dict` that differs by more than a share of the fast world."""
+    """Return a line for each value of `TwoWorldResult.as_dict` off by more than a share of the fast one."""
     problems = []
     for one in documents:
         for key in COMPARED:

@@ -82,7 +82,7 @@ class EvaluationOptions:
         rate: arrivals per step.
         steps: steps with arrivals.
         sequences: sequences to play.
-        estimator: beliefs, as `bridge.pool.jobset.believing` names them.
+        estimator: beliefs, as `bridge.pool.jobset.with_estimates` names them.
         predictable: share of the jobs that are predicted while they run.
         packing_weight: weight of packing in Tetris*.
         settings: of the pool.

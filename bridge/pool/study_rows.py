@@ -48,7 +48,7 @@ class Heuristic:
 
 
 class Drawing(Protocol):
-    """How sequences are drawn, see `bridge.study.windows.Drawn`."""
+    """How sequences are drawn, see `bridge.study.windows.PoolDraw`."""
 
     @property
     def rate(self) -> float: ...

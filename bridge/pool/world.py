@@ -90,7 +90,7 @@ def _add(out: Array, at: int, units: int, length: int) -> None:
 
 @kernel
 def critic_features(state: PoolState, world: PoolWorldState, b: int, out: Array) -> None:
-    """Write what a critic may know of pool `b`, which is ASKING, while it teaches: [NUMBERS] of order 1.
+    """Write what a critic may know of pool `b`, which is ASKING: [N_CRITIC_FEATURES] of order 1.
 
     That is the whole pool, hidden jobs too, and the arrivals to come: a baseline may depend on everything
     that an action does not change, and these are most of what makes a return differ from another (H. Mao et

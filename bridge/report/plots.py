@@ -100,7 +100,8 @@ def _legend(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
 def bin_step_function(instants: Floats, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
     """Return the time-weighted mean and the maximum of a step function in each span between ``edges``.
 
-    `instants`, `values`: as from ``bridge.judge.metrics.level``; before the first instant the value is 0.
+    `instants`, `values`: as from ``bridge.judge.metrics.step_function``; before the first instant the value
+    is 0.
     """
     area = np.concatenate(([0.0], np.cumsum(values[:-1] * np.diff(instants))))
     integral = np.interp(edges, instants, area)  # exact: the area grows linearly between instants

@@ -177,6 +177,6 @@ class Power:
         return hosts
 
     def next_sleep_time(self) -> int | None:
-        """Return when `doze` will have something to do if nothing happens; None if never."""
+        """Return when `select_hosts_to_sleep` will have something to do if nothing happens; None if never."""
         first = int(self._idle_since.min())
         return first + self.plan.idle_limit if self.plan.shuts_down and first != _NOT_IDLE else None

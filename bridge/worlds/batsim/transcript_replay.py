@@ -134,7 +134,7 @@ class TranscriptFollower(WireScheduler[TranscriptJob]):
         return session.starts()
 
     def on_refused(self, decision: ev.Decision, why: str) -> None:
-        """See `Scheduling.refused`; nothing that it says is sent."""
+        """See `WireScheduler.on_refused`; nothing that it says is sent."""
 
     def report_fields(self, job: TranscriptJob) -> dict[str, Any]:  # noqa: ARG002
         return {}

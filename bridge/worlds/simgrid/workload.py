@@ -46,7 +46,7 @@ class Job:
     kill_requested: bool = False
     metadata: str = ""
     inbox: deque[str] = field(default_factory=deque)
-    #: How far it is: :class:`bridge.worlds.simgrid.execution.Step`.
+    #: How far it is: :class:`bridge.worlds.simgrid.execution.ProfileStep`.
     task: Any = None
     actors: list[Any] = field(default_factory=list)
     #: See :mod:`bridge.worlds.simgrid.failures`.

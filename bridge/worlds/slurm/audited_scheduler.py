@@ -35,7 +35,7 @@ class AuditedBook:
             self._journal.audit.rewrite(now, self._book.snapshot_events())
 
     def tell(self, what: str, key: str = "", **details: Any) -> None:
-        """Let the scheduler know, see `Event`."""
+        """Let the scheduler know, see `LiveEvent`."""
         event = LiveEvent(what, time.time(), key, details)
         self._events.append(event)
         self._book.apply_event(event)

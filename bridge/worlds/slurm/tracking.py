@@ -28,7 +28,7 @@ class Tracking:
     """Follows jobs; `since`: when the agent began, seconds since 1970: starts before then are not compared.
 
     Attributes:
-        jobs: those that wait or run, by `Row.key`.
+        jobs: those that wait or run, by `QueueEntry.key`.
         machine: the nodes, as Slurm had them last.
         free: nodes that a job may be started on.
         dirty: whether Slurm may know more by now, and is to be asked soon.
