@@ -56,7 +56,7 @@ def main(folder: Path, seeds: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("seeds", type=int, nargs="?", default=40)
     arguments = parser.parse_args()

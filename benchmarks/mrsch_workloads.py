@@ -51,7 +51,7 @@ def _cell(row: StatisticRow, how: str) -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("log", type=Path)
     parser.add_argument("seed", type=int, nargs="?", default=1)
     arguments = parser.parse_args()
