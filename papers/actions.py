@@ -71,7 +71,6 @@ def _rounded(value: float) -> float | None:
 
 @cache
 def read_actions() -> dict[str, Any]:
-    """Return what was measured: log -> starts and rows."""
     return dict(json.loads(_PATH.read_text(encoding="utf-8"))) if _PATH.exists() else {}
 
 
@@ -128,7 +127,6 @@ def _name(action: str, belief: str) -> str:
 
 
 def page() -> str:
-    """Return the page as Markdown."""
     every = read_actions()
     documents = list(every.values())
     variants = [(a, b) for a, b in VARIANTS if a or b not in REFERENCES]
@@ -175,7 +173,6 @@ def page() -> str:
 
 
 def main(names: list[str]) -> None:
-    """Measure logs, and write data and page."""
     for name in names or LOGS:
         documents = {**read_actions(), name: measured(name)}
         kept = {one: documents[one] for one in LOGS if one in documents}

@@ -41,7 +41,6 @@ def measured(name: str) -> dict[str, Any]:
 
 @cache
 def read_bounds() -> dict[str, Any]:
-    """Return what was measured: log -> bound."""
     return dict(json.loads(_PATH.read_text(encoding="utf-8"))) if _PATH.exists() else {}
 
 
@@ -74,7 +73,6 @@ def format_bound(names: Iterable[str]) -> str:
 
 
 def page() -> str:
-    """Return the page of all bounds as Markdown."""
     heads = ("log", "b", "best rule", "mean", "lookahead", "true run times", "and arrivals")
     rows = []
     for name, document in read_bounds().items():
@@ -103,7 +101,6 @@ def _between(apart: ConfidenceInterval) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Measure logs, and write data and page."""
     for name in names or LOGS:
         documents = {**read_bounds(), name: measured(name)}
         kept = {one: documents[one] for one in LOGS if one in documents}

@@ -96,7 +96,6 @@ def measured(name: str) -> dict[str, Any]:
 
 @cache
 def read_fidelity() -> dict[str, Any]:
-    """Return what was measured: log -> fidelity."""
     return dict(json.loads(_PATH.read_text(encoding="utf-8"))) if _PATH.exists() else {}
 
 
@@ -163,7 +162,6 @@ def picture() -> Figure:
 
 
 def main(names: list[str]) -> None:
-    """Measure logs, and write data, page and picture."""
     for name in names or LOGS:
         documents = {**read_fidelity(), name: measured(name)}
         kept = {one: documents[one] for one in LOGS if one in documents}

@@ -25,7 +25,6 @@ KEY = ["row", "test", "label", "seed"]
 
 
 def path_of(name: str, suffix: str = ".parquet") -> Path:
-    """Return the file of a table's results, or of other data of a page."""
     return RESULTS / "data" / f"{name}{suffix}"
 
 
@@ -39,13 +38,7 @@ def written(name: str, text: str) -> Path:
 
 
 def kept(name: str, measure: Callable[[], pd.DataFrame], *, again: bool = False) -> pd.DataFrame:
-    """Return data of a page: what is there, else what is measured now, which is kept.
-
-    Args:
-        name: of the data.
-        measure: makes them.
-        again: measure whatever is there.
-    """
+    """Return data of a page: what is there, else (or `again`) what is measured now, which is kept."""
     path = path_of(name)
     if path.exists() and not again:
         return pd.read_parquet(path)
@@ -57,7 +50,6 @@ def kept(name: str, measure: Callable[[], pd.DataFrame], *, again: bool = False)
 
 
 def read(table: str) -> pd.DataFrame:
-    """Return all results of a table; an empty frame if there are none."""
     path = path_of(table)
     return pd.read_parquet(path) if path.exists() else pd.DataFrame(columns=[*KEY, "digest", "agent"])
 
@@ -70,7 +62,6 @@ def has(table: str, row: str, test: str, label: str, seed: int, made_of: str) ->
 
 
 def add(table: str, result: Mapping[str, Any]) -> None:
-    """Add one result, in place of an older one of the same key and of seeds that were something else."""
     path = path_of(table)
     path.parent.mkdir(parents=True, exist_ok=True)
     with alone(path):
@@ -98,11 +89,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def bridge(*words: str) -> str:
-    """Run a command of `bridge` as users type it, at the repository's root; returns what it prints.
-
-    Raises:
-        BridgeError: it failed.
-    """
+    """Return what a command of `bridge` prints, run at the repository's root; BridgeError: it failed."""
     command = [sys.executable, "-m", "bridge.cli.main", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:

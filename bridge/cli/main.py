@@ -201,7 +201,6 @@ def _interrupted() -> int:
 
 
 def _hides_interrupt(error: BaseException | None) -> bool:
-    """Tell whether an error was raised while Ctrl-C was on its way up."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None

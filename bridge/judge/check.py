@@ -39,8 +39,6 @@ ROUNDING = 1.5e-6
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule: its kind, when (s), the jobs (culprit first), and a sentence with the numbers."""
-
     kind: str
     time: float
     jobs: tuple[str, ...]
@@ -73,7 +71,6 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether no rule is broken."""
         return self.first is None
 
 
@@ -261,7 +258,6 @@ def _check_rows(schedule: _Schedule) -> None:
 
 
 def _check_capacity(schedule: _Schedule, resource: str, amount: int) -> float:
-    """Sweep starts and releases (releases first); return the peak use of ``resource``."""
     column = schedule.frame[demand_column(resource)]
     demand = column.to_numpy(np.int64 if column.dtype.kind in "iu" else np.float64)
     limit = amount if demand.dtype.kind == "i" else amount * (1 + 1e-12)

@@ -53,11 +53,9 @@ class ConfidenceInterval:
 
     @property
     def mark(self) -> str:
-        """Mark behind the interval in a table."""
         return mark_of(self.kind)
 
     def percent_of(self, base: float) -> "ConfidenceInterval":
-        """Return it in percent of a positive number."""
         low, mean, high = (100 * one / base for one in (self.low, self.mean, self.high))
         return ConfidenceInterval(mean, low, high, self.n, self.b, self.kind)
 
@@ -68,7 +66,6 @@ class ConfidenceInterval:
 
 
 def mark_of(kind: str | None) -> str:
-    """Return the mark behind an interval of that kind in a table."""
     return MARK if kind == "t" else ""
 
 
@@ -116,7 +113,6 @@ class Part:
     deviations: Floats
 
     def scaled(self, factor: float) -> "Part":
-        """Return the variance part of a multiple of the mean."""
         return Part(factor**2 * self.variance, self.freedom, factor * self.deviations)
 
 
@@ -254,7 +250,6 @@ def _differences(values: ArrayLike, base: ArrayLike) -> Floats:
 
 
 def _quantile(freedom: float) -> float:
-    """Return the quantile of Student's t that the interval reaches to; of the normal one for infinity."""
     from scipy import special
 
     return float(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2))

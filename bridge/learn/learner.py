@@ -81,7 +81,7 @@ class TrainingContext(Generic[R]):
 class Learner(ABC):
     """Learns epoch by epoch; same seed, same bits, also when it goes on from `tensors`.
 
-    It is made with an `TrainingContext` as its only argument, behind ``torch.manual_seed``.
+    It is made with a `TrainingContext` as its only argument, behind ``torch.manual_seed``.
 
     Attributes:
         adams: its optimisers, by the name that their memory has in a file.

@@ -143,7 +143,7 @@ class DecisionBuffers(NamedTuple):
 
 
 class PoolBatchBase:
-    """B pools whose decisions wait: `bridge.pool.batch.PoolBatch`, or one, `bridge.pool.batch.Live`.
+    """B pools whose decisions wait: `bridge.pool.batch.PoolBatch`, or one, `bridge.pool.batch.LivePool`.
 
     Attributes:
         state: what the scheduler knows; not to be changed.

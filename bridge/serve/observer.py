@@ -48,7 +48,6 @@ class RunTimeModel:
         self._online.update(history_jobs.take(ended[np.argsort(history_jobs.end[ended], kind="stable")]))
 
     def into(self, document: dict[str, Any]) -> None:
-        """Add run-time estimates to the jobs of a state document."""
         jobs = [*document["running"], *document["waiting"]]
         if not jobs:
             return
@@ -89,11 +88,9 @@ def warm_up() -> None:
 
 @dataclass(frozen=True)
 class PartitionState:
-    """Slurm's answers at one time.
+    """Slurm's answers at one time, as a state's document; times in seconds since 1970.
 
-    Attributes:
-        document: of a state's file; times in seconds since 1970.
-        not_forecast: label -> why nothing is forecast of a job that waits.
+    `not_forecast`: label -> why nothing is forecast of a job that waits.
     """
 
     document: dict[str, Any]
@@ -124,7 +121,6 @@ class PartitionObserver:
             raise BridgeError(what, where=f"partition {partition!r}", remedy="Ask as an Operator.")
 
     def close(self) -> None:
-        """Let go of Slurm."""
         self._control.close()
 
     def read(self) -> PartitionState:

@@ -281,7 +281,6 @@ def _refuse(
     place: Callable[[int], str],
     remedy: str = "Mend the cell.",
 ) -> None:
-    """Refuse the first row that is wrong."""
     if wrong.any():
         row = int(wrong.argmax())
         raise BridgeError(what if isinstance(what, str) else what(row), where=place(row), remedy=remedy)

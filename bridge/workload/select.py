@@ -134,7 +134,6 @@ class Jobs:
         return number if self.id.dtype.kind == "i" else self.id[number - 1]
 
     def take(self, which: slice | Ints | Flags) -> "Jobs":
-        """Return a part of the jobs; times are left as they are."""
         parts: dict[str, Any] = {name: getattr(self, name)[which] for name in _PER_JOB}
         if self.follows is not None and self.think is not None:
             place = np.full(len(self) + 1, NONE, np.int64)  # the last is for nobody
@@ -187,14 +186,11 @@ def machine_capacity(workload: Workload, nodes: int | None = None) -> dict[str, 
 
 
 def _ids(workload: Workload) -> Ids:
-    """Return the ids [n]: numbers, or else objects that are texts."""
     column = workload.jobs["job_id"]
     return _number_column(workload, "job_id") if column.dtype.kind in "iuf" else column.to_numpy(object)
 
 
 class _Sieve:
-    """Which records are still there, and what was dropped or repaired so far."""
-
     def __init__(self, ids: Ids, counted: Tally) -> None:
         self.ids, self.counted = ids, dict(counted)
         self.alive = np.ones(len(ids), np.bool_)
@@ -237,7 +233,6 @@ def _requests(rule: LoadRule, request: Ints, run: Ints, sieve: _Sieve) -> Ints:
 
 
 def _processors(workload: Workload, rule: LoadRule, sieve: _Sieve) -> Ints:
-    """Return the nodes that jobs ask for [n]."""
     requested, allocated = _number_column(workload, "req_procs"), _number_column(workload, "procs")
     if rule.procs == "strict":
         procs = requested

@@ -40,8 +40,6 @@ STATUS_COMPLETED, STATUS_CANCELLED = 1, 5
 
 @dataclass(frozen=True)
 class TallyEntry:
-    """How many records were dropped or repaired for one reason, and the first few job ids."""
-
     kind: Literal["dropped", "repaired", "noted", "ignored"]
     count: int
     examples: tuple[int | str, ...] = ()
@@ -131,7 +129,6 @@ class Workload:
 
     @property
     def where(self) -> str:
-        """Where it came from, for messages."""
         return self.source or self.name
 
     def digest(self) -> str:

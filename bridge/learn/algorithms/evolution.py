@@ -54,7 +54,6 @@ class EvolutionStrategy(LogLearner):
         return EpochResult(mean, float(base.mean()), float(-cost.mean()), self._decisions, losses)
 
     def _means(self, weights: Floats, batches: list[EpisodeBatch]) -> list[float]:
-        """Return the metric's mean on each log's episodes under these weights."""
         actor = copy.deepcopy(self.actor).double()
         vector_to_parameters(torch.from_numpy(weights), actor.parameters())
         answer = make_action_function(copy_for_inference(actor), "greedy", self.origin.seed)

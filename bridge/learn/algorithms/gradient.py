@@ -26,7 +26,6 @@ REWARD = "gradient.reward"
 
 
 def add_reward_feature(recipe: Recipe) -> Encoder:
-    """Return the recipe's encoder with the reward as its last column."""
     encoder = recipe.encoder
     return replace(encoder, features={**encoder.features, REWARD: recipe.gradient.reward}, padding=())
 

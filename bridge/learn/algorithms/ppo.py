@@ -140,7 +140,6 @@ class Ppo(LogLearner):
         return np.concatenate(parts) / self._unit
 
     def extra(self) -> dict[str, torch.Tensor]:
-        """Return the critic's weights."""
         return checkpoint.add_prefix("critic.", self.critic.state_dict())
 
     def restore(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
@@ -164,8 +163,6 @@ def surrogate(ratio: Tensor, advantage: Tensor, clip: float) -> tuple[Tensor, fl
 
 
 class _Part(NamedTuple):
-    """What one step of an update looks at."""
-
     rows: Tensor
     offsets: Tensor
     context: Tensor
@@ -193,7 +190,6 @@ class PpoUpdate:
         self.columns = (rollout.context, rollout.actions, *floats)
 
     def _part(self, decisions: Ints) -> _Part:
-        """Return the indices of a random minibatch of decisions, ascending."""
         index, offsets = pick_rows(self.rollout.offsets, decisions)
         picked = (column[decisions] for column in self.columns)
         return _Part(*tensors(self.actor, np.take(self.rollout.rows, index, 0), offsets, *picked))

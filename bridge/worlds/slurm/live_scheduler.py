@@ -45,7 +45,7 @@ class LiveEvent:
         kind: ``wait`` (a job may be started), ``gone`` (a waiting one is no more), ``run`` (one runs that was
             not started by this book), ``end``, ``back`` (a start did not come true: it waits again), ``out``
             (so many nodes are neither free nor used by the book's jobs), ``wake`` (the time of
-            `Book.wake_at` has come).
+            `LiveScheduler.wake_at` has come).
         details: of ``wait``: id, nodes, length, user, submit; of ``run``: start; of ``out``: nodes.
     """
 
