@@ -228,7 +228,10 @@ class Sampling:
 
 
 #: What `bridge.judge.sequences.compute_sequence_metric` knows, without resources' utilisations.
-METRICS = ("bsld", "slowdown", "wait", "turnaround", "bsld.max", "wait.max", "utilisation")
+METRICS = (
+    *("bsld", "slowdown", "wait", "turnaround", "bsld.max", "wait.max"),
+    *("wait.small", "wait.large", "utilisation"),
+)
 
 
 def _tables(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,10 +32,11 @@ class PairedResult:
 def compute_sequence_metric(prepared: Scenario, schedule: Schedule, first: int, metric: str) -> float:
     """Return the metric of a sequence, by its outcome and its first job in the workload.
 
-    ``bsld``, ``slowdown``, ``wait``, ``turnaround`` (means, s), ``bsld.max``, ``wait.max``, ``idle.fitting``
-    (node-time idle while a waiting job fits, see `idle_share`), or ``utilisation`` (node-time used,
-    first submit to last end), ``utilisation.NAME`` of a resource. Raises BridgeError: unknown metric, or it
-    is not defined because no job of the sequence takes any time.
+    ``bsld``, ``slowdown``, ``wait``, ``turnaround`` (means, s), ``bsld.max``, ``wait.max``, ``wait.small``,
+    ``wait.large`` (see `_by_size`), ``idle.fitting`` (node-time idle while a waiting job fits, see
+    `idle_share`), or ``utilisation`` (node-time used, first submit to last end), ``utilisation.NAME`` of a
+    resource. Raises BridgeError: unknown metric, or it is not defined because no job of the sequence takes
+    any time.
     """
     part = slice(first, first + len(schedule.start))
     submit, run = schedule.submit, prepared.jobs.run[part] / 1e6
@@ -57,6 +58,8 @@ def compute_sequence_metric(prepared: Scenario, schedule: Schedule, first: int, 
             return float(np.nanmean(slowdown(wait, run)))
         case "wait" | "wait.max":
             return float(wait.max() if what == "wait.max" else wait.mean())
+        case "wait.small" | "wait.large":
+            return float(wait[_by_size(prepared.jobs.demand[part, 0], what)].mean())
         case "turnaround":
             return float(turnaround.mean())
         case "idle.fitting" if prepared.cluster is not None:
@@ -90,6 +93,17 @@ def compute_sequence_metric(prepared: Scenario, schedule: Schedule, first: int, 
                 remedy="Compare by bsld, or use longer sequences.",
             )
     raise BridgeError("unknown metric", where=repr(metric))
+
+
+def _by_size(nodes: Ints, metric: str) -> Flags:
+    """Return which jobs are the large ones, or the small ones, of those that request so many nodes.
+
+    Large: at least as many as the upper quartile; small: at most as many as the lower one. Both may be the
+    same jobs where sizes hardly differ.
+    """
+    low, high = np.quantile(nodes, (0.25, 0.75))
+    which: Flags = nodes >= high if metric == "wait.large" else nodes <= low
+    return which
 
 
 def _of_some(prepared: Scenario, schedule: Schedule, first: int, metric: str, which: Flags) -> float:

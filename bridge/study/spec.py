@@ -98,7 +98,8 @@ class Study:
         introduction: a paragraph below the title.
         details: what else there is to say, folded on the page.
         metric: what rows are compared by: bsld, wait, slowdown, turnaround, utilisation, bsld.max, wait.max,
-            idle.fitting; utilisation.NAME of a resource; slowdown and completion on the time-stepped pool.
+            wait.small, wait.large, idle.fitting; utilisation.NAME of a resource; slowdown and completion on
+            the time-stepped pool.
         extra_metrics: further metrics that are measured.
         seeds: trainings of every agent, with seeds 1, 2, …
         epochs: of every training, in place of the recipes' own.
