@@ -12,9 +12,10 @@ sb3_contrib = pytest.importorskip(
 )
 import gymnasium  # noqa: E402
 import torch  # noqa: E402
+from env_checker import NAMES  # noqa: E402
 
 from bridge.env.env_config import ENCODERS  # noqa: E402
-from bridge.env.register import ENVIRONMENTS, PICK_OR_KILL  # noqa: E402
+from bridge.env.register import PICK_OR_KILL  # noqa: E402
 
 
 class Watched(gymnasium.Wrapper):  # type: ignore[type-arg]
@@ -49,7 +50,7 @@ def learns(model: Any, env: Watched, asked: int, steps: int) -> None:
     assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
-@pytest.mark.parametrize("name", [*ENVIRONMENTS, pytest.param(PICK_OR_KILL, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [*NAMES, pytest.param(PICK_OR_KILL, marks=pytest.mark.slow)])
 def test_maskable_ppo_trains_and_takes_legal_actions_only(name: str) -> None:
     size = {"steps": 40} if name == PICK_OR_KILL else {"length": 64}
     env = Watched(gymnasium.make(name, **size))
