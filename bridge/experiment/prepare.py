@@ -176,7 +176,7 @@ def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
     kept = records if simulated else None
     n = 0 if agent is None else _count_trained_on(agent, experiment.workload, logged, jobs)
     del records, logged
-    scenario = setup.build_scenario(jobs, policy)
+    scenario = dataclasses.replace(setup.build_scenario(jobs, policy), seed=experiment.seed)
     if simulated:
         scenario.refuse_beliefs("simulated platforms")
     return PreparedExperiment(experiment, setup, kept, scenario, platform, agent, n)

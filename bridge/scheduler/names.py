@@ -50,6 +50,9 @@ NO_BACKFILL, EASY, CONSERVATIVE = 0, 1, 2
 #: Backfilling rules: name -> code.
 BACKFILLS: Mapping[str, int] = {"none": NO_BACKFILL, "easy": EASY, "conservative": CONSERVATIVE}
 
+#: The backfilling of the protocol `slurm`, which has no other, and which no other protocol has.
+SLURM_BACKFILL = "slurm"
+
 #: How estimators are written, see `bridge.scheduler.estimators`.
 ESTIMATORS: tuple[str, ...] = (
     *("requested", "actual", "soft", "cqsim", "noisy(P)", "noisy(P, SEED)"),
