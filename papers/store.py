@@ -1,10 +1,12 @@
 """Results on disk: one Parquet file per table, to which runs add; two runs may add at the same time."""
 
 import fcntl
+import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,30 @@ def kept(name: str, measure: Callable[[], pd.DataFrame], *, again: bool = False)
     with atomic_write(path) as out:
         table.to_parquet(out)
     return table
+
+
+@cache
+def read_json(name: str) -> dict[str, Any]:
+    """Return the data of a page as it was measured; empty if nothing was."""
+    path = path_of(name, ".json")
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def measure_logs(
+    name: str,
+    logs: Sequence[str],
+    measured: Callable[[str], Any],
+    wanted: Sequence[str] = (),
+    indent: int | None = None,
+) -> Iterator[tuple[str, Any]]:
+    """Measure a page's logs (those `wanted`, else all) one by one; keep and yield what each one has."""
+    for log in wanted or logs:
+        documents = {**read_json(name), log: measured(log)}
+        in_order = {one: documents[one] for one in logs if one in documents}
+        with atomic_write(path_of(name, ".json")) as out:
+            out.write((json.dumps(in_order, indent=indent) + "\n").encode())
+        read_json.cache_clear()
+        yield log, documents[log]
 
 
 def read(table: str) -> pd.DataFrame:

@@ -137,9 +137,9 @@ class SchedulingEnvBase(gymnasium.Env[Any, np.int64]):
         if not self._episodes.waiting[0]:
             raise BridgeError("no decision waits for an answer", remedy="Call reset() first.")
         done = self._episodes.step(np.array([action], np.int64))
-        over, cut = bool(done.terminated[0]), bool(done.truncated[0])
-        info = self._info(done.invalid, self._episodes.final_info(done) if over or cut else {})
-        return self._episodes.observation(0), float(done.rewards[0]), over, cut, info
+        terminated, truncated = bool(done.terminated[0]), bool(done.truncated[0])
+        info = self._info(done.invalid, self._episodes.final_info(done) if terminated or truncated else {})
+        return self._episodes.observation(0), float(done.rewards[0]), terminated, truncated, info
 
     def _info(self, invalid: Flags, more: dict[str, Floats]) -> dict[str, Any]:
         info = {**self._episodes.info(), "invalid": invalid, **more}

@@ -20,6 +20,7 @@ from bridge.judge.jobs import (
     jobs_of,
     plain_ids,
 )
+from bridge.workload.resources import UNITS
 from bridge.workload.table import Workload
 
 #: Every kind of violation; ``capacity`` and ``larger-than-machine`` are followed by ``:resource``.
@@ -30,7 +31,6 @@ KINDS: tuple[str, ...] = (
     "allocation-size", "host-range", "host-overlap", "node-amount", "power-budget", "not-in-workload",
     "workload-demand", "workload-submit", "workload-run",
 )  # fmt: skip
-UNITS = {"nodes": "nodes", "burst_buffer": "bytes", "power": "W"}
 #: How many running jobs a violation of the capacity names.
 NAMED = 8
 #: Files round every time to 1 µs, so a sum of three of them may be off by this much, in s.

@@ -57,7 +57,7 @@ class PoolPpo(Learner):
         if training.inherit and self._teacher is not None:
             copy_teacher_weights(self.actor, self._teacher)
         self.adam = self._optimiser()
-        self.adams = {"network": self.adam}
+        self.optimizers = {"network": self.adam}
         self._rates = [group["lr"] for group in self.adam.param_groups]
         self.base = self._saf(self._valid)
         self._unit = self._typical() if training.scaled else 1.0

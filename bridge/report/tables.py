@@ -280,7 +280,7 @@ def accuracy_table(accuracies: "Mapping[str, Accuracy | None]", title: str) -> T
 
 def log_tables(records: "Workload", summary: "Summary") -> list[Table]:
     """Return a log's totals, and the distributions of its quantities."""
-    from bridge.workload.table import idle_power_of
+    from bridge.workload.resources import idle_power_of
 
     labels = ((label, records.header.get(label)) for label in _LABELS["header"])
     rows = [(label, text.replace("\n", " ")) for label, text in labels if text]

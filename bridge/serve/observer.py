@@ -136,7 +136,7 @@ class PartitionObserver:
         now = time.time()
         rows = tuple(row for row in everything if self.partition in row.partition.split(","))
         occupied = frozenset().union(*(row.names for row in everything if row.state in HAS_NODES))
-        running, waiting, left = [], [], {}
+        running, waiting, not_forecast = [], [], {}
         here = {row.key for row in rows}
         self._estimates = {key: estimate for key, estimate in self._estimates.items() if key in here}
         for row in rows:
@@ -146,7 +146,7 @@ class PartitionObserver:
                     start = min(max(row.start, row.submit), now)
                     running.append({**self._job(row, now), "start": start, "demand": {"nodes": nodes}})
             elif why := self._left(row, machine, now):
-                left[row.label] = why
+                not_forecast[row.label] = why
             else:
                 waiting.append({**self._job(row, now), "demand": {"nodes": row.nodes}})
         document: dict[str, Any] = {
@@ -160,7 +160,7 @@ class PartitionObserver:
             "waiting": waiting,
         }
         self._beliefs.into(document)
-        return PartitionState(document, rows, left)
+        return PartitionState(document, rows, not_forecast)
 
     def _job(self, row: QueueEntry, now: float) -> dict[str, Any]:
         request = max(min(self._show(row)[1] or row.limit, float(LONGEST)), 1.0)

@@ -45,7 +45,9 @@ def unpack(path: Path, store: Store) -> dict[str, str]:
         logs = [json.loads(text) for text in lines["logs"].unique()]
         digests = {file: digest for of in logs for file, digest in of.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        remedy = "Take it again from where the study came from, or remove it: `bridge study keep` writes it."
+        remedy = (
+            "Take it again from where the study came from, or remove it: `bridge study archive` writes it."
+        )
         raise BridgeError(f"cannot be read ({error!r})", where=str(path), remedy=remedy) from error
     for key, cell in cells.items():
         store.save(key, cell)

@@ -111,7 +111,7 @@ class Study:
         tests: which sequences rows are judged on.
         comparisons: of rows; none = each row with its base, by default the first one.
         files: of logs: name or path, where `logs` has another word for it.
-        record: a file of cells that are done, beside the study's; see `bridge study keep`.
+        record: a file of cells that are done, beside the study's; see `bridge study archive`.
     """
 
     title: str

@@ -23,13 +23,13 @@ from bridge.base.errors import BridgeError
 from bridge.base.jsontext import loads
 from bridge.workload.ids import of_texts
 from bridge.workload.ignored import note_column
+from bridge.workload.resources import parse_capacity
 from bridge.workload.table import (
     FLOAT_COLUMNS,
     SWF_COLUMNS,
     TallyEntry,
     Workload,
     format_header,
-    parse_capacity,
     parse_header,
     tally,
 )

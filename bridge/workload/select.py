@@ -17,17 +17,9 @@ from bridge.workload.following import NONE, leaders, refuse_circles
 from bridge.workload.ids import ranks
 from bridge.workload.ignored import note_ignored
 from bridge.workload.requests import JobRequests, heeded_columns, read_requests, with_default_times
+from bridge.workload.resources import idle_power_of
 from bridge.workload.rules import LoadRule
-from bridge.workload.table import (
-    LONGEST,
-    STATUS_CANCELLED,
-    SWF_COLUMNS,
-    Tally,
-    Workload,
-    idle_power_of,
-    submitted,
-    tally,
-)
+from bridge.workload.table import LONGEST, STATUS_CANCELLED, SWF_COLUMNS, Tally, Workload, submitted, tally
 
 #: Ids of jobs: int64, or objects that are texts.
 Ids = npt.NDArray[Any]
@@ -257,6 +249,21 @@ def _demands(workload: Workload, procs: Ints, capacity: dict[str, int], sieve: _
     return demand
 
 
+def _order(workload: Workload, rule: LoadRule, submit: Ints, first: int | None, sieve: _Sieve) -> Ints:
+    """Return the `first` records of those that are left, in the rule's order; BridgeError: there are none."""
+    rank = ranks(workload.jobs["job_id"])
+    order = np.lexsort({"id": (rank,), "file": (submit,), "submit": (rank, submit)}[rule.sort])
+    order = order[sieve.alive[order]][:first]
+    if len(order) == 0:
+        dropped = [f"{r.count} {why}" for why, r in sieve.counted.items() if r.kind == "dropped"]
+        reasons = "; ".join(dropped) or "the log is empty"
+        cancelled_too = ", or --cancelled keep" if _CANCELLED in sieve.counted else ""
+        what = f"no job is left under the loading rule {rule.name!r} ({reasons})"
+        remedy = f"Try another --protocol{cancelled_too}; see `bridge workload info`."
+        raise BridgeError(what, where=workload.where, remedy=remedy)
+    return order
+
+
 def _waiting(workload: Workload, ids: Ids, order: Ints, sieve: _Sieve) -> dict[str, Ints]:
     """Return whom the kept jobs follow, and their think times, by the fields of `Jobs`; none if none does."""
     table = workload.jobs
@@ -320,16 +327,7 @@ def select(
         run = np.minimum(run, request)
     demand = _demands(workload, procs, capacity, sieve) if requests is None else procs[:, None]
     del procs
-    rank = ranks(table["job_id"])
-    order = np.lexsort({"id": (rank,), "file": (submit,), "submit": (rank, submit)}[rule.sort])
-    order = order[sieve.alive[order]][:first]
-    if len(order) == 0:
-        dropped = [f"{r.count} {why}" for why, r in sieve.counted.items() if r.kind == "dropped"]
-        reasons = "; ".join(dropped) or "the log is empty"
-        cancelled_too = ", or --cancelled keep" if _CANCELLED in sieve.counted else ""
-        what = f"no job is left under the loading rule {rule.name!r} ({reasons})"
-        remedy = f"Try another --protocol{cancelled_too}; see `bridge workload info`."
-        raise BridgeError(what, where=workload.where, remedy=remedy)
+    order = _order(workload, rule, submit, first, sieve)
     # From here on each column in its new order replaces the old one: a long log's take most of the memory.
     submit, run, request, logged_run = submit[order], run[order], request[order], logged_run[order]
     demand = demand[order]

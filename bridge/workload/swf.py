@@ -19,16 +19,15 @@ import pandas as pd
 from bridge.base import files
 from bridge.base.errors import BridgeError
 from bridge.workload.columns import EXACT
+from bridge.workload.resources import capacity_of, with_capacity
 from bridge.workload.table import (
     FLOAT_COLUMNS,
     SWF_COLUMNS,
     Tally,
     Workload,
-    capacity_of,
     format_header,
     parse_header,
     tally,
-    with_capacity,
 )
 
 #: What to do about a line that is no record.

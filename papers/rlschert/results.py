@@ -42,7 +42,7 @@ def cell(e: ConfidenceInterval, sign: str = "") -> str:
 
 
 @dataclass(frozen=True)
-class Apart:
+class Difference:
     """A difference, lower being better: in words, ``better than SAF``, and in numbers with its interval."""
 
     verdict_text: str
@@ -67,7 +67,7 @@ class RowResults:
     def cell(self, metric: str, counts: str = "jobs") -> str:
         return cell(estimate(self.rows, metric, counts=counts))
 
-    def against(self, base: "RowResults", metric: str, whom: str = BASE, counts: str = "jobs") -> Apart:
+    def against(self, base: "RowResults", metric: str, whom: str = BASE, counts: str = "jobs") -> Difference:
         e = estimate(self.rows, metric, base.rows, counts)
         judgement = verdict(e)
         verdict_text = (
@@ -75,7 +75,7 @@ class RowResults:
             if e.kind is None
             else f"{judgement} {'from' if judgement == 'not distinguishable' else 'than'} {whom}"
         )
-        return Apart(verdict_text, cell(e, "+"))
+        return Difference(verdict_text, cell(e, "+"))
 
 
 def look(data: pd.DataFrame, row: str) -> RowResults:

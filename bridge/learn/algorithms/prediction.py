@@ -111,7 +111,7 @@ class FuturePrediction(LogLearner):
         encoder, prediction = self.recipe.encoder, self.recipe.prediction
         rate = self.recipe.training.learning_rate
         self.adam = torch.optim.Adam(self.actor.parameters(), rate, betas=(0.95, 0.999), eps=1e-4, fused=True)
-        self.adams = {"actor": self.adam}
+        self.optimizers = {"actor": self.adam}
         shape = (encoder.resources, len(prediction.offsets))
         self.replay = ReplayBuffer(prediction.replay, encoder.rows, encoder.width, encoder.context, shape)
         self.updates = self.decisions = 0

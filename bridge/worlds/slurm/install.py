@@ -120,8 +120,8 @@ def check_cluster(client: Client, partition: str, directory: Path | None, kick: 
         return [CheckResult("slurmctld", "broken", str(error), "Set SLURM_CONF, and see `scontrol ping`.")]
     results: list[CheckResult] = []
 
-    def look(what: str, well: bool, detail: str, remedy: str, lack: Status = "missing") -> None:
-        results.append(CheckResult(what, "ok" if well else lack, detail, remedy))
+    def look(what: str, is_ok: bool, detail: str, remedy: str, lack: Status = "missing") -> None:
+        results.append(CheckResult(what, "ok" if is_ok else lack, detail, remedy))
 
     version = configured.get("slurm_version", "")
     is_tried = version.partition(".")[0] in map(str, VERSIONS)

@@ -107,30 +107,30 @@ class LiveScheduler:
     def apply_event(self, event: LiveEvent) -> None:
         """Take note of an event; BridgeError names the job of which it contradicts what is known."""
         self._at(event.time)
-        what, job = event.kind, event.job
-        if what in ("out", "wake"):
+        kind, job = event.kind, event.job
+        if kind in ("out", "wake"):
             self._out = int(event.details.get("nodes", self._out))
             return
         is_tracked = job in self._index
-        if is_tracked == (what == "wait"):
-            raise BridgeError("is known already" if is_tracked else "is not known", where=f"{what} {job}")
-        if job in self._running and what in ("gone", "run"):
-            raise BridgeError("runs already", where=f"{what} {job}")
-        if what == "wait":
+        if is_tracked == (kind == "wait"):
+            raise BridgeError("is known already" if is_tracked else "is not known", where=f"{kind} {job}")
+        if job in self._running and kind in ("gone", "run"):
+            raise BridgeError("runs already", where=f"{kind} {job}")
+        if kind == "wait":
             self._wait(job, event.details)
-        elif what == "gone":
+        elif kind == "gone":
             self._session.withdraw(self._forget(job))
-        elif what == "end":
+        elif kind == "end":
             self._end(job)
-        elif what == "run":
+        elif kind == "run":
             self._session.adopt(self._index[job], self._micro(event.details["start"]))
             self._running.add(job)
-        elif what == "back":
+        elif kind == "back":
             again = self._jobs[job]
             self._end(job)
             self._submit(job, again)
         else:
-            raise BridgeError(f"is no event: {what!r}", where=f"job {job}")
+            raise BridgeError(f"is no event: {kind!r}", where=f"job {job}")
 
     def decide(self, now: float) -> list[str]:
         """Return the jobs to be started now, in order: one pass of the scheduler."""
@@ -185,11 +185,11 @@ class LiveScheduler:
             job, (int(details["id"]), [int(details["nodes"])], JobEstimates.same(max(length, MICRO)), since)
         )
 
-    def _submit(self, job: str, what: tuple[int, list[int], JobEstimates, int]) -> None:
-        number, demand, lengths, since = what
+    def _submit(self, job: str, arguments: tuple[int, list[int], JobEstimates, int]) -> None:
+        number, demand, lengths, since = arguments
         self._index[job] = self._session.submit(number, demand, lengths, submitted=since)
         self._keys.append(job)
-        self._jobs[job] = what
+        self._jobs[job] = arguments
 
     def _forget(self, job: str) -> int:
         del self._jobs[job]

@@ -61,7 +61,7 @@ class Starts:
             return
         self._tracking.assign(job, nodes, now)
         self._journal.counts.starts += 1
-        self._kicks.kick()
+        self._kicks.trigger()
 
     def _would_start(self, key: str, job: TrackedJob, nodes: Sequence[str], now: float) -> None:
         """Note what would be started: no other job would get its nodes, as long as Slurm has them free."""
@@ -106,7 +106,7 @@ class Starts:
                 continue
             if now - job.since > KICK_AGAIN and not job.kicked:
                 job.kicked = True
-                self._kicks.kick()
+                self._kicks.trigger()
             if now - job.since > WITHDRAW and job.row.state == "PENDING":
                 self._withdraw(key, job, now)
 

@@ -42,11 +42,7 @@ def assert_equal(case: dict[str, Any], play: Callable[[Case], list[Outcome]] = r
 
 @pytest.mark.parametrize("name", MICRO_CASES)
 def test_answers_by_hand(name: str) -> None:
-    micro = MICRO_CASES[name]
-    for case, answers in ((micro.case, micro.answers), micro.without_backfilling()):
-        outcomes = replay_case(case)
-        assert [(start, nodes) for _, start, _, nodes in outcomes] == answers
-        assert outcomes == expected_outcomes(case)
+    MICRO_CASES[name].assert_answered(replay_case, expected_outcomes)
 
 
 @pytest.mark.parametrize("order", ["sjf", "lcfs", "w/t"])
