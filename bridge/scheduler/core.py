@@ -63,7 +63,7 @@ from bridge.scheduler.decisions import (
     SCORE,
 )
 from bridge.scheduler.growing_scores import bound_scores, find_highest_score
-from bridge.scheduler.lives import finish_with_lives, submit_with_lives
+from bridge.scheduler.lives import finish_with_lives, recount_idle, submit_with_lives, withdraw_with_lives
 from bridge.scheduler.names import CONSERVATIVE, CONSERVATIVE_KEEPS, EASY, FILLER
 from bridge.scheduler.preemption_rules import ASK_AGENT, NO_ROOM, ROOM, apply_preemption, preempt_for_head
 from bridge.scheduler.promises import list_promises, move_promises
@@ -158,7 +158,9 @@ def _withdraw_pooled(state: State, b: int, j: int) -> None:
         env.is_reserved = 0
 
 
-_withdraw = by_type(_withdraw_pooled, cluster_withdraw, ClusterState)
+_withdraw = by_type(
+    by_type(_withdraw_pooled, withdraw_with_lives, ActionState), cluster_withdraw, ClusterState
+)
 
 
 @kernel
@@ -181,6 +183,15 @@ def mark_running(state: State, b: int, j: int, start: int) -> None:
     add_running(state, b, j)
 
 
+@inline
+def _free_changed_pooled(_state: State, _b: int) -> None:
+    return
+
+
+#: What is free was set anew.
+_free_changed = by_type(_free_changed_pooled, recount_idle, ActionState)
+
+
 @kernel
 def set_out_of_service(state: State, b: int, amounts: Array) -> None:
     """Set how much of each resource is neither free nor used by a job."""
@@ -191,6 +202,7 @@ def set_out_of_service(state: State, b: int, amounts: Array) -> None:
     while job_at(state, b, place) >= 0:
         take(free, state.demand[b, job_at(state, b, place)])
         place = next_place(state.run_job[b], place)
+    _free_changed(state, b)
 
 
 @inline
