@@ -111,6 +111,8 @@ HEADINGS: dict[str, tuple[str, ...]] = {
 
 #: What the extra ``learn`` brings.
 LEARNING = ("gymnasium", "safetensors", "torch")
+#: What the extra ``report`` brings.
+DRAWING = ("matplotlib", "plotly")
 
 
 @click.group(
@@ -161,10 +163,11 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main, 
         sys.stderr.close()
         return 1
     except ModuleNotFoundError as error:
-        if error.name not in LEARNING:
+        if error.name not in {*LEARNING, *DRAWING}:
             raise
-        remedy = f"Install what learning needs: pip install {' '.join(LEARNING)}"
-        click.echo(f"bridge: error: agents need {error.name}, which is not installed. {remedy}", err=True)
+        subject, extra = ("agents", "learn") if error.name in LEARNING else ("pictures and reports", "report")
+        message = f"{subject} need {error.name}, which is not installed. pip install 'hpc-bridge[{extra}]'"
+        click.echo(f"bridge: error: {message}", err=True)
         return 1
     except (BridgeError, OSError, MemoryError) as error:
         _print_stack(error)

@@ -102,6 +102,7 @@ class SlurmNodes:
             raise ValueError(f"weight={weight} is no whole number")
         return {
             "cores": cores,
+            "threads": threads,
             "memory": memory if memory > 0 else None,
             "gpus": gpus,
             "features": features,

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +15,19 @@ from bridge.base.progress import SILENT, ProgressCallback, ProgressReporter, ign
 from bridge.experiment.detailed import run_simulation
 from bridge.experiment.job_profiles import builder
 from bridge.experiment.prepare import placement
-from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD, simulation_folder
+from bridge.experiment.program import (
+    BATSIM5,
+    PLATFORM,
+    WORKLOAD,
+    simulation_folder,
+    with_dynamic_jobs,
+)
 from bridge.experiment.spec import Detailed
 from bridge.judge.metrics import compute_metrics
 from bridge.judge.run import Run, run_folder, write_run
 from bridge.platform.model import Platform
 from bridge.policy_name import PolicyName, parse_policy
-from bridge.pool.attempts import REUSE
-from bridge.pool.batsim_dispatcher import DYNAMIC, PoolDispatcher, PoolDispatcherConfig
+from bridge.pool.batsim_dispatcher import PoolDispatcher, PoolDispatcherConfig
 from bridge.pool.evaluate import PoolEvaluation, as_document, evaluate
 from bridge.pool.heuristics import PoolActionFunction, heuristic_actions
 from bridge.pool.jobset import STEP_SECONDS, JobSet
@@ -153,11 +158,7 @@ class PoolTask:
         """Inputs of the platform program."""
         if self.policy.kill == "none" or self.on == BATSIM5:  # which is asked by the hello
             return self.detailed_options
-        needed = (DYNAMIC, REUSE) if self.detailed_options.kind.contends else (DYNAMIC,)
-        options = self.detailed_options.options
-        return replace(
-            self.detailed_options, options=(*(word for word in needed if word not in options), *options)
-        )
+        return with_dynamic_jobs(self.detailed_options)
 
     @property
     def hosts(self) -> int:

@@ -18,6 +18,7 @@ import pandas as pd
 from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.workload.derive import add_note, at_least_one
+from bridge.workload.lublin_day import SHARES
 from bridge.workload.table import SWF_COLUMNS, Workload
 
 SLOTS = 48
@@ -161,11 +162,7 @@ def _gamma_below(rng: np.random.Generator, shape: float, scale: float, limit: fl
 
 def day_weights(job_class: JobClass) -> Floats:
     """Return [48] how much faster than on average jobs arrive in each half hour from midnight; mean 1."""
-    from scipy.stats import gamma
-
-    edges = np.arange(DAY_BEGIN, DAY_BEGIN + SLOTS + 1) - 0.5
-    shape, scale = job_class.day
-    shares = np.diff(gamma.cdf(edges, shape, scale=scale))
+    shares = np.array(SHARES[job_class.day])
     weights = np.empty(SLOTS)
     weights[(np.arange(DAY_BEGIN, DAY_BEGIN + SLOTS) - 1) % SLOTS] = shares
     return np.asarray(weights * SLOTS / weights.sum(), np.float64)

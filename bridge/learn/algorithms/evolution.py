@@ -10,7 +10,6 @@ from dataclasses import astuple
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from bridge.base.arrays import Floats, Ints
@@ -23,7 +22,9 @@ from bridge.learn.rollout import copy_for_inference, make_action_function, play
 
 def centred_ranks(values: Floats) -> Floats:
     """Return ½ for the lowest value to −½ for the highest; equal ones share the mean of their ranks."""
-    return np.asarray(((len(values) + 1) / 2 - rankdata(values)) / max(len(values) - 1, 1), np.float64)
+    ordered = np.sort(values)
+    ranks = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right") + 1) / 2
+    return np.asarray(((len(values) + 1) / 2 - ranks) / max(len(values) - 1, 1), np.float64)
 
 
 class EvolutionStrategy(LogLearner):

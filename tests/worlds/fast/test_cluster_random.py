@@ -14,7 +14,7 @@ from cluster_reference.shrink import shrink
 from bridge.base.errors import BridgeError
 
 EVERYTHING = (*PARTS, *TIMED_PARTS)
-BACKFILLS = ("none", "easy", "easy", "conservative")
+BACKFILLS = ("none", "easy", "easy", "conservative", "filler")
 
 
 def expected_outcomes(case: Case) -> list[Outcome]:
@@ -85,9 +85,10 @@ def test_random_cases_in_time() -> None:
         assert_equal(draw_case(40_000 + seed, parts=EVERYTHING, backfills=BACKFILLS))
 
 
-def test_random_cases_of_conservative_backfilling() -> None:
+@pytest.mark.parametrize("backfill", ["conservative", "filler"])
+def test_random_cases_of_other_backfilling(backfill: str) -> None:
     for seed in range(80):
-        assert_equal(draw_case(60_000 + seed, backfills=("conservative",)))
+        assert_equal(draw_case(60_000 + seed, backfills=(backfill,)))
 
 
 @pytest.mark.slow
