@@ -95,7 +95,6 @@ class ClusterArrays:
 
     @property
     def is_shared(self) -> bool:
-        """Whether jobs share nodes anywhere."""
         return not bool(self.classes.counted.all())
 
     def capacity(self) -> dict[str, int]:
@@ -463,7 +462,6 @@ class _Lanes:
         return self._lanes.setdefault((partition, *entries.values()), len(self._lanes))
 
     def static(self) -> dict[str, Any]:
-        """Return the arrays of lanes."""
         rows: list[tuple[Any, ...]] = []
         counted: list[Any] = []
         for partition, *entries in self._lanes:

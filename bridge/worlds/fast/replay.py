@@ -65,7 +65,6 @@ class LogWindow:
 
     @property
     def ended(self) -> int:
-        """How many jobs have ended."""
         clock = self.memory.clock
         to_come = int(clock.last[0] - clock.arrived[0])
         return self._next - to_come - int(clock.pending[0] + self.state.scalars.n_waiting[0])

@@ -52,7 +52,6 @@ class OwnClock:
         return math.ceil(time - phase) + phase
 
     def next(self) -> tuple[float, str]:
-        """Return the next pass."""
         full = self._tick(self.full_due, self.phase)
         default = (
             self._tick(max(self.wanted, self.last_main + self.parameters.batch_delay), self.phase)
