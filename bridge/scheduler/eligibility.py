@@ -394,7 +394,6 @@ def count_stop(state: ClusterState, b: int, j: int) -> None:
 
 @inner
 def count_end(state: ClusterState, b: int, j: int) -> None:
-    """Job `j`, which ran, has ended now."""
     _count(state, b, j, COUNT_SUBMITTED, -1)
     count_stop(state, b, j)
     tell_children(state, b, j)

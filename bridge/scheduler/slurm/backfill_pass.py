@@ -24,8 +24,6 @@ class _Plan:
 
 
 class _Pass:
-    """One backfill pass."""
-
     def __init__(self, slurm: Controller, now: int) -> None:
         self.slurm, self.now = slurm, now
         self.parameters = slurm.site.parameters

@@ -50,7 +50,6 @@ class Priorities:
             shares.forget_effective(self.site.users.values())
 
     def submit(self, job: SlurmJob, now: int) -> None:
-        """Give a new job its priority."""
         if self.is_basic:
             if job.priority == 0 and not job.held:
                 job.priority = max(self.next_basic - job.nice, 1)
@@ -66,7 +65,6 @@ class Priorities:
         job.priority = max(job.priorities.values())
 
     def of(self, job: SlurmJob, part: SlurmPart, now: int) -> int:
-        """Return a job's priority in a partition."""
         weights = self.site.cluster.priority
         total = 0.0
         if weights.age and job.eligible and now > job.eligible:

@@ -24,7 +24,6 @@ class SlurmUsage:
 
     @classmethod
     def of_site(cls, site: Site) -> "SlurmUsage":
-        """Return the usage of a site without jobs."""
         return cls(
             [node.cpus for node in site.nodes],
             [node.memory for node in site.nodes],
