@@ -22,8 +22,10 @@ class Phase(StrEnum):
 
     HELD = "held"  # the policy may start it
     BLOCKED = "blocked"  # it waits for another job, or for the next try
+    AWAITING = "awaiting"  # decided, on nodes of jobs that are being requeued
     RELEASED = "released"  # decided and written, not seen running yet
     RUNNING = "running"
+    REQUEUED = "requeued"  # killed by the policy; Slurm has not put it back into its queue yet
     FOREIGN = "foreign"  # Slurm's, or its user's own affair
 
 
@@ -41,6 +43,7 @@ class TrackedJob:
         failed_starts: starts that did not come true.
         walltime: seconds that its comment states as its true request, None if it does not.
         missed_polls: polls in a row that did not list it.
+        restartable: it may be killed and requeued, and was not yet.
     """
 
     row: QueueEntry
@@ -53,6 +56,7 @@ class TrackedJob:
     walltime: float | None = None
     missed_polls: int = 0
     kicked: bool = False
+    restartable: bool = False
 
     @property
     def length(self) -> float:
