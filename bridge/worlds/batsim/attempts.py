@@ -76,8 +76,9 @@ def register_attempt(
 ) -> tuple[str, list[ev.Decision]]:
     """Return the id of a job's attempt of this number, and the decisions that register it at `now` (µs).
 
-    `first`: the job as it was submitted; `its_profiles`: the profiles, the job's among them; `history`: further
-    fields. `longer`: how much longer than the job it lasts, and may last, µs; only a delay can.
+    `first`: the job as it was submitted; `its_profiles`: those of the simulation, the job's among them;
+    `history`: further fields. `longer`: how much longer than the job it lasts, and may last, µs; only a delay
+    can.
     """
     workload, _, name = first.job_id.partition("!")
     registered: list[ev.Decision] = []
