@@ -171,6 +171,7 @@ class LogReplay(SlurmWorld):
         elif kind == timed.PARTITION_STATE:
             part = self.site.part_index[self.arrays.classes.partitions[int(event.which)].name]
             part.state = _STATES[int(event.value)]
+            part.version += 1
         else:
             self._change_job(self.slurm.jobs.get(int(event.which)), kind, now)
 
