@@ -10,7 +10,7 @@ from bridge.worlds.slurm.report import Journal
 class AuditedBook:
     """A `LiveScheduler` that writes each pass down, with the events before it.
 
-    `news`: whether something has happened since the last pass; `stops`: the jobs that the last pass has stopped.
+    `news`: whether something has happened since the last pass; `stops`: jobs that it stopped.
     """
 
     def __init__(self, nodes: int, deciding: LivePolicy, origin: float, journal: Journal) -> None:
