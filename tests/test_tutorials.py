@@ -13,7 +13,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 #: What would take minutes takes seconds.
 SHORTER = {
     r"--epochs \d+": "--epochs 2",
-    r"--out agents/mine$": "--out agents/mine --epochs 2",
     r"epochs=\d+": "epochs=1",
     r"--sequences \d+": "--sequences 4",
     r"sequences=\d+": "sequences=4",

@@ -41,6 +41,10 @@ class LazyGroup(click.Group):
             return super().get_command(ctx, cmd_name)
         module, _, name = self._lazy[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(f"bridge.cli.{module}"), name)
+        if ctx.resilient_parsing:  # a shell completes
+            from bridge.cli.completion import add_completions
+
+            add_completions(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

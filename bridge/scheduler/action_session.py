@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bridge.scheduler.action_state import allocate_actions, blank_lives, reset_actions
+from bridge.scheduler.action_state import SPECULATES, allocate_actions, blank_lives, reset_actions
 from bridge.scheduler.session import JobEstimates, Session
 from bridge.scheduler.starts import HOW_SPECULATIVE
 from bridge.scheduler.state import NEVER, State, reset
@@ -72,6 +72,30 @@ class ActionSession(Session):
         stopped: list[int] = self._acting.stopped[0, :n].tolist()
         acts.n_stopped = 0
         return stopped
+
+    def peek_starts(self) -> list[int]:
+        """Return the jobs that `starts` will return."""
+        started: list[int] = self._state.started[0, : self._n_started[0]].tolist()
+        return started
+
+    def limit_of(self, j: int) -> int:
+        """Return when the present life of job `j` is stopped, µs; ``state.NEVER``: never."""
+        return int(self._acting.lives.limit_at[0, j])
+
+    def adopt_limited(self, j: int, start: int, limit: int, *, speculative: bool) -> None:
+        """As `adopt`, of a life that is stopped at `limit`; `speculative`: its nodes count as free."""
+        state: Any = self.state
+        acts = state.acts[0]
+        if speculative:
+            self.withdraw(j)
+            state.jobs.start[0, j], state.jobs.how[0, j] = start, HOW_SPECULATIVE
+            state.lives.does[0, j], state.lives.first_start[0, j] = SPECULATES, start
+            state.idle[0] -= state.demand[0, j]
+        else:
+            self.adopt(j, start)
+        state.lives.limit_at[0, j] = limit
+        state.limited[0, acts.n_limited] = j
+        acts.n_limited += 1
 
     def next_life(self, j: int) -> tuple[int, int]:
         """Return the overhead that the next life of waiting job `j` begins with, and its progress, µs."""

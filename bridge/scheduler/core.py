@@ -63,7 +63,13 @@ from bridge.scheduler.decisions import (
     SCORE,
 )
 from bridge.scheduler.growing_scores import bound_scores, find_highest_score
-from bridge.scheduler.lives import finish_with_lives, recount_idle, submit_with_lives, withdraw_with_lives
+from bridge.scheduler.lives import (
+    adopt_life,
+    finish_with_lives,
+    recount_idle,
+    submit_with_lives,
+    withdraw_with_lives,
+)
 from bridge.scheduler.names import CONSERVATIVE, CONSERVATIVE_KEEPS, EASY, FILLER
 from bridge.scheduler.preemption_rules import ASK_AGENT, NO_ROOM, ROOM, apply_preemption, preempt_for_head
 from bridge.scheduler.promises import list_promises, move_promises
@@ -168,6 +174,15 @@ def withdraw(state: State, b: int, j: int) -> None:
     _withdraw(state, b, j)
 
 
+@inline
+def _adopted_pooled(_state: State, _b: int, _j: int) -> None:
+    return
+
+
+#: A job was made to run from outside.
+_adopted = by_type(_adopted_pooled, adopt_life, ActionState)
+
+
 @kernel
 def mark_running(state: State, b: int, j: int, start: int) -> None:
     """Waiting job `j` has been running since `start`; a lock on it is released."""
@@ -180,6 +195,7 @@ def mark_running(state: State, b: int, j: int, start: int) -> None:
     job.serial = env.serial
     env.serial += 1
     add_running(state, b, j)
+    _adopted(state, b, j)
 
 
 @inline

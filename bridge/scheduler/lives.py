@@ -77,6 +77,16 @@ def withdraw_with_lives(state: ActionState, b: int, j: int) -> None:
 
 
 @inner
+def adopt_life(state: ActionState, b: int, j: int) -> None:
+    """Job `j` was made to run from outside, on nodes of its own."""
+    life = state.lives[b, j]
+    life.does = RUNS
+    life.first_start = state.jobs[b, j].start
+    if state.action[0].kind == SPECULATIVE:
+        take(state.idle[b], state.demand[b, j])
+
+
+@inner
 def recount_idle(state: ActionState, b: int) -> None:
     """What is free has changed from outside: idle is what speculating jobs leave of it."""
     acts = state.acts[b]

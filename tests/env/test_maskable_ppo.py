@@ -72,14 +72,15 @@ def test_maskable_ppo_trains_on_rows_and_context() -> None:
     learns(model, env, 128, 128)
 
 
-def test_the_example_compares_the_agent_with_easy(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("task", ["backfill", pytest.param("preempt", marks=pytest.mark.slow)])
+def test_the_example_compares_the_agent_with_a_rule(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, task: str
 ) -> None:
     shown = example("maskable_ppo")
     monkeypatch.setattr(shown, "JUDGED", range(1500, 1764, 132))
-    shown.main(2048)
+    shown.main(2048, task)
     *_, before, after = (line.split() for line in capsys.readouterr().out.splitlines())
     assert (before[0], after[0]) == ("0", "2048")
-    easy = before[2]
-    assert after[2] == easy
+    rule = before[2]
+    assert after[2] == rule
     assert np.all(np.array([*before[1:], *after[1:]], float) >= 1.0)

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from bridge.base.arrays import Ints
 from bridge.scheduler.slurm.site import Assoc, SlurmPart
 
 PENDING, RUNNING, SUSPENDED, DONE = range(4)
@@ -22,6 +25,10 @@ class SlurmJob:
         planned: CPUs of its last plan by backfill; 0: none yet.
         node_cpus: CPUs on each of its nodes, exactly; 0: as many as are there.
         blocked_at: when a main pass did not find nodes for it first; 0: never.
+        rows: [k, 3] what it has: nodes, CPUs and MiB on each.
+        gres_row: [G] its generic resources on each node, in the order of the site's.
+        kept_out: partition -> its version, and why the job waits there whatever is free.
+        needs: what it asks for as kernels read it, see `bridge.scheduler.slurm.choice`.
         could: partition -> whether the job fits its nodes when they are empty.
     """
 
@@ -75,7 +82,6 @@ class SlurmJob:
     part: SlurmPart | None = None
     nodes: int = 0
     alloc: dict[int, int] = field(default_factory=dict)
-    memory: dict[int, int] = field(default_factory=dict)
     tres: dict[str, int] = field(default_factory=dict)
     planned: int = 0
     exit_code: int = 0
@@ -93,6 +99,10 @@ class SlurmJob:
     whole: bool = False
     until: int = 0
     blocked_at: int = 0
+    rows: Ints = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    gres_row: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    kept_out: dict[int, tuple[int, str]] = field(default_factory=dict)
+    needs: dict[tuple[int, bool], "Ints"] = field(default_factory=dict)
     could: dict[int, bool] = field(default_factory=dict)
 
     @property

@@ -48,10 +48,12 @@ def refuse_forgotten(begin: ev.SimulationBegins, where: str) -> None:
         raise BridgeError(what, where=where, remedy=remedy)
 
 
-def refuse_unrepeatable(event: ev.JobSubmitted, known: JobProfiles, begin: ev.SimulationBegins) -> None:
+def refuse_unrepeatable(
+    event: ev.JobSubmitted, its_profiles: JobProfiles, begin: ev.SimulationBegins
+) -> None:
     """Raise BridgeError for a job that could not run again after a kill."""
     where = f"job {event.job_id}"
-    profile = known.get(event.job_id.partition("!")[0], event.profile)
+    profile = its_profiles.get(event.job_id.partition("!")[0], event.profile)
     if not profile:
         what = f"its profile {event.profile!r} is not known, so that it could not run again after a kill"
         remedy = "Start the platform program with --forward-profiles-on-submission."
@@ -68,23 +70,24 @@ def register_attempt(
     now: int,
     first: ev.JobSubmitted,
     number: int,
-    known: JobProfiles,
+    its_profiles: JobProfiles,
     history: Mapping[str, Any],
     longer: int = 0,
 ) -> tuple[str, list[ev.Decision]]:
     """Return the id of a job's attempt of this number, and the decisions that register it at `now` (µs).
 
-    `first`: the job as it was submitted; `known`: the profiles, the job's among them; `history`: further
-    fields. `longer`: how much longer than the job it lasts, and may last, µs; only a delay can.
+    `first`: the job as it was submitted; `its_profiles`: those of the simulation, the job's among them;
+    `history`: further fields. `longer`: how much longer than the job it lasts, and may last, µs; only a delay
+    can.
     """
     workload, _, name = first.job_id.partition("!")
     registered: list[ev.Decision] = []
-    if known.composed(workload, first.profile):
+    if its_profiles.composed(workload, first.profile):
         job_id, profile = f"{first.job_id}{AGAIN}{number}", first.profile
     else:
         own, profile = f"{workload}_again", f"{name}_{number}:{first.profile}"
         job_id = f"{own}!{name}_{number}"
-        copy = _lasting(known.get(workload, first.profile), longer)
+        copy = _lasting(its_profiles.get(workload, first.profile), longer)
         registered.append(ev.RegisterProfile(now, own, profile, copy))
     walltime = None if first.walltime is None else first.walltime + longer
     fields = {**first.fields, **history}

@@ -10,7 +10,7 @@ from bridge.worlds.slurm.report import Journal
 class AuditedBook:
     """A `LiveScheduler` that writes each pass down, with the events before it.
 
-    `news`: whether something has happened since the last pass.
+    `news`: whether something has happened since the last pass; `stops`: jobs that it stopped.
     """
 
     def __init__(self, nodes: int, deciding: LivePolicy, origin: float, journal: Journal) -> None:
@@ -19,6 +19,7 @@ class AuditedBook:
         self._out = -1
         self._events: list[LiveEvent] = []
         self.news = False
+        self.stops: list[str] = []
 
     def __contains__(self, key: str) -> bool:
         return key in self._book
@@ -48,6 +49,7 @@ class AuditedBook:
 
     def decide(self, out: int, now: float) -> list[str]:
         """Return the jobs to be started now, in order; `out`: nodes that none of its jobs can have."""
+        self.stops = []
         if out != self._out:
             self._out = out
             self.tell("out", nodes=out)
@@ -58,5 +60,7 @@ class AuditedBook:
         events, self._events, self.news = self._events, [], False
         starts = self._book.decide(now)
         self._journal.counts.passes += 1
-        self._journal.audit.write_pass(now, events, starts)
+        self.stops = self._book.stopped
+        more = {"stopped": self.stops} if self.stops else {}
+        self._journal.audit.write_pass(now, events, starts, **more)
         return starts

@@ -20,8 +20,10 @@ _FEATURES = re.compile(r"(?:[\w.-]+(?:&[\w.-]+)*)?", re.ASCII)
 class Phase(StrEnum):
     HELD = "held"  # the policy may start it
     BLOCKED = "blocked"  # it waits for another job, or for the next try
+    AWAITING = "awaiting"  # decided, on nodes of jobs that are being requeued
     RELEASED = "released"  # decided and written, not seen running yet
     RUNNING = "running"
+    REQUEUED = "requeued"  # killed by the policy; Slurm has not put it back into its queue yet
     FOREIGN = "foreign"  # Slurm's, or its user's own affair
 
 
@@ -30,7 +32,8 @@ class TrackedJob:
     """One job as it is followed; times in s since 1970.
 
     `row`: as squeue had it last; `hosts`: decided or occupied nodes; `retry`: not before then; `walltime`: s
-    that its comment states as its true request; `missed_polls`: polls in a row that did not list it.
+    that its comment states as its true request; `missed_polls`: polls in a row that did not list it;
+    `restartable`: it may be killed and requeued, and was not yet.
     """
 
     row: QueueEntry
@@ -43,6 +46,7 @@ class TrackedJob:
     walltime: float | None = None
     missed_polls: int = 0
     kicked: bool = False
+    restartable: bool = False
 
     @property
     def length(self) -> float:

@@ -16,6 +16,7 @@ class AgentCounters:
     passes: int = 0
     starts: int = 0
     withdrawn: int = 0
+    requeued: int = 0
     lost: list[str] = field(default_factory=list)
     ended_unnoticed: Annotated[list[str], Constraint(key="ghosts")] = field(default_factory=list)
     moved: list[str] = field(default_factory=list)

@@ -12,6 +12,7 @@ from cluster_reference.scheduler import simulate
 from cluster_reference.shrink import shrink
 
 from bridge.base.errors import BridgeError
+from bridge.worlds.fast import cluster_shapes
 
 EVERYTHING = (*PARTS, *TIMED_PARTS)
 BACKFILLS = ("none", "easy", "easy", "conservative", "filler")
@@ -73,7 +74,17 @@ def test_what_is_refused_of_random_cases() -> None:
     assert refused > 20
 
 
+@pytest.fixture
+def small_clusters_keep_fits(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let small clusters, too, keep which classes hold a demand: some for each, some for one at a time."""
+    if part % 2:
+        monkeypatch.setattr(cluster_shapes, "LEAST_CLASSES", 1)
+    if part % 4 == 3:
+        monkeypatch.setattr(cluster_shapes, "FIT_WORDS", 1)
+
+
 @pytest.mark.parametrize("part", range(4))
+@pytest.mark.usefixtures("small_clusters_keep_fits")
 def test_random_cases(part: int) -> None:
     for seed in range(part, 600, 4):
         assert_equal(draw_case(seed))
@@ -93,6 +104,7 @@ def test_random_cases_of_other_backfilling(backfill: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
+@pytest.mark.usefixtures("small_clusters_keep_fits")
 def test_many_random_cases(part: int) -> None:
     for seed in range(part, 20_000, 20):
         assert_equal(draw_case(100_000 + seed))
@@ -100,6 +112,7 @@ def test_many_random_cases(part: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
+@pytest.mark.usefixtures("small_clusters_keep_fits")
 def test_many_random_cases_in_time(part: int) -> None:
     for seed in range(part, 20_000, 20):
         assert_equal(draw_case(200_000 + seed, parts=EVERYTHING, backfills=BACKFILLS))

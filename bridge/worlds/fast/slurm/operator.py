@@ -136,6 +136,7 @@ class Operator:
         part = self.slurm.site.part_index.get(settings["partitionname"])
         if part is None:
             raise ValueError(f"there is no partition {settings['partitionname']}")
+        part.version += 1
         for name, value in settings.items():
             none = value.upper() in ("INFINITE", "UNLIMITED")
             if name == "maxtime":
@@ -151,6 +152,9 @@ class Operator:
 
     def _job(self, job: SlurmJob, settings: dict[str, str], now: int) -> None:
         slurm = self.slurm
+        job.kept_out.clear()
+        job.could.clear()
+        job.needs.clear()
         for name, value in settings.items():
             if name == "timelimit":
                 old, job.limit = job.limit, minutes_of(value)
@@ -174,7 +178,6 @@ class Operator:
                 slurm.ledger.submit(job)
                 slurm.priorities.refresh(job, now)
             elif name in ("numnodes", "minnodes"):
-                job.could.clear()
                 low, _, high = value.partition("-")
                 job.min_nodes, job.max_nodes = int(low), int(high or low)
                 job.min_cpus = max(job.min_cpus, job.min_nodes) if job.cpus_per_task == 1 else job.min_cpus

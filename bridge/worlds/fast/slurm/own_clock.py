@@ -8,6 +8,8 @@ from bridge.scheduler.slurm.site import Site
 
 #: Time limits are checked so often, s.
 LIMITS_PERIOD = 30.0
+#: Sums of periods and phases are so exact, s.
+ROUNDING = 1e-4
 
 
 class OwnClock:
@@ -49,7 +51,7 @@ class OwnClock:
 
     def _tick(self, time: float, phase: float) -> float:
         """Return the first whole second plus a phase that is not before a time."""
-        return math.ceil(time - phase) + phase
+        return math.ceil(time - phase - ROUNDING) + phase
 
     def next(self) -> tuple[float, str]:
         full = self._tick(self.full_due, self.phase)
@@ -72,6 +74,14 @@ class OwnClock:
             (self.period_due, "prio"),
         ]
         return min(candidates)
+
+    def skip_idle(self, until: float, *, limits: bool, full: bool) -> None:
+        """Let full passes and checks of limits that do nothing pass by, before an instant."""
+        if limits and self.limits_due < until < math.inf:
+            self.limits_due += math.floor((until - self.limits_due) / LIMITS_PERIOD) * LIMITS_PERIOD
+        period = float(self.parameters.sched_interval)
+        if full and self.full_due + period < until < math.inf:
+            self.full_due += math.floor((until - self.full_due) / period - 1) * period
 
     def passed(self, time: float, kind: str, *, changed: bool) -> None:
         """Take note of a pass, and whether it started a job."""

@@ -84,6 +84,8 @@ class SlurmWorld(abc.ABC):
         epilog = self.site.settings.epilog
         while self.heap or self._may_go_on(clock):
             event = self.heap[0][0] if self.heap else _FAR
+            if not self.slurm.pending:
+                clock.skip_idle(event, limits=self._no_limit_before(event), full=True)
             time, kind = clock.next()
             if time < event:
                 before = self.slurm.n_starts
@@ -95,6 +97,14 @@ class SlurmWorld(abc.ABC):
             if kind != "moment":
                 at_once = kind == "free" and (epilog or bool(what[2] and what[4]))
                 clock.tell(time, at_once=at_once)
+
+    def _no_limit_before(self, time: float) -> bool:
+        """Tell whether no running job is killed by a check of limits before an instant."""
+        if time == _FAR:
+            return False
+        over, now = self.site.settings.over_time, self.now(time)
+        jobs = self.slurm.running.values()
+        return all(job.end + over > now and not job.until and not job.is_victim for job in jobs)
 
     def _may_go_on(self, clock: OwnClock) -> bool:
         return bool(self.slurm.running) or (bool(self.slurm.pending) and clock.idle < PATIENCE)
@@ -115,10 +125,13 @@ class SlurmWorld(abc.ABC):
         elif kind == "limits":
             slurm.check_limits(now)
         elif kind == "prio":
+            slurm.version += 1
             slurm.priorities.run_period([*slurm.pending.values(), *slurm.running.values()], now)
         elif kind == "reservation":
+            slurm.version += 1
             self._end_reservation(str(what), now)
-        else:
+        elif kind != "moment":
+            slurm.version += 1
             self.happen_more(kind, what, time, now)
         self._carry_out(time)
 
