@@ -9,6 +9,7 @@ from bridge.base.arrays import Array, Floats32, Ints
 from bridge.base.errors import BridgeError
 from bridge.base.jit import entry, hot
 from bridge.env.encoder import CompiledEncoder, EncoderPrograms
+from bridge.env.parts import StepInParts
 from bridge.env.rows import apply_action, delays_head, encode, key_rows, list_rows, write_context
 from bridge.scheduler.core import INSPECT, PAUSE
 from bridge.scheduler.state import SECOND, State
@@ -69,11 +70,6 @@ def _advance(
             refused = b
         offsets[b + 1] = total
     return refused
-
-
-#: The same, and its parts are kernels of their own: where jobs have nodes or may be stopped, the parts in one
-#: kernel would take ten minutes to compile.
-_advance_in_parts = getattr(_advance, "py_func", _advance)
 
 
 @dataclass
@@ -148,7 +144,7 @@ class Batch:
 
     def _kernel(self) -> Any:
         is_plain = self.prepared.cluster is None and self.prepared.permits is None
-        return _advance if is_plain else _advance_in_parts
+        return _advance if is_plain else StepInParts(self.state)
 
     def __getstate__(self) -> dict[str, Any]:
         """Machine code stays with its process; a copy finds its own."""
