@@ -164,7 +164,7 @@ class ClusterArrays:
             "GR": groups,
             "GR1": groups + 1,
             "GM": members,
-            "T": 3 * length + 3 * conditions + 8,
+            "T": 4 * length + 3 * conditions + 8,
             "E": entries,
             "PT": min(units, length) + 3 if self.classes.counted.all() else 0,
             "LG": log,
