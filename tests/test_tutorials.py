@@ -55,6 +55,7 @@ def test_page_works_as_written(page: Path, tmp_path: Path) -> None:
             check=False,
         ).returncode:
             pytest.skip("SimGrid is not here: apt install python3-simgrid")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     bridge = tmp_path / "bin" / "bridge"
     bridge.parent.mkdir()
     bridge.write_text(f'#!/bin/sh\nexec {sys.executable} -m bridge.cli.main "$@"\n')

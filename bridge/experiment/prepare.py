@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PreparedExperiment:
-    """An experiment whose files are read; with a platform, what `bridge.experiment.detailed.conduct` takes.
+    """An experiment whose files are read; with a platform, `bridge.experiment.detailed.Simulation`.
 
     Attributes:
         setup: its setup with seed and machine size filled in.
@@ -55,7 +55,6 @@ class PreparedExperiment:
 
     @property
     def warnings(self) -> list[str]:
-        """What its numbers are not good for, a line each."""
         if self.agent is None or not self.trained_on:
             return self.prepared.warnings
         return [*self.prepared.warnings, trained_on_them(self.agent.name, self.trained_on, self.n_jobs)]
@@ -83,7 +82,6 @@ class PreparedExperiment:
 
     @property
     def shares_nodes(self) -> bool:
-        """Whether jobs share nodes."""
         return self.prepared.cluster is not None and self.prepared.cluster.is_shared
 
     @property
@@ -183,7 +181,7 @@ def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
     kept = records if simulated else None
     n = 0 if agent is None else _count_trained_on(agent, experiment.workload, logged, jobs)
     del records, logged
-    scenario = setup.build_scenario(jobs, policy)
+    scenario = dataclasses.replace(setup.build_scenario(jobs, policy), seed=experiment.seed)
     if simulated:
         scenario.refuse_beliefs("simulated platforms")
     return PreparedExperiment(experiment, setup, kept, scenario, platform, agent, n)

@@ -170,7 +170,6 @@ class Child:
             return None
 
     def end(self) -> int:
-        """End it, by force if need be, with all that it has started; return the exit status."""
         if not self.ended:
             self._signal(signal.SIGTERM)
             if self._stop:

@@ -125,7 +125,7 @@ def run_detailed(
 ) -> tuple[Run, "DetailedRun"]:
     """Run an experiment in the detailed world; return the run and how it ended, both whether complete or not.
 
-    `folder` exists, for the simulation's files; `more` is for `bridge.experiment.detailed.conduct`.
+    `folder` exists, for the simulation's files; `more` is for `bridge.experiment.detailed.run_simulation`.
     """
     from bridge.experiment.detailed import run_simulation
 
@@ -152,7 +152,6 @@ def detailed_run(
 
 
 def collect(task: PreparedExperiment, conducted: "DetailedRun") -> Run:
-    """Return the run of a detailed simulation, complete or not."""
     site = _site_of(task, conducted)
     jobs = jobs_table(task, conducted, site)
     detailed = task.experiment.detailed
@@ -227,7 +226,6 @@ def versions() -> dict[str, str]:
 
 
 def record(task: PreparedExperiment) -> dict[str, Any]:
-    """Return what `run.toml` says of an experiment, whatever its world."""
     jobs, experiment = task.prepared.jobs, task.experiment
     return {
         "command": experiment.command(),

@@ -34,11 +34,7 @@ class Attempt(DispatchedJob):
 
 @dataclass(slots=True, eq=False)
 class PoolJob:
-    """A job of the pool.
-
-    Attributes:
-        attempts: at it, the current one last.
-    """
+    """A job of the pool, and the attempts at it, the current one last."""
 
     event: ev.JobSubmitted
     attempts: list[Attempt] = field(default_factory=list)

@@ -30,11 +30,9 @@ MOST_LATE = 1000
 
 @dataclass(frozen=True)
 class PoolDispatcherConfig(PlacementConfig):
-    """Configuration of a pool's dispatcher.
+    """Configuration of a pool's dispatcher; a unit of the pool is one host.
 
-    Attributes:
-        answer: the policy; for one simulation only, since it may count its answers.
-        settings: of the pool; a unit of it is one host.
+    `answer`: the policy; for one simulation only, since it may count its answers.
     """
 
     answer: PoolActionFunction
@@ -67,7 +65,6 @@ class PoolDispatcher(WireScheduler[Attempt]):
 
     @property
     def _busy(self) -> bool:
-        """Whether jobs are unfinished, or more may come."""
         return self._more_jobs or self._unfinished > 0
 
     def _begin(self, begin: ev.SimulationBegins) -> None:
@@ -131,7 +128,6 @@ class PoolDispatcher(WireScheduler[Attempt]):
         self._unfinished += 1
 
     def _refuse_unfit(self, event: ev.JobSubmitted) -> None:
-        """Refuse a job that the pool could not deal with later."""
         longest, believed = self._setup.settings.horizon - 1, self._setup.believe(event, 0)
         where = f"job {event.job_id}"
         if not 1 <= believed <= longest:
@@ -253,7 +249,7 @@ class PoolDispatcher(WireScheduler[Attempt]):
         self._held = held
 
     def on_refused(self, decision: ev.Decision, why: str) -> None:
-        """See `Scheduling.refused`; a job that cannot be registered again is lost as well."""
+        """See `WireScheduler.on_refused`; a job that cannot be registered again is lost as well."""
         if isinstance(decision, ev.KillJob):
             for job_id in decision.job_ids:
                 self.jobs[job_id].state = "running"  # it runs on

@@ -54,13 +54,7 @@ READ_PLATFORM = ("best-fit", "topology")
 
 @dataclass(frozen=True)
 class PoolPolicy:
-    """A heuristic, with or without the kill rule, or a trained agent; for both worlds.
-
-    Attributes:
-        text: as it was named: ``saf``, ``saf+rule``, an agent's folder.
-        kill: who kills.
-        agent: None for a heuristic.
-    """
+    """A heuristic, with or without the kill rule, or a trained agent; `text`: as it was named."""
 
     text: str
     kill: Kill
@@ -68,12 +62,10 @@ class PoolPolicy:
 
     @property
     def name(self) -> str:
-        """Label in tables."""
         return self.agent.name if self.agent else self.text
 
     @property
     def rule(self) -> str:
-        """The heuristic's name alone."""
         return self.text.partition("+")[0].strip()
 
     def make(self) -> PoolActionFunction:
@@ -87,7 +79,6 @@ class PoolPolicy:
     def fast(
         self, jobs: JobSet, options: EvaluationOptions, progress: ProgressCallback = ignore_progress
     ) -> PoolEvaluation:
-        """Play drawn sequences in the fast world."""
         if self.agent is None:
             return evaluate(jobs, self.rule, self.kill, options, progress=progress)
         from bridge.pool.rollout import evaluate_agent
@@ -133,7 +124,7 @@ def dispatcher(
 
 @dataclass(frozen=True)
 class PoolTask:
-    """One sequence under one policy on a platform, see `bridge.experiment.detailed.conduct`.
+    """One sequence under one policy on a platform, see `bridge.experiment.detailed.run_simulation`.
 
     Attributes:
         on: ``simgrid``, ``batsim`` or ``batsim5``.
@@ -175,7 +166,6 @@ class PoolTask:
 
     @property
     def nodes(self) -> int:
-        """How many of them are the pool's."""
         return self.settings.units
 
     @property
@@ -268,7 +258,7 @@ def to_steps(task: PoolTask, decided: PoolDispatcher) -> tuple[PoolSchedule, tup
     return schedule, tuple(text_of(attempt.hosts) for attempt in held)
 
 
-#: What is compared, by its name in `bridge.pool.evaluate.plain`.
+#: What is compared, by its name in `bridge.pool.evaluate.as_document`.
 COMPARED = ("slowdown", "completion_time", "kills", "lost_steps")
 
 
@@ -386,7 +376,7 @@ class TwoWorldResult:
 
 
 def beyond(documents: Sequence[Mapping[str, Any]], tolerance: float) -> list[str]:
-    """Return a line for each value of `Both.as_dict` that differs by more than a share of the fast world."""
+    """Return a line for each value of `TwoWorldResult.as_dict` off by more than a share of the fast one."""
     problems = []
     for one in documents:
         for key in COMPARED:

@@ -70,8 +70,9 @@ from bridge.scheduler.lives import (
     submit_with_lives,
     withdraw_with_lives,
 )
-from bridge.scheduler.names import CONSERVATIVE, EASY
+from bridge.scheduler.names import CONSERVATIVE, CONSERVATIVE_KEEPS, EASY, FILLER
 from bridge.scheduler.preemption_rules import ASK_AGENT, NO_ROOM, ROOM, apply_preemption, preempt_for_head
+from bridge.scheduler.promises import list_promises, move_promises
 from bridge.scheduler.queue import first, insert, list_in_order, rearrange, remove, size_class, sort
 from bridge.scheduler.reservation import reserve_head
 from bridge.scheduler.running_jobs import add_running, first_place, fits, job_at, next_place, remove_running
@@ -399,7 +400,10 @@ def _advance_pooled(state: State, b: int) -> int:
                     return SCORE
                 sort(state, b)
                 env.is_sorted = 1
-            if env.head >= 0:  # locked since an earlier pass
+            if rules.backfill == CONSERVATIVE_KEEPS:  # even the first job must leave the others their starts
+                list_promises(state, b)
+                env.phase = PHASE_BOOK
+            elif env.head >= 0:  # locked since an earlier pass
                 env.phase = PHASE_TRY
             elif rules.agent_pick:
                 _list_waiting(state, b)
@@ -442,16 +446,22 @@ def _advance_pooled(state: State, b: int) -> int:
                 if rules.resort_running:
                     _resort_running(state, b)
                 env.is_reserved = 1
+            if rules.backfill == FILLER:
+                env.shadow = NEVER  # nothing is reserved: each job that fits ends in time
             if rules.backfill == CONSERVATIVE:
                 _list_bookable(state, b)
                 env.phase = PHASE_BOOK
         if env.phase == PHASE_BOOK:
-            if not _book_in_order(state, b):
+            if rules.backfill == CONSERVATIVE_KEEPS:
+                is_done = move_promises(state, b)
+            else:
+                is_done = _book_in_order(state, b)
+            if not is_done:
                 return PAUSE
             _end_pass(state, b)
             return _kind_behind(state, b)
         if env.phase == PHASE_BACKFILL:
-            if rules.backfill == EASY:
+            if rules.backfill == EASY or rules.backfill == FILLER:
                 if rules.agent_backfill:
                     if env.n_candidates < 0:
                         _list_backfillable(state, b)

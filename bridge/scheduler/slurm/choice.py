@@ -60,6 +60,10 @@ def usable_cpus(
     limit = site.parts[part_index].about.max_cores_per_node
     if limit is not None:
         cpus = min(cpus, limit)
+    if job.node_cpus:
+        if cpus < job.node_cpus:
+            return 0
+        return cpus if exclusive else job.node_cpus
     each = job.cpus_per_task
     if each > 1 and not exclusive:
         cpus -= cpus % each

@@ -30,6 +30,7 @@ class Controller:
     Attributes:
         jobs: by key.
         started: jobs that started since the world last looked, with the scheduler that started them.
+        n_starts: how many there were.
         ended: jobs that were killed, requeued or preempted since then, with how.
     """
 
@@ -54,6 +55,7 @@ class Controller:
         self.licenses = dict(site.licenses)
         self.weights = site.weights
         self.started: list[tuple[SlurmJob, str]] = []
+        self.n_starts = 0
         self.ended: list[tuple[SlurmJob, str]] = []
         self.het_estimates: dict[int, dict[int, int]] = {}
 
@@ -84,12 +86,17 @@ class Controller:
                 if job.min_nodes > part.mask.bit_count() and len(job.parts) == 1:
                     return "Requested node configuration is not available"
                 return ""
-            if self.could_ever(job, part, part.mask):
+            if self.could_ever(job, part):
                 return ""
         return "Requested node configuration is not available"
 
-    def could_ever(self, job: SlurmJob, part: SlurmPart, nodes: int) -> bool:
-        """Tell whether a job fits some nodes when they are empty."""
+    def could_ever(self, job: SlurmJob, part: SlurmPart) -> bool:
+        """Tell whether a job fits the nodes of a partition when they are empty."""
+        if part.index not in job.could:
+            job.could[part.index] = self._could(job, part, part.mask)
+        return job.could[part.index]
+
+    def _could(self, job: SlurmJob, part: SlurmPart, nodes: int) -> bool:
         exclusive = is_exclusive(job, part.about.exclusive)
         nodes &= ~job.excluded
         return (
@@ -129,7 +136,7 @@ class Controller:
                 return False
             if state == eligible.WAITS:
                 return False
-        if job.singleton and eligible.singleton_waits(job, self.jobs.values()):
+        if job.singleton and eligible.singleton_waits(job, (*self.pending.values(), *self.running.values())):
             return False
         if not job.eligible:
             job.eligible = now
@@ -192,9 +199,9 @@ class Controller:
         if reason:
             return LIMIT
         if chosen is None:
-            if is_reserved and not self.could_ever(job, part, usable):
+            if is_reserved and not self._could(job, part, usable):
                 return RESERVED
-            if not self.could_ever(job, part, part.mask):
+            if not self.could_ever(job, part):
                 return IMPOSSIBLE
             return BUSY
         if victims:
@@ -297,6 +304,7 @@ class Controller:
         del self.pending[job.key]
         self.running[job.key] = job
         self.started.append((job, who))
+        self.n_starts += 1
 
     # --- ends
 

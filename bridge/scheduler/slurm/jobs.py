@@ -18,7 +18,11 @@ class SlurmJob:
         limit: requested time; 0: none is stated.
         features: alternatives, each of which a node satisfies by having all of one.
         one_feature: all nodes satisfy the same alternative.
+        priority: Slurm's are whole numbers; an order's scores are not.
         planned: CPUs of its last plan by backfill; 0: none yet.
+        node_cpus: CPUs on each of its nodes, exactly; 0: as many as are there.
+        blocked_at: when a main pass did not find nodes for it first; 0: never.
+        could: partition -> whether the job fits its nodes when they are empty.
     """
 
     id: int
@@ -31,6 +35,7 @@ class SlurmJob:
     max_nodes: int
     tasks: int
     cpus_per_task: int = 1
+    node_cpus: int = 0
     min_cpus: int = 1
     memory_node: int = 0
     memory_cpu: int = 0
@@ -60,7 +65,7 @@ class SlurmJob:
     # what changes
     submit: int = 0
     eligible: int = 0
-    priority: int = 0
+    priority: float = 0
     priorities: dict[int, int] = field(default_factory=dict)
     held: bool = False
     never: bool = False
@@ -87,6 +92,8 @@ class SlurmJob:
     requeued_until: int = 0
     whole: bool = False
     until: int = 0
+    blocked_at: int = 0
+    could: dict[int, bool] = field(default_factory=dict)
 
     @property
     def order(self) -> tuple[int, int]:

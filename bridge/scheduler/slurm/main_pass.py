@@ -41,6 +41,8 @@ class _Walk:
         if not slurm.has_licenses(job):
             return "licenses"
         result = slurm.try_start(job, part, self.available, now, "main")
+        if result == BUSY and not job.blocked_at:
+            job.blocked_at = now
         if result == BUSY or (result == LIMIT and slurm.site.parameters.limit_stop):
             self._block(job, part, own)
         return result

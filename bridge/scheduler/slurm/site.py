@@ -10,34 +10,7 @@ from bridge.cluster.limits import Account, Association, Limits, Qos, User
 from bridge.cluster.node_table import build_node_table, partitions_of
 from bridge.scheduler.slurm.masks import mask_of
 from bridge.scheduler.slurm.parameters import Parameters, parameters_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What of slurm.conf decides besides the cluster's description.
-
-    Attributes:
-        builtin: SchedulerType=sched/builtin: no backfill.
-        basic: PriorityType=priority/basic.
-        limits: AccountingStorageEnforce has limits.
-        safe: it has safe: a job starts only if it can end within GrpTRESMins.
-        over_time: OverTimeLimit in s.
-        kill_wait: KillWait in s.
-        message_timeout: MessageTimeout in s.
-        threads: node -> ThreadsPerCore, where it is not 1.
-        epilog: Epilog= is set.
-    """
-
-    builtin: bool = False
-    basic: bool = True
-    limits: bool = True
-    safe: bool = False
-    over_time: int = 0
-    kill_wait: int = 30
-    message_timeout: int = 10
-    threads: dict[str, int] = field(default_factory=dict)
-    epilog: bool = False
-    resv_over_run: int = 0
+from bridge.scheduler.slurm.settings import Settings
 
 
 @dataclass(slots=True)
@@ -105,7 +78,12 @@ def natural(name: str) -> tuple[object, ...]:
 
 
 class Site:
-    """What does not change in a replay, and partitions, whose limits a calendar may change."""
+    """What does not change in a replay, and partitions, whose limits a calendar may change.
+
+    Attributes:
+        nodes: in the order of their names.
+        table_index: of each, its place in the cluster's description.
+    """
 
     def __init__(self, cluster: Cluster, settings: Settings, where: str = "") -> None:
         self.cluster, self.settings = cluster, settings
@@ -114,6 +92,7 @@ class Site:
         table = build_node_table(cluster, where)
         order = sorted(range(len(table)), key=lambda n: natural(table.names[n]))
         self.nodes = [self._node(table.names[n], int(table.group[n])) for n in order]
+        self.table_index = order
         self.index = {node.name: n for n, node in enumerate(self.nodes)}
         self.all_nodes = (1 << len(self.nodes)) - 1
         self.cpus = sum(node.cpus for node in self.nodes)
@@ -142,14 +121,20 @@ class Site:
 
     def _node(self, name: str, group: int) -> SlurmNode:
         about = self.cluster.nodes[group]
-        threads = self.settings.threads.get(name, 1)
         gres: dict[str, int] = {}
         for kind, count in about.gpus.items():
             gres[f"gpu:{kind}"] = count
             gres["gpu"] = gres.get("gpu", 0) + count
         memory = about.memory if about.memory is not None else 1 << 60
         return SlurmNode(
-            name, about.cores, threads, memory, gres, frozenset(about.features), about.weight, about.state
+            name,
+            about.cores,
+            about.threads,
+            memory,
+            gres,
+            frozenset(about.features),
+            about.weight,
+            about.state,
         )
 
     def _part(self, index: int, about: Partition, mask: int) -> SlurmPart:

@@ -121,7 +121,7 @@ class Dispatcher(WireScheduler[DispatchedJob]):
         self._opens = self._changed = self._woken = False
 
     def decide(self, message: ev.Message) -> list[ev.Decision]:
-        """See `Scheduling.decide`; an order's score that is no number is an error as well."""
+        """See `WireScheduler.decide`; an order's score that is no number is an error as well."""
         if self._begin_event is not None:
             self.session.now = message.now
         self._arrivals, self._opens, self._changed, self._woken = [], False, False, False
@@ -180,7 +180,6 @@ class Dispatcher(WireScheduler[DispatchedJob]):
                 self._call(max(wake, self._now + 1))
 
     def _compact(self) -> None:
-        """Let the scheduler forget the jobs that are over."""
         left = [job for job in self._index if job is not None]
         self.session.compact([job.index for job in left])
         for k, job in enumerate(left):

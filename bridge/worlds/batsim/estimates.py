@@ -50,16 +50,11 @@ def number_of(job_id: str) -> int | None:
 
 @dataclass(frozen=True)
 class Numbering:
-    """Numbers of a workload's jobs: their ids, or their places where ids are texts.
-
-    Attributes:
-        places: id -> number, of a log whose ids are texts; of any other, or of an unknown log, empty.
-    """
+    """Numbers of a workload's jobs: their ids, or where ids are texts their `places`."""
 
     places: Mapping[str, int] = field(default_factory=dict)
 
     def __call__(self, job_id: str) -> int | None:
-        """Return the number of a job of the wire; None if it has none."""
         return self.places.get(job_id.rpartition("!")[2]) if self.places else number_of(job_id)
 
 

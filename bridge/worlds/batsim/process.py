@@ -98,7 +98,7 @@ class DecisionProcess:
     def run(self, endpoint: Endpoint) -> ProcessResult:
         """Answer until SIMULATION_ENDS; the result holds all decisions, even after an error.
 
-        Never raises for what the other side does, nor for Ctrl-C: see `Result.outcome`.
+        Never raises for what the other side does, nor for Ctrl-C: see `ProcessResult.outcome`.
         """
         try:
             while not self.dispatcher.ended:
@@ -112,7 +112,6 @@ class DecisionProcess:
     def result(
         self, outcome: ExitReason = ExitReason.ENDED, error: BridgeError | None = None
     ) -> ProcessResult:
-        """Return the decisions so far."""
         result = ProcessResult(
             outcome, error, self._now, self._messages, self.dispatcher, self.referee.refusals
         )

@@ -213,6 +213,5 @@ class SlurmAgent:
             self._starts.start(key, now)
 
     def report(self) -> dict[str, Any]:
-        """Return the counters as plain data."""
         counts = Counter(job.phase.value for job in self.tracking.jobs.values())
         return {**record_of(self.counters), "kicks": self._kicks.count, "jobs": dict(counts)}

@@ -69,7 +69,6 @@ class AuditLog:
         self.write({"time": now, "known": _plain(snapshot)})
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append one line. Raises DiskError: it cannot be written."""
         text = json.dumps(line, sort_keys=True, default=str)
         self.digest = hashlib.sha256((self.digest + text).encode()).hexdigest()[:16]
         if self._file is not None:
@@ -82,7 +81,6 @@ class AuditLog:
     def write_pass(
         self, now: float, events: Sequence[LiveEvent], decided: Sequence[str], **more: Any
     ) -> None:
-        """Append a pass: its events and its decisions."""
         event_records = _plain(events)
         if event_records or decided or more:
             self.write({"time": now, "told": event_records, "decided": list(decided), **more})

@@ -10,11 +10,7 @@ from bridge.worlds.slurm.report import Journal
 class AuditedBook:
     """A `LiveScheduler` that writes each pass down, with the events before it.
 
-    `nodes`, `deciding` and `origin` are those of `LiveScheduler`.
-
-    Attributes:
-        news: whether something has happened since the last pass.
-        stops: the jobs that the last pass has stopped.
+    `news`: whether something has happened since the last pass; `stops`: the jobs that it has stopped.
     """
 
     def __init__(self, nodes: int, deciding: LivePolicy, origin: float, journal: Journal) -> None:
@@ -40,7 +36,7 @@ class AuditedBook:
             self._journal.audit.rewrite(now, self._book.snapshot_events())
 
     def tell(self, what: str, key: str = "", **details: Any) -> None:
-        """Let the scheduler know, see `Event`."""
+        """Let the scheduler know, see `LiveEvent`."""
         event = LiveEvent(what, time.time(), key, details)
         self._events.append(event)
         self._book.apply_event(event)

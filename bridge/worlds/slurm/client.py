@@ -183,7 +183,6 @@ class Client:
         return bool(re.search(r" PreemptMode=(?:\w+,)?REQUEUE(?:\s|,|$)", text))
 
     def reservations(self) -> list[tuple[float, float, frozenset[str]]]:
-        """Return reservations as (begin, end, nodes), times in seconds since 1970."""
         reservations = []
         for line in self.call("scontrol", "-o", "show", "reservation").splitlines():
             cells = dict(re.findall(r"(\w+)=(\S*)", line))

@@ -47,7 +47,7 @@ class LiveEvent:
         kind: ``wait`` (a job may be started), ``gone`` (a waiting one is no more), ``run`` (one runs that was
             not started by this book), ``end``, ``back`` (a start did not come true: it waits again), ``on``
             (a stop did not come true: it runs on), ``out`` (so many nodes are neither free nor used by the
-            book's jobs), ``wake`` (the time of `Book.wake_at` has come).
+            book's jobs), ``wake`` (the time of `LiveScheduler.wake_at` has come).
         details: of ``wait``: id, nodes, length, user, submit, and permits (it may be killed and requeued); of
             ``run``: start, and of a life with a limit: limit, speculative; of ``on``: start; of ``out``:
             nodes.
@@ -127,34 +127,34 @@ class LiveScheduler:
     def apply_event(self, event: LiveEvent) -> None:
         """Take note of an event; BridgeError names the job of which it contradicts what is known."""
         self._at(event.time)
-        what, job = event.kind, event.job
-        if what in ("out", "wake"):
+        kind, job = event.kind, event.job
+        if kind in ("out", "wake"):
             self._out = int(event.details.get("nodes", self._out))
             return
         is_tracked = job in self._index
-        if is_tracked == (what in ("wait", "on")):
-            raise BridgeError("is known already" if is_tracked else "is not known", where=f"{what} {job}")
-        if job in self._running and what in ("gone", "run"):
-            raise BridgeError("runs already", where=f"{what} {job}")
-        if what == "wait":
+        if is_tracked == (kind in ("wait", "on")):
+            raise BridgeError("is known already" if is_tracked else "is not known", where=f"{kind} {job}")
+        if job in self._running and kind in ("gone", "run"):
+            raise BridgeError("runs already", where=f"{kind} {job}")
+        if kind == "wait":
             self._wait(job, event.details)
-        elif what == "gone":
+        elif kind == "gone":
             self._session.withdraw(self._forget(job))
-        elif what == "end":
+        elif kind == "end":
             self._end(job)
-        elif what == "run":
+        elif kind == "run":
             self._adopt(job, event.details)
-        elif what == "on":
+        elif kind == "on":
             if job not in self._before:
                 raise BridgeError("was not stopped", where=f"job {job}")
             self._submit(job, self._before.pop(job)._replace(permits=0))
             self._adopt(job, event.details)
-        elif what == "back":
+        elif kind == "back":
             again = self._jobs[job]
             self._end(job)
             self._submit(job, again)
         else:
-            raise BridgeError(f"is no event: {what!r}", where=f"job {job}")
+            raise BridgeError(f"is no event: {kind!r}", where=f"job {job}")
 
     def decide(self, now: float) -> list[str]:
         """Return the jobs to be started now, in order: one pass of the scheduler."""
@@ -238,13 +238,13 @@ class LiveScheduler:
         demand = [int(details["nodes"])]
         self._submit(job, _Waiting(int(details["id"]), demand, lengths, since, permits))
 
-    def _submit(self, job: str, what: "_Waiting") -> None:
-        number, demand, lengths, since, permits = what
+    def _submit(self, job: str, arguments: "_Waiting") -> None:
+        number, demand, lengths, since, permits = arguments
         session = self._session
         more = {"permits": permits} if isinstance(session, ActionSession) else {}
         self._index[job] = session.submit(number, demand, lengths, submitted=since, **more)
         self._keys.append(job)
-        self._jobs[job] = what
+        self._jobs[job] = arguments
 
     def _forget(self, job: str) -> int:
         del self._jobs[job]

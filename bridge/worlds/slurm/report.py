@@ -12,8 +12,6 @@ from bridge.worlds.slurm.audit import AuditLog
 
 @dataclass
 class AgentCounters:
-    """Counters of the agent's actions, for its report."""
-
     polls: int = 0
     passes: int = 0
     starts: int = 0
@@ -30,13 +28,7 @@ class AgentCounters:
 
 @dataclass(frozen=True)
 class Journal:
-    """Where all parts of the agent report to.
-
-    Attributes:
-        counts: of what was done and seen.
-        audit: its log.
-        say: takes a line for the operator.
-    """
+    """Where all parts of the agent report to: counters, the audit log, and lines for the operator."""
 
     counts: AgentCounters
     audit: AuditLog

@@ -65,7 +65,7 @@ class Starts:
             return
         self._tracking.assign(job, nodes, now)
         self._journal.counts.starts += 1
-        self._kicks.kick()
+        self._kicks.trigger()
 
     def _awaits(self, job: TrackedJob, now: float) -> bool:
         """Tell whether a job's nodes are still to come, from jobs that are being requeued."""
@@ -140,7 +140,7 @@ class Starts:
                 continue
             if now - job.since > KICK_AGAIN and not job.kicked:
                 job.kicked = True
-                self._kicks.kick()
+                self._kicks.trigger()
             if now - job.since > WITHDRAW and job.row.state == "PENDING":
                 self._withdraw(key, job, now)
 

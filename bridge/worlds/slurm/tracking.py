@@ -35,7 +35,7 @@ class Tracking:
     """Follows jobs; `since`: when the agent began, seconds since 1970: starts before then are not compared.
 
     Attributes:
-        jobs: those that wait or run, by `Row.key`.
+        jobs: those that wait or run, by `QueueEntry.key`.
         machine: the nodes, as Slurm had them last.
         free: nodes that a job may be started on.
         dirty: whether Slurm may know more by now, and is to be asked soon.
@@ -169,7 +169,6 @@ class Tracking:
             job.phase, job.why = Phase.BLOCKED, row.dependency
 
     def _add_job(self, row: QueueEntry, now: float) -> None:
-        """A job is seen for the first time."""
         self._heart.beat()  # there may be thousands of them
         job = self.jobs[row.key] = TrackedJob(row, Phase.BLOCKED, now)
         if row.state in HAS_NODES:
@@ -268,7 +267,6 @@ class Tracking:
         return False
 
     def _on_unlisted(self, key: str, now: float) -> None:
-        """A job is no longer listed."""
         job = self.jobs[key]
         job.missed_polls += 1
         if job.missed_polls < MISSES:

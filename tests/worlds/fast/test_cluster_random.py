@@ -14,7 +14,7 @@ from cluster_reference.shrink import shrink
 from bridge.base.errors import BridgeError
 
 EVERYTHING = (*PARTS, *TIMED_PARTS)
-BACKFILLS = ("none", "easy", "easy", "conservative")
+BACKFILLS = ("none", "easy", "easy", "conservative", "filler")
 
 
 def expected_outcomes(case: Case) -> list[Outcome]:
@@ -42,11 +42,7 @@ def assert_equal(case: dict[str, Any], play: Callable[[Case], list[Outcome]] = r
 
 @pytest.mark.parametrize("name", MICRO_CASES)
 def test_answers_by_hand(name: str) -> None:
-    micro = MICRO_CASES[name]
-    for case, answers in ((micro.case, micro.answers), micro.without_backfilling()):
-        outcomes = replay_case(case)
-        assert [(start, nodes) for _, start, _, nodes in outcomes] == answers
-        assert outcomes == expected_outcomes(case)
+    MICRO_CASES[name].assert_answered(replay_case, expected_outcomes)
 
 
 @pytest.mark.parametrize("order", ["sjf", "lcfs", "w/t"])
@@ -89,9 +85,10 @@ def test_random_cases_in_time() -> None:
         assert_equal(draw_case(40_000 + seed, parts=EVERYTHING, backfills=BACKFILLS))
 
 
-def test_random_cases_of_conservative_backfilling() -> None:
+@pytest.mark.parametrize("backfill", ["conservative", "filler"])
+def test_random_cases_of_other_backfilling(backfill: str) -> None:
     for seed in range(80):
-        assert_equal(draw_case(60_000 + seed, backfills=("conservative",)))
+        assert_equal(draw_case(60_000 + seed, backfills=(backfill,)))
 
 
 @pytest.mark.slow

@@ -175,6 +175,7 @@ class Operator:
                 slurm.ledger.submit(job)
                 slurm.priorities.refresh(job, now)
             elif name in ("numnodes", "minnodes"):
+                job.could.clear()
                 low, _, high = value.partition("-")
                 job.min_nodes, job.max_nodes = int(low), int(high or low)
                 job.min_cpus = max(job.min_cpus, job.min_nodes) if job.cpus_per_task == 1 else job.min_cpus

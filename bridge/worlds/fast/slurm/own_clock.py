@@ -4,6 +4,7 @@ import math
 import random
 
 from bridge.scheduler.slurm.parameters import Parameters
+from bridge.scheduler.slurm.site import Site
 
 #: Time limits are checked so often, s.
 LIMITS_PERIOD = 30.0
@@ -35,6 +36,12 @@ class OwnClock:
         self.changed = math.inf
         self.at_once = math.inf
         self.last_change = self.time = first
+
+    @classmethod
+    def of_site(cls, site: Site, first: float, seed: int) -> "OwnClock":
+        """Return the clock of a site's loops, which begin about an instant."""
+        period = 0 if site.settings.basic else site.cluster.priority.calculation_period
+        return cls(site.parameters, first, seed, has_backfill=not site.settings.builtin, period=period)
 
     @property
     def idle(self) -> float:
