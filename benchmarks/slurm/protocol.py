@@ -78,7 +78,7 @@ class Speed:
         ratios = ", ".join(f"{rate / other:,.0f} × '{name}'" for name, other in PUBLISHED.items())
         return (
             f"{self.jobs:,} jobs in {self.cpu:.1f} s: {self.jobs / self.cpu:,.0f} jobs/s, "
-            f"{rate:,.0f} × real time ({ratios}); {self.waiting:,.0f} jobs wait on average until the last comes"
+            f"{rate:,.0f} × real time ({ratios}); {self.waiting:,.0f} jobs wait until the last comes"
         )
 
 

@@ -65,7 +65,6 @@ class SlurmNodes:
     places: dict[str, str] = field(default_factory=dict)
 
     def add(self, line: Mapping[str, str], place: str) -> None:
-        """Take a line of nodes; ValueError: it is none."""
         names = list(values.node_names(line["nodename"]))
         if is_absent(line):
             self.notes.leave("nodes of State=FUTURE", len(names))
@@ -112,7 +111,6 @@ class SlurmNodes:
         }
 
     def set_state(self, names: str, state: str) -> None:
-        """Take a line of DownNodes; ValueError: it names no list."""
         for name in values.node_names(names):
             if name in self.nodes:
                 self.nodes[name] = {**self.nodes[name], "state": state}

@@ -94,7 +94,6 @@ class Detailed:
 
     @property
     def kind(self) -> "ProfileKind":
-        """What jobs do, parsed."""
         from bridge.experiment.job_profiles import parse_kind
 
         return parse_kind(self.profile)
@@ -116,7 +115,6 @@ class Detailed:
 
     @property
     def limit(self) -> Walltime:
-        """When jobs are killed."""
         from bridge.experiment.job_profiles import default_walltime
 
         usual = "none" if self.dvfs else default_walltime(self.kind, staged=self.staging is not None)
@@ -124,12 +122,10 @@ class Detailed:
 
     @property
     def switches(self) -> bool:
-        """Whether hosts change their power state."""
         return bool(self.power or self.shutdown_after or self.dvfs)
 
     @property
     def powered(self) -> bool:
-        """Whether power is simulated."""
         return self.energy or self.switches
 
 
@@ -231,8 +227,11 @@ class Sampling:
     metric: Annotated[str, Constraint(choices=lambda: METRICS)] = "bsld"
 
 
-#: What `bridge.judge.sequences.value_of` knows, without resources' utilisations.
-METRICS = ("bsld", "slowdown", "wait", "turnaround", "bsld.max", "wait.max", "utilisation")
+#: What `bridge.judge.sequences.compute_sequence_metric` knows, without resources' utilisations.
+METRICS = (
+    *("bsld", "slowdown", "wait", "turnaround", "bsld.max", "wait.max"),
+    *("wait.small", "wait.large", "utilisation"),
+)
 
 
 def _tables(options: Mapping[str, Any]) -> dict[str, Any]:

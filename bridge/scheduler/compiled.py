@@ -17,7 +17,7 @@ from bridge.scheduler.cluster_bookings import book_in_order
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.decisions import BOOK
 from bridge.scheduler.growing_scores import is_non_decreasing
-from bridge.scheduler.names import BACKFILLS, CONSERVATIVE, EASY, SLURM_BACKFILL
+from bridge.scheduler.names import BACKFILLS, CONSERVATIVE, CONSERVATIVE_KEEPS, EASY, SLURM_BACKFILL
 from bridge.scheduler.order import Order, order
 from bridge.scheduler.protocol import BLOCKED, UNCAPPED, Policy, Protocol
 from bridge.scheduler.python_rules import Chooser, decide
@@ -181,6 +181,12 @@ def _refuse_settings(policy: Policy, rules_of: Protocol) -> None:
             where=f"backfilling {policy.backfill!r}",
             remedy=f"Leave out {policy.candidate_order!r}, or backfill by EASY.",
         )
+    if policy.backfill == "conservative_keeps" and (policy.agent or policy.blocked or policy.action):
+        raise BridgeError(
+            "keeps the planned starts of jobs in queue order; no agent and no action may change them",
+            where="backfilling 'conservative_keeps'",
+            remedy="Use conservative or easy, or a fixed rule such as sjf+conservative_keeps.",
+        )
     if policy.blocked not in BLOCKED:
         raise BridgeError(
             "unknown rule for a blocked pick",
@@ -227,7 +233,8 @@ def _switches(
     one.max_rejects = UNCAPPED if rules_of.uncapped else policy.max_rejects
     one.retry_after = round(policy.retry_after * SECOND)
     one.keep_above = KEEP_ABOVE
-    needs_order = policy.agent or policy.blocked or one.backfill == CONSERVATIVE or one.agent_backfill
+    plans = one.backfill in {CONSERVATIVE, CONSERVATIVE_KEEPS}
+    needs_order = policy.agent or policy.blocked or plans or one.agent_backfill
     needs_order = needs_order or rules_of.persistent_sort or rules_of.tie or rules_of.skip_next
     one.growing_order = int(
         main.dynamic
@@ -259,7 +266,11 @@ def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
     """Refuse what is not defined on the nodes of a cluster, or not there yet."""
     pairs = (
         (rules_of.name != "standard", f"the protocol {rules_of.name}"),
-        (policy.backfill == "conservative" and bool(policy.agent), "conservative backfilling with an agent"),
+        (policy.backfill == "conservative_keeps", "the backfilling conservative_keeps"),
+        (
+            policy.backfill in {"conservative", "filler"} and bool(policy.agent),
+            f"{policy.backfill} backfilling with an agent",
+        ),
         (main.lookahead is not None, f"the order {policy.order!r}"),
         (bool(policy.action), f"the action {policy.action!r}"),
     )
@@ -267,7 +278,7 @@ def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
         pairs,
         "{} does not know the nodes of a cluster yet",
         f"policy {policy.order}+{policy.backfill}",
-        "Use the protocol standard with none, easy or conservative, or leave out --cluster.",
+        "Use the protocol standard with none, easy, conservative or filler, or leave out --cluster.",
     )
 
 
@@ -287,6 +298,7 @@ def _refuse_beside_action(policy: Policy, rules_of: Protocol, main: Order) -> No
     pairs = (
         (rules_of.name != "standard", f"the protocol {rules_of.name}"),
         (main.lookahead is not None, f"the order {policy.order!r}"),
+        (policy.backfill == "filler", "filler, which reserves nothing"),
         (bool(policy.agent - {*ACTING} or policy.blocked), "an agent that orders jobs"),
     )
     _refuse_first(

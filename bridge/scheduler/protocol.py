@@ -94,7 +94,7 @@ _SCHEDGYM = Protocol(
     candidate_order="fcfs",
     clamp_overrun=False,
     resort_running=True,
-    backfills=tuple(name for name in BACKFILLS if name != "conservative"),
+    backfills=("none", "easy"),
     orders=_FROZEN_WAIT,
 )
 
@@ -107,6 +107,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
         truncate_wait=True,
         clamp_overrun=False,
         estimator="cqsim",
+        backfills=("none", "easy", "conservative"),
         orders={"fcfs": "w"},
     ),
     "schedgym": _SCHEDGYM,
@@ -139,7 +140,7 @@ class Policy:
 
     Attributes:
         order: name or expression of the queue's order.
-        backfill: ``none``, ``easy`` or ``conservative``.
+        backfill: ``none``, ``easy``, ``conservative``, ``filler`` or ``conservative_keeps``.
         candidate_order: order among EASY's candidates (static); empty = the protocol's.
         agent: decisions bound to an agent, any of ``pick``, ``inspect``, ``backfill``.
         guard: an agent's backfills must obey EASY's rule.
