@@ -191,7 +191,6 @@ def print_command(begin: str, end: str, submit_line: bool) -> None:
 
 
 def _is_date(word: str) -> bool:
-    """Tell whether sacct takes a word as a time; a shell reads it before."""
     if re.fullmatch(r"(now|today|midnight)(-\d{1,6}(minutes|hours|days|weeks))?", word, re.ASCII):
         return True
     try:
@@ -223,7 +222,6 @@ def _import(ctx: click.Context, source: str, form: str, columns: Sequence[str] =
 
 
 def _write(imported: "Workload", out: Path, target: Format, as_json: bool) -> None:
-    """Write what was imported, and say what was counted on the way."""
     from bridge.report.tables import tally_table
 
     texts = [name for name in imported.jobs if imported.jobs[name].dtype.kind not in "iuf"]

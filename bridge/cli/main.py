@@ -72,7 +72,7 @@ class LazyGroup(click.Group):
 # Arrow reads this when it is imported: its own pools keep what is freed (90 MB on a log of 300,000 jobs).
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
-#: Commands: name -> one line of help. The module `bridge.cli.NAME` holds the click command NAME.
+#: Commands: name -> one line of help. The module of that name in `bridge.cli` holds the click command.
 COMMANDS: dict[str, str] = {
     "replay": "Replay a log under one policy and judge the schedule.",
     "evaluate": "Judge policies on sampled sequences of a log, with intervals.",
@@ -208,7 +208,6 @@ def _interrupted() -> int:
 
 
 def _hides_interrupt(error: BaseException | None) -> bool:
-    """Tell whether an error was raised while Ctrl-C was on its way up."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None

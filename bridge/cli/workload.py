@@ -410,7 +410,7 @@ def list_logs(as_json: bool) -> None:
 
 
 def _read(log: str, format_name: str | None, malformed: str | None, nodes: int | None) -> Workload:
-    from bridge.workload.table import with_capacity
+    from bridge.workload.resources import with_capacity
 
     records = read_log(log, malformed or "refuse", format_name)
     capacity = records.capacity | ({} if nodes is None else {"nodes": nodes})

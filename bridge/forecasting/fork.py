@@ -107,7 +107,6 @@ class Fork:
         return starts
 
     def _allocate(self, length: int, users: int, resources: int) -> None:
-        """Make room for `length` jobs of so many users."""
         window = 1 if self.compiled.chooser is None else length
         arrays = scheduler_state.allocate(2, length, resources, window=window, users=users)
         self._scheduler = self.compiled.install_in(arrays)

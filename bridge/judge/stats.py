@@ -54,11 +54,9 @@ class ConfidenceInterval:
 
     @property
     def mark(self) -> str:
-        """Mark behind the interval in a table."""
         return mark_of(self.kind)
 
     def percent_of(self, base: float) -> "ConfidenceInterval":
-        """Return it in percent of a positive number."""
         low, mean, high = (100 * one / base for one in (self.low, self.mean, self.high))
         return ConfidenceInterval(mean, low, high, self.n, self.b, self.kind)
 
@@ -69,7 +67,6 @@ class ConfidenceInterval:
 
 
 def mark_of(kind: str | None) -> str:
-    """Return the mark behind an interval of that kind in a table."""
     return MARK if kind == "t" else ""
 
 
@@ -117,7 +114,6 @@ class Part:
     deviations: Floats
 
     def scaled(self, factor: float) -> "Part":
-        """Return the variance part of a multiple of the mean."""
         return Part(factor**2 * self.variance, self.freedom, factor * self.deviations)
 
 

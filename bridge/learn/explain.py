@@ -32,10 +32,8 @@ QUANTILES = (0.1, 0.5, 0.9)
 class Feature:
     """One feature's values.
 
-    Attributes:
-        chosen, all: [·] sorted, of the chosen (INSPECT: rejected) rows and of all.
-        distance: Kolmogorov–Smirnov's: the largest difference of the two distributions, 0 … 1.
-        larger: whether chosen values tend to be larger where that difference is.
+    `chosen`, `all`: [·] sorted, of the chosen (INSPECT: rejected) rows and of all. `distance`:
+    Kolmogorov–Smirnov's, 0 … 1. `larger`: whether chosen values tend to be larger where that is.
     """
 
     name: str
@@ -61,8 +59,6 @@ class Feature:
 
 @dataclass(frozen=True)
 class Explanation:
-    """All features, by descending distance; how many decisions were taken, rows chosen and shown."""
-
     features: list[Feature]
     decisions: int
     chosen: int
@@ -109,8 +105,8 @@ def explain(
 ) -> Explanation:
     """Play sequences and compare the chosen candidates with all that were visible.
 
-    Arguments are those of `bridge.learn.agent.schedules`. Raises BridgeError: no decision had to be taken,
-    nothing was ever chosen (INSPECT: rejected), or a sequence does not fit.
+    Arguments are those of `bridge.learn.agent.play_sequences`. Raises BridgeError: no decision had to be
+    taken, nothing was ever chosen (INSPECT: rejected), or a sequence does not fit.
     """
     watched = DecisionRecorder(action_function_of(agent))
     schedules_by(agent.encoder(), watched, prepared, starts, length, progress)

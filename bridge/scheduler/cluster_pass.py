@@ -56,7 +56,7 @@ from bridge.scheduler.lanes import (
     sort_lanes,
 )
 from bridge.scheduler.names import CONSERVATIVE, EASY, FILLER, NO_BACKFILL
-from bridge.scheduler.placement import allocate_chosen, release_allocation, select
+from bridge.scheduler.placement import allocate_chosen, release_allocation, select_now
 from bridge.scheduler.preemption import GONE, preempt
 from bridge.scheduler.queue import BY_ALT, BY_ORDER, precedes, size_class, sort_jobs
 from bridge.scheduler.running_jobs import remove_running
@@ -493,7 +493,7 @@ def _fits(state: ClusterState, b: int, j: int, guard: bool) -> int:
         return fits_beside_heads(state, b, j, False)
     state.node_scalars[b].n_caps = 0
     set_bars(state, b, j, state.scalars[b].now)
-    return select(state, b, state.node_jobs[b, j].shape_number, state.free_node[b], False)
+    return select_now(state, b, state.node_jobs[b, j].shape_number, False)
 
 
 @inner

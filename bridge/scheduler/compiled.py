@@ -17,7 +17,7 @@ from bridge.scheduler.cluster_bookings import book_in_order
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.decisions import BOOK
 from bridge.scheduler.growing_scores import is_non_decreasing
-from bridge.scheduler.names import BACKFILLS, CONSERVATIVE, CONSERVATIVE_KEEPS, EASY
+from bridge.scheduler.names import BACKFILLS, CONSERVATIVE, CONSERVATIVE_KEEPS, EASY, SLURM_BACKFILL
 from bridge.scheduler.order import Order, order
 from bridge.scheduler.protocol import BLOCKED, UNCAPPED, Policy, Protocol
 from bridge.scheduler.python_rules import Chooser, decide
@@ -95,6 +95,8 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     Raises:
         BridgeError: unknown order, backfill or agent decision, or one that the protocol does not have.
     """
+    if rules_of.own_passes:
+        return _compile_own(policy, rules_of, on_nodes=on_nodes)
     chooser = _backfill_rule(policy, rules_of)
     _refuse_settings(policy, rules_of)
     main = order(policy.order, rules_of.orders)
@@ -124,8 +126,38 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     return CompiledPolicy(rules_of, policy, main, alt, rules, chooser, action)
 
 
+def _compile_own(policy: Policy, rules_of: Protocol, *, on_nodes: bool) -> CompiledPolicy:
+    """Return the policy under a protocol whose passes are its own: of a policy it has an order alone."""
+    remedy = "Leave it out: of a policy the protocol has an order alone, as in --policy saf."
+    for is_wrong, subject in (
+        (policy.backfill not in rules_of.backfills, f"backfilling {policy.backfill!r}"),
+        (bool(policy.agent), "an agent"),
+        (bool(policy.action), f"the action {policy.action!r}"),
+        (bool(policy.candidate_order), f"the candidate order {policy.candidate_order!r}"),
+        (bool(policy.blocked), f"blocked picks ({policy.blocked!r})"),
+    ):
+        if is_wrong:
+            what = f"the protocol {rules_of.name} has its own backfilling and clocks, and no {subject}"
+            raise BridgeError(what, where=f"policy {policy.order}+{policy.backfill}", remedy=remedy)
+    main = order(policy.order, rules_of.orders)
+    foreign = sorted(main.uses & {"fairshare", "partition"})
+    if main.lookahead is not None or main.scorer is not None or foreign:
+        what = f"reads {foreign[0]}" if foreign else "is no expression of a job"
+        remedy = "Use a named order, or an expression of s, t, n, w, z, l, t_max and n_max."
+        raise BridgeError(f"{what}, which the protocol {rules_of.name} does not have",
+                          where=f"order {policy.order!r}", remedy=remedy)  # fmt: skip
+    if not on_nodes:
+        what = f"the protocol {rules_of.name} needs the nodes and rules of a cluster"
+        remedy = "Give --cluster FILE; `bridge cluster import slurm.conf` makes one."
+        raise BridgeError(what, where="--cluster", remedy=remedy)
+    return CompiledPolicy(rules_of, policy, main, order("fcfs"), np.zeros(1, SWITCHES))
+
+
 def _backfill_rule(policy: Policy, rules_of: Protocol) -> Chooser | None:
     """Return the callable of a backfilling rule of a package; None for those of the kernels."""
+    if policy.backfill == SLURM_BACKFILL:
+        what = f"the protocol {rules_of.name} has no {policy.backfill} backfilling"
+        raise BridgeError(what, remedy=f"Choose {', '.join(rules_of.backfills)}, or the protocol slurm.")
     if policy.backfill not in BACKFILLS:
         rule = plugins.find("backfill", policy.backfill)
         if not callable(rule):

@@ -57,6 +57,9 @@ BACKFILLS: Mapping[str, int] = {
     "conservative_keeps": CONSERVATIVE_KEEPS,
 }
 
+#: The backfilling of the protocol `slurm`, which has no other, and which no other protocol has.
+SLURM_BACKFILL = "slurm"
+
 #: How estimators are written, see `bridge.scheduler.estimators`.
 ESTIMATORS: tuple[str, ...] = (
     *("requested", "actual", "soft", "cqsim", "noisy(P)", "noisy(P, SEED)"),

@@ -91,10 +91,7 @@ ALL_JOBS, BATCH, INTERACTIVE = (JobClass(**{name: values[k] for name, *values in
 
 
 def scale_job_class(job_class: JobClass, nodes: int, below: float = 2.5) -> JobClass:
-    """Return the class with sizes up to `nodes`; the middle lies `below` powers of two under them.
-
-    The paper puts the middle 1.5 to 3.5 powers of two under the machine's size.
-    """
+    """Return the class for `nodes`; its middle is `below` powers of two under them (paper: 1.5 to 3.5)."""
     high = log2(nodes)
     return replace(job_class, size_mid=max(job_class.size_low, high - below), size_high=high)
 
@@ -157,7 +154,6 @@ def generate(model: LublinModel, jobs: int, seed: int, name: str = "lublin") -> 
 
 
 def _gamma_below(rng: np.random.Generator, shape: float, scale: float, limit: float, count: int) -> Floats:
-    """Draw gamma values, again where one exceeds the limit."""
     values = rng.gamma(shape, scale, count)
     while (over := np.flatnonzero(values > limit)).size:
         values[over] = rng.gamma(shape, scale, over.size)

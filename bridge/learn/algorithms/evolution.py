@@ -32,12 +32,16 @@ class EvolutionStrategy(LogLearner):
 
     def __init__(self, context: TrainingContext[Recipe]) -> None:
         super().__init__(context)
-        self.adams = {"actor": torch.optim.Adam(self.actor.parameters(), self.recipe.training.learning_rate)}
+        self.optimizers = {
+            "actor": torch.optim.Adam(self.actor.parameters(), self.recipe.training.learning_rate)
+        }
         self._decisions = 0
 
     def learn(self, epoch: int, rng: np.random.Generator) -> EpochResult:
         training, pairs, sigma = self.recipe.training, *astuple(self.recipe.evolution)
-        self.adams["actor"].param_groups[0]["lr"] = training.learning_rate * training.rate_fraction(epoch)
+        self.optimizers["actor"].param_groups[0]["lr"] = training.learning_rate * training.rate_fraction(
+            epoch
+        )
         batches = [source.draw(epoch, rng) for source in self.sources]
         centre = parameters_to_vector(self.actor.parameters()).detach().cpu().double().numpy()
         noise = rng.normal(size=(pairs, len(centre)))
@@ -55,7 +59,6 @@ class EvolutionStrategy(LogLearner):
         return EpochResult(mean, float(base.mean()), float(-cost.mean()), self._decisions, losses)
 
     def _means(self, weights: Floats, batches: list[EpisodeBatch]) -> list[float]:
-        """Return the metric's mean on each log's episodes under these weights."""
         actor = copy.deepcopy(self.actor).double()
         vector_to_parameters(torch.from_numpy(weights), actor.parameters())
         answer = make_action_function(copy_for_inference(actor), "greedy", self.origin.seed)
@@ -75,4 +78,4 @@ class EvolutionStrategy(LogLearner):
         places = np.cumsum([one.numel() for one in self.actor.parameters()])[:-1]
         for one, part in zip(self.actor.parameters(), np.split(gradient, places), strict=True):
             one.grad = torch.from_numpy(part).view_as(one).to(one)
-        self.adams["actor"].step()
+        self.optimizers["actor"].step()
