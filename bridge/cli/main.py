@@ -169,8 +169,11 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main, 
     except ModuleNotFoundError as error:
         if error.name not in {*LEARNING, *DRAWING}:
             raise
-        subject, extra = ("agents", "learn") if error.name in LEARNING else ("pictures and reports", "report")
-        message = f"{subject} need {error.name}, which is not installed. pip install 'hpc-bridge[{extra}]'"
+        if error.name in LEARNING:
+            subject, remedy = "agents", "pip install 'hpc-bridge[learn]'"
+        else:
+            subject, remedy = "pictures and reports", "pip install 'hpc-bridge[report]'"
+        message = f"{subject} need {error.name}, which is not installed. Install it: {remedy}"
         click.echo(f"bridge: error: {message}", err=True)
         return 1
     except (BridgeError, OSError, MemoryError) as error:
