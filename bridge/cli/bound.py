@@ -54,7 +54,7 @@ def bound(ctx: click.Context, /, log: str, actions: bool, share: float, as_json:
     """
     from bridge.forecasting import bound as bounds
     from bridge.judge.sequences import SAMPLERS, sample
-    from bridge.report.page.evaluation import bound_table, bounds_of
+    from bridge.report.evaluation_document import bound_table, bounds_of
     from bridge.workload.catalogue import read_log
 
     request = CommandRequest((), log, given_on_command_line(ctx))
