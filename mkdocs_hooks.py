@@ -20,6 +20,8 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parent
 #: The page that lists every command, and its heading that the list comes after.
 COMMAND_LINE = "reference/cli.md"
+#: The page of changes, a file above docs/.
+CHANGELOG = "changelog.md"
 #: Files outside docs/ that pages name are copied to this folder of the site.
 COPIES = "files"
 #: What a page may not show: click's mark of an option without a default.
@@ -37,7 +39,7 @@ def on_config(config: Any) -> Any:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the changelog, and the files outside docs/ that pages name."""
-    files.append(File.generated(config, "changelog.md", abs_src_path=str(ROOT / "CHANGELOG.md")))
+    files.append(File.generated(config, CHANGELOG, abs_src_path=str(ROOT / "CHANGELOG.md")))
     for page in [file for file in files if file.src_uri.endswith(".md")]:
         for path in outside_links(page.src_uri, Path(page.abs_src_path or "").read_text(encoding="utf-8")):
             uri = f"{COPIES}/{path}"
@@ -53,6 +55,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         from bridge.cli.main import cli
 
         markdown = "\n".join([markdown, *describe_command(cli, click.Context(cli, info_name="bridge"))])
+    if uri == CHANGELOG:  # it lies above docs/
+        markdown = markdown.replace("](docs/", "](")
     for path, link in outside_links(uri, markdown).items():
         here = uri.rpartition("/")[0]
         markdown = markdown.replace(f"]({link}", f"]({relpath(f'{COPIES}/{path}', here or '.')}")

@@ -33,6 +33,7 @@ for file in "$folder"/hpc_bridge-"$version"*.whl "$folder"/hpc_bridge-"$version"
         [ "$("$bridge" --version)" = "bridge, version $version" ]
         "$bridge" replay bundled-128 --policy sjf+easy --first 100 --json >/dev/null
         "$bridge" evaluate bundled-128 --policy fcfs+easy --policy sjf+easy --length 64 --sequences 100 --json >/dev/null
+        "$bridge" bound bundled-128 --sequences 20 --length 64 --json >/dev/null
         "$bridge" platform check sp2-128 >/dev/null
         "$bridge" workload generate site --cluster teaching-site --jobs 100 --out site.csv --force >/dev/null
         "$bridge" replay site.csv --cluster teaching-site --by partition --json >/dev/null

@@ -18,7 +18,7 @@ from bridge.cli.main import COMMANDS, HEADINGS, cli
 
 ROOT = Path(__file__).parents[1]
 #: Modules of `bridge.cli` that are no command.
-HELPERS = {*("__init__", "accounting", "decide_slurm", "main", "options", "terminal")}
+HELPERS = {*("__init__", "accounting", "completion", "decide_slurm", "main", "options", "terminal")}
 #: The pool's wing has its own network and training, predictions of running jobs a network.
 LEARNS = [ROOT / "bridge/pool" / f"{name}.py" for name in ("network", "rollout", "training")]
 LEARNS += [ROOT / "bridge/prediction/series_network.py"]

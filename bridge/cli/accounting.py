@@ -116,7 +116,7 @@ def table(
 ) -> None:
     """Import any table, CSV (which may be compressed) or Parquet, by a column map.
 
-    The map says which column holds what; columns that it does not name are said, once. Maps that come with
+    The map says which column holds what. Columns that it does not name are listed once. Maps that come with
     bridge: thetagpu, philly, openb, cirrus, kestrel, supercloud.
 
     \b

@@ -23,11 +23,11 @@ def batsim() -> None:
 )
 @click.pass_context
 def replay(ctx: click.Context, /, cases: tuple[Path, ...], policy: str) -> None:
-    """Replay each CASE, and tell in one line whether all is understood and decided as it must be.
+    """Replay each CASE, and print one line: whether all messages are read and all decisions are legal.
 
     A CASE is the folder of a session of Batsim 4 (transcript.jsonl) or 5 (messages.jsonl), or that file.
     Every frame of both sides is read and written back, and must be the same frame. The policy decides at each
-    message: what it decides must be legal and, where there is no choice, what has to be done.
+    message. Each decision must be legal. If only one decision is possible, it must be that one.
 
     \b
     Examples:

@@ -38,13 +38,13 @@ _SEQUENCES = {
 @shared.json_option
 @click.pass_context
 def bound(ctx: click.Context, /, log: str, actions: bool, share: float, as_json: bool, **_: Any) -> None:
-    """Tell how much true run times, and true arrivals, would win on sequences sampled from LOG.
+    """Estimate how much could be won on LOG with true run times and true arrivals, on sampled sequences.
 
-    The base is the best of ten rules behind EASY, in hindsight. Beside it: lookahead, the best rule with true
-    run times, and a clairvoyant that looks ahead on true run times and the true arrivals of 12 h.
+    The base is the best of ten rules with EASY, chosen afterwards. The other rows: lookahead, the best rule
+    with true run times, and a policy that knows true run times and the arrivals of the next 12 h.
 
-    With --actions the base is SAF behind EASY, and beside it are rules that may stop, suspend and resume
-    jobs: what each wins, and what it costs.
+    With --actions the base is SAF with EASY. The other rows are rules that may also stop, suspend and resume
+    jobs. The table shows the gain and the cost of each.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ def bound(ctx: click.Context, /, log: str, actions: bool, share: float, as_json:
     """
     from bridge.forecasting import bound as bounds
     from bridge.judge.sequences import SAMPLERS, sample
-    from bridge.report.page.evaluation import bound_table, bounds_of
+    from bridge.report.evaluation_document import bound_table, bounds_of
     from bridge.workload.catalogue import read_log
 
     request = CommandRequest((), log, given_on_command_line(ctx))

@@ -18,7 +18,7 @@ from bridge.worlds.fast.scheduler_config import SchedulerConfig
 if TYPE_CHECKING:
     from bridge.worlds.batsim.result import ProcessResult
 
-_KILL = "Short for HEURISTIC+rule: who kills mispredicted jobs.  [default: none]"
+_KILL = "Short for HEURISTIC+rule: the rule that kills mispredicted jobs.  [default: none]"
 #: How many refusals and rejections are printed.
 _MOST = 10
 
@@ -42,7 +42,7 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     options(SchedulerConfig, "backfill", "candidate_order"),
     shared.field_options(
         SchedulerConfig,
-        estimator="Believed run times; any but requested reads --workload.  [default: requested]",
+        estimator="Estimated run times; any but requested reads --workload.  [default: requested]",
     ),
     options(Experiment, "cross_protocol"),
     shared.field_options(
@@ -59,7 +59,8 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     "Platform",
     shared.field_options(Detailed, placement="Which hosts a job gets; the last two read --platform."),
     shared.file_option(
-        "--platform", "The platform XML: who is near whom, and the capacities of burst buffer and power."
+        "--platform",
+        "The platform XML: which hosts are near each other, capacities of burst buffer and power.",
     ),
     click.option(
         "--resource",
@@ -80,7 +81,7 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     click.option(
         "--batsim",
         type=click.Choice(["4", "5"]),
-        help="The version that will connect.  [default: told by its first frame]",
+        help="The version that will connect.  [default: read from its first frame]",
     ),
 )
 @group(
@@ -113,8 +114,8 @@ def decide(
 
     Exit status: 0 the simulation ended and no job is missing; 1 an error; 2 the command line; 3 nothing came
     within --startup-timeout; 4 the other side was gone before the end; 5 it fell silent for --idle-timeout;
-    6 the simulation ended, but jobs are missing; 130, 143 interrupted, terminated. Whatever the status, --out
-    gets what was decided until then.
+    6 the simulation ended, but jobs are missing; 130, 143 interrupted, terminated. The decisions so far are
+    written to --out in all cases.
 
     \b
     Examples:

@@ -35,7 +35,7 @@ _OF_SLURM |= {"slurm", "dry_run", "shadow"}
 slurm_options = group(
     HEADING,
     flag("--slurm", "Decide for a real Slurm, that of SLURM_CONF, in place of Batsim."),
-    flag("--dry-run", "Say what would be started, and write nothing to Slurm."),
+    flag("--dry-run", "Print the jobs that would be started, and change nothing in Slurm."),
     flag("--shadow", "As --dry-run, and compare with what Slurm starts."),
     options(AgentConfig, exclude=("mode",)),
 )

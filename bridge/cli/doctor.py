@@ -124,7 +124,7 @@ def _variables() -> Iterator[CheckResult]:
 @click.command()
 @shared.json_option
 def doctor(as_json: bool) -> None:
-    """Tell what this machine has, and how to get what it lacks.
+    """List what this machine has, and how to install what is missing.
 
     The exit status is 1 if something is missing that bridge cannot work without.
     """

@@ -15,7 +15,7 @@ from bridge.pool.settings import PoolConfig
 from bridge.scheduler.names import KILLS
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
-KILL = "Short for --policy HEURISTIC+rule: who kills mispredicted jobs."
+KILL = "Short for --policy HEURISTIC+rule: the rule that kills mispredicted jobs."
 
 
 @click.command(cls=Command)
@@ -34,7 +34,7 @@ KILL = "Short for --policy HEURISTIC+rule: who kills mispredicted jobs."
     ),
     shared.repeatable_option("order", "Short for --policy ORDER+BACKFILL.", metavar="ORDER"),
     shared.repeatable_option("backfill", "The backfilling rules of --order."),
-    shared.repeatable_option("estimator", "Believed run times.", metavar="NAME"),
+    shared.repeatable_option("estimator", "Estimated run times.", metavar="NAME"),
     options(SchedulerConfig, "candidate_order"),
     options(Experiment, "cross_protocol"),
 )

@@ -42,11 +42,11 @@ class Explaining:
 @shared.json_option
 @click.pass_context
 def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bool, **_: Any) -> None:
-    """Tell what the agent in the folder CHECKPOINT looks at; zoo/NAME is one that comes with bridge.
+    """Show which features the agent in the folder CHECKPOINT decides by; zoo/NAME comes with bridge.
 
-    It plays held-out sequences of the log, as it decides once deployed. For each feature the values of what
-    it chose (an inspector: rejected) are compared with those of all that it was shown; the further apart the
-    two distributions are (Kolmogorov–Smirnov distance, 0 to 1), the more the feature tells of its choice.
+    The agent plays held-out sequences of the log. For each feature, the command compares two distributions:
+    the jobs that the agent chose (an inspector: rejected) and all jobs that it could choose. The larger the
+    Kolmogorov–Smirnov distance (0 to 1), the more the choice depends on the feature.
 
     \b
     Examples:

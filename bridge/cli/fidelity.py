@@ -39,11 +39,11 @@ def fidelity(
 ) -> None:
     """Compare the starts that LOG records with those of a replay, job by job.
 
-    Beside each policy (fcfs+easy if none is named) stand the null, which takes the waits of the part before
-    as a forecast, and the textbook rule that was nearest to the record there: before --from, or in the first
-    half. The verdict is by the paired log error; means and Wasserstein's distance hang on a few long waits.
-    It tells, too, how much of the recorded waiting lack of room, a full partition or one reservation
-    explains.
+    Each policy (default: fcfs+easy) is compared with two others: the null, a forecast from the waits of the
+    part before, and the textbook rule that was nearest to the record in that part. The part before ends at
+    --from, or at the half. The verdict uses the paired log error, because a few long waits dominate means and
+    Wasserstein's distance. The last lines show how much of the waiting is explained: by lack of room, by a
+    full partition, or by one reservation.
 
     \b
     Examples:

@@ -77,18 +77,18 @@ COMMANDS: dict[str, str] = {
     "replay": "Replay a log under one policy and judge the schedule.",
     "evaluate": "Judge policies on sampled sequences of a log, with intervals.",
     "fidelity": "Compare the starts that a log records with those of a replay.",
-    "bound": "Tell how much is left to win on a log, and for which unknown.",
+    "bound": "Estimate how much could still be won on a log, and by what.",
     "train": "Train an agent on a log.",
     "policies": "List the policies that are installed, or describe one.",
-    "study": "Carry out rows × logs × seeds, each once, and write their tables.",
-    "predict": "Add predicted run times to a log, from what had ended at each submission.",
-    "state": "Write what runs, waits and is free at a time of a run, and what is believed.",
+    "study": "Run many policies on many logs with many seeds, and write tables.",
+    "predict": "Add predicted run times to a log, from jobs that had ended before.",
+    "state": "Write the jobs, free nodes and estimates at one time of a run.",
     "forecast": "Forecast when waiting jobs will start, and judge such forecasts on a log.",
     "whatif": "Play the same futures of a machine under several rules.",
-    "explain": "Tell what an agent has learnt, feature by feature.",
+    "explain": "Show what an agent has learnt, feature by feature.",
     "compare": "Compare run folders with the first one.",
     "check": "Verify a schedule against the machine and the log.",
-    "why": "Tell why a job of a run started when it did.",
+    "why": "Explain why a job of a run started when it did.",
     "workload": "Look into job logs, convert, generate and fetch them.",
     "cluster": "Model a site: nodes, partitions, limits; import, check and show it.",
     "platform": "Make, check, show and try platform descriptions.",
@@ -100,7 +100,7 @@ COMMANDS: dict[str, str] = {
     "slurm": "Set up a Slurm for an agent that decides, and look after it.",
     "serve": "Show a live Slurm's queue and predicted starts in a browser.",
     "report": "Write runs, validations and agents to one page to look at.",
-    "doctor": "Tell what this machine has, and how to get what it lacks.",
+    "doctor": "List what this machine has, and how to install what is missing.",
 }
 
 #: Headings of `bridge --help`, and the commands under them; a command without one comes last.
@@ -169,8 +169,11 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main, 
     except ModuleNotFoundError as error:
         if error.name not in {*LEARNING, *DRAWING}:
             raise
-        subject, extra = ("agents", "learn") if error.name in LEARNING else ("pictures and reports", "report")
-        message = f"{subject} need {error.name}, which is not installed. pip install 'hpc-bridge[{extra}]'"
+        if error.name in LEARNING:
+            subject, remedy = "agents", "pip install 'hpc-bridge[learn]'"
+        else:
+            subject, remedy = "pictures and reports", "pip install 'hpc-bridge[report]'"
+        message = f"{subject} need {error.name}, which is not installed. Install it: {remedy}"
         click.echo(f"bridge: error: {message}", err=True)
         return 1
     except (BridgeError, OSError, MemoryError) as error:

@@ -29,7 +29,7 @@ SCHEDULERS = ("event", "pool", *ALIASES)
 NAMING = "sjf+easy, saf+rule on the pool, an agent's folder, or module:ATTR"
 #: Headings in the help.
 RULES, POOL = "Rules and jobs", "Time-stepped pool"
-CLAMP = "Beliefs of running jobs may not pass their true length, as in the paper's numbers."
+CLAMP = "Estimates of running jobs may not exceed their true run times, as in the paper's numbers."
 #: Types of parameters: files, folders, policies (rules of the user's own are loaded when they are typed), and
 #: what else may be ``module:ATTR``.
 FILE, FOLDER = click.Path(path_type=Path), click.Path(path_type=Path, file_okay=False)
@@ -101,7 +101,7 @@ _SCHEDULER = (
     "agents, else event]"
 )
 scheduler_option = group(POOL, click.option("--scheduler", type=click.Choice(SCHEDULERS), help=_SCHEDULER))
-_WHO = f"Who decides: {NAMING}."
+_WHO = f"The policy: {NAMING}."
 #: One policy, by its name or by the parts of it; and several.
 one_policy = group(
     "Policy",

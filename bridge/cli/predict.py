@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bool, **_: Any) -> None:
     """Predict the run time of every job of LOG from jobs that had ended when it was submitted.
 
-    What had ended tell the log's own waits. Times are seconds.
+    The log's own waits tell which jobs had ended. Times are seconds.
 
     \b
       bridge predict SDSC-SP2-1998-4.2-cln.swf.gz --model trees --out sp2.parquet
       bridge replay sp2.parquet --order sjf --estimator 'predicted(trees, requested)'
 
-    The model `series` believes of a running job what its progress suggests, from a Parquet file with the
-    columns job, time (seconds since the job's start) and value; FILE then has its beliefs, not the log:
+    The model `series` estimates the run time of a running job from its progress. It reads a Parquet file with
+    the columns job, time (seconds since the job's start) and value. FILE then holds estimates, not the log:
 
     \b
       bridge predict log.parquet --model series --series residuals.parquet --out beliefs.parquet
@@ -50,8 +50,8 @@ def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bo
 
     The forest writes quantiles, too: NAME_p02 … NAME_p98 beside the median, NAME.
 
-    By the estimator above orders and candidates go by the prediction, while running jobs are believed to take
-    what they asked for: EASY lets jobs by the head for ever where running ones outlive what was believed.
+    With the estimator above, orders and backfill candidates use the prediction. Running jobs keep their
+    request: if they outlived a short prediction, EASY could delay the head of the queue again and again.
     """
     config = PredictConfig(**given_on_command_line(ctx, PredictConfig))
     for name in config.unsupported:

@@ -23,7 +23,8 @@ from bridge.worlds.fast.scheduler_config import SchedulerConfig
 @shared.rule_options
 @shared.experiment_options("seed", "threshold", "malformed", "dependencies")
 @shared.file_option(
-    "--from-audit", "In place of LOG: decide again on what an agent for Slurm was told, and compare."
+    "--from-audit",
+    "In place of LOG: repeat the decisions of an agent for Slurm from its audit file, and compare.",
 )
 @group(
     "Output",

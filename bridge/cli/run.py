@@ -25,7 +25,7 @@ from bridge.experiment.spec import parse, read_document, refuse_programs
     "Platform program",
     shared.flag(
         "--no-start",
-        "Do not start the platform program: wait for one that somebody else starts in --exchange.",
+        "Do not start the platform program; wait until it is started by hand in --exchange.",
     ),
     click.option(
         "--socket", metavar="ADDRESS", default="tcp://127.0.0.1:*", help="Where decisions are asked for."
@@ -57,8 +57,8 @@ def run(
       bridge run --workload bundled-128 --on simgrid --platform sp2-128 --profile io --policy sjf+easy
 
     Exit status of a detailed run: 0; 1 if the platform program failed; 3 if it never spoke, 4 if it went
-    away, 5 if it fell silent, 6 if jobs are missing, 130 when interrupted. Whatever it is, what happened is
-    written to DIR.
+    away, 5 if it fell silent, 6 if jobs are missing, 130 when interrupted. The results so far are written
+    to DIR in all cases.
     """
     from bridge.experiment.prepare import prepare_experiment
     from bridge.experiment.run import detailed_run, run_fast

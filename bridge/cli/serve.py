@@ -16,7 +16,7 @@ from bridge.config.options import Command
 @click.command(cls=Command)
 @decide_slurm.observed_options
 @shared.policy_option(
-    "Rule by which the queue is believed to be worked off.", default="fcfs+easy", show_default=True
+    "The policy that is assumed to start the queue's jobs.", default="fcfs+easy", show_default=True
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @shared.number("--port", "0: any free one.", 0, 65535, default=8017)
@@ -42,8 +42,8 @@ def serve(
 ) -> None:
     """Show a partition in a browser, and to programs: the queue, predicted starts, the next hours, what if.
 
-    Nothing can be changed by it, and no script runs in it. It listens on this machine only, unless --host
-    says otherwise. Whoever can reach it sees it; where the cluster keeps jobs private, that is totals only.
+    The page changes nothing and runs no scripts. It listens on this machine only; --host changes that.
+    Everyone who can reach the address can read it. If the cluster keeps jobs private, it shows totals only.
 
     \b
       bridge serve --slurm --partition batch --history log.parquet

@@ -45,7 +45,7 @@ def slurm() -> None:
     metavar="P",
     multiple=True,
     required=True,
-    help="Whose jobs wait for the agent. Repeatable.",
+    help="A partition whose jobs wait for the agent. May be repeated.",
 )
 @shared.folder_option("--out", "A new directory, readable by all.", required=True)
 @click.option(
@@ -81,7 +81,7 @@ def setup(partitions: tuple[str, ...], out: Path, kick: str, grace: float, user:
 def doctor(
     ctx: click.Context, partition: str | None, directory: Path | None, kick: str | None, as_json: bool
 ) -> None:
-    """Say what this cluster lacks for an agent, and what that costs."""
+    """Check this cluster for an agent: list what is missing and what each lack costs."""
     from bridge.report.table import Table
     from bridge.worlds.slurm.client import Client
     from bridge.worlds.slurm.install import check_cluster
@@ -131,7 +131,7 @@ def gate(what: str, directory: Path, partition: str | None) -> None:
     "--policy",
     default="fcfs+easy",
     show_default=True,
-    help="By which the queue is believed to be worked off.",
+    help="The policy that is assumed to start the queue's jobs.",
 )
 @shared.file_option("--out", "Write it here.  [default: print it]")
 @shared.force_option
@@ -154,8 +154,8 @@ def state(partition: str | None, policy: str, out: Path | None, force: bool) -> 
 
 
 @slurm.command(cls=Command)
-@shared.folder_option("--out", "A new folder for what comes of it.", required=True)
-@shared.policy_option(f"Who decides.  [default: {_AGENT}; sjf+easy without PyTorch]")
+@shared.folder_option("--out", "A new folder for the results.", required=True)
+@shared.policy_option(f"The policy that decides.  [default: {_AGENT}; sjf+easy without PyTorch]")
 @shared.number("--jobs", "Of bundled-128.", 10, 1000, default=200)
 @shared.number("--nodes", "Fake ones.", 4, 512, default=64)
 @shared.number("--factor", "The workload's times are divided by.", type=click.FloatRange(1), default=900.0)

@@ -13,10 +13,10 @@ from bridge.cli.terminal import TERMINAL
 @click.option("--at", type=float, required=True, metavar="TIME", help="Seconds on the run's clock.")
 @shared.file_option("--out", "Write it here.", required=True)
 @shared.policy_option("Rule, if not the run's own.", default="")
-@shared.flag("--requested", "Believe that jobs run as long as they request.")
+@shared.flag("--requested", "Assume that jobs run as long as they request.")
 @shared.flag("--force", "Replace FILE if it exists.")
 def state(run_folder: Path, at: float, out: Path, policy: str, requested: bool, force: bool) -> None:
-    """Write what ran, waited and was free at a TIME of the run folder RUN, and what was believed then.
+    """Write the running and waiting jobs, the free nodes and the estimates at a TIME of the run RUN.
 
     The beliefs are learnt from jobs that had ended by then. `bridge forecast` and `bridge whatif` read the
     file; other programs may write one, see the page "Forecasts".

@@ -175,7 +175,7 @@ def _lines(run: "StudyRun") -> list[str]:
 @_of_study
 @shared.json_option
 def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
-    """Tell what a study would run, how much of it is done, and what the rest will cost.
+    """Show what a study would run, how much of it is done, and the cost of the rest.
 
     \b
     Example:
@@ -255,7 +255,7 @@ def report(file: Path, store: Path, out: Path | None, as_json: bool, **trial: An
 def archive_cells(file: Path, store: Path) -> None:
     """Write the cells that are done into the study's record, a file that travels with it.
 
-    What stands in a record is not done again, wherever the study goes. The study's file names it:
+    A study does not run the cells of its record again, on any machine. The study's file names the record:
     `record = "results.parquet"`. The record has the cells of the whole file as it is now, and no others.
 
     \b

@@ -58,7 +58,7 @@ class TrainOptions:
         epochs: rounds of training.  [default: the setting's own]
         workload: a file, a bundled or a fetched log.  [default: bundled-128]
         data: job set (CSV), or `synthetic`.  [default: synthetic]
-        teacher: the trained agent that a setting whose agent kills learns from.
+        teacher: the trained agent to learn from, for settings whose agent kills.
         device: what the networks run on.
         threads: of the networks' arithmetic; it decides the last bits. Small networks gain little from more.
             [default: 1, or as before]
@@ -99,7 +99,9 @@ class TrainOptions:
 )
 @group(
     shared.POOL,
-    shared.field_options(PoolConfig, objective=f"What is rewarded.{_OWN}", oracle_clamp=shared.CLAMP),
+    shared.field_options(
+        PoolConfig, objective=f"The objective that is rewarded.{_OWN}", oracle_clamp=shared.CLAMP
+    ),
 )
 @shared.json_option
 @click.pass_context

@@ -83,7 +83,7 @@ def validate(
     as_json: bool,
     **_: Any,
 ) -> None:
-    """Run each POLICY in the fast world and on a detailed platform, and tell how far they agree.
+    """Run each POLICY in the fast world and on a detailed platform, and compare the results.
 
     A POLICY is an order and a backfilling rule, such as fcfs+easy, sjf+conservative or wfp3+none, or the
     folder of a trained agent. On the time-stepped pool it is sjf, saf, tetris or tetris*, alone or with

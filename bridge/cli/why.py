@@ -14,9 +14,10 @@ from bridge.config.fields import record_of
 @click.argument("job")
 @shared.json_option
 def why(run_folder: Path, job: str, as_json: bool) -> None:
-    """Tell why JOB of the run folder RUN started when it did.
+    """Explain why JOB of the run folder RUN started when it did.
 
-    Who held the nodes, what it was promised, whom it was backfilled past, and who overtook it.
+    Lists the jobs that held the nodes, the start that was reserved, the job that it overtook, and the jobs
+    that overtook it.
     """
     from bridge.judge.run import read_run
     from bridge.judge.why import describe_reason, explain

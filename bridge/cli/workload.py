@@ -287,15 +287,16 @@ def generate(ctx: click.Context, /, model: str, out: Path, force: bool, as_json:
         table = Table(("", "here", "paper"), rows, title=title)
     words = {name: ctx.params[name] for name in ctx.params if name in typed_options}  # as they were typed
     words |= {name: value for name in ("jobs", "seed") if (value := getattr(generation, name)) is not None}
-    command = " ".join([model, *(f"--{name.replace('_', '-')} {value}" for name, value in words.items())])
-    header = add_note(generated.header, f"command: bridge workload generate {command}")
+    typed_words = [f"--{name.replace('_', '-')} {value}" for name, value in words.items()]
+    command = " ".join(["bridge", "workload", "generate", model, *typed_words])
+    header = add_note(generated.header, f"command: {command}")
     of_cores = f", load {generation.load or 0.8:g} of all cores" if model == "site" else None
     line = _write(replace(generated, header=header), out, write, of_cores)
     document = {
         "out": str(out),
         "jobs": len(generated.jobs),
         "capacity": generated.capacity,
-        "command": f"bridge workload generate {command}",
+        "command": command,
         "statistics": [{"statistic": row.what, "here": row.here, "paper": row.paper} for row in compared],
     }
     show(document, [line] if table is None else [line, table], as_json)

@@ -39,7 +39,7 @@ class StepInParts:
     """
 
     def __init__(self, state: State) -> None:
-        self._kind = numba.typeof(state)
+        self._kind: Any = numba.typeof(state)  # type: ignore[no-untyped-call]
         self._calls: tuple[Any, ...] = _KERNELS
         self._is_compiled = not hasattr(encode, "overloads")  # NUMBA_DISABLE_JIT=1
 

@@ -24,7 +24,8 @@ def test_this_machine_is_fine() -> None:
     for name in ("Python", "numpy", "numba", "pandas", "pyarrow", "cache folder"):
         assert any(line.split()[0] == "ok" and name in line for line in out.splitlines()), name
     found = findings()
-    packages = ["numpy", "numba", "pandas", "pyarrow", "gymnasium", "safetensors", "torch", "scikit-learn"]
+    needed, drawing = ["numpy", "numba", "pandas", "pyarrow"], ["matplotlib", "plotly"]
+    packages = [*needed, *drawing, "gymnasium", "safetensors", "torch", "scikit-learn"]
     others = ["cache folder", "compiled kernels", "SimGrid interpreter", "batsim", "docker"]
     variables = [variable.name for variable in VARIABLES]
     assert list(found) == ["Python", *packages, *others, *variables]

@@ -15,9 +15,9 @@ from bridge.base.errors import BridgeError
 from bridge.judge.metrics import compute_metrics
 from bridge.judge.run import Run
 from bridge.judge.stats import ConfidenceInterval
+from bridge.report.evaluation_document import EvaluationDocument, parse
 from bridge.report.page import runs
 from bridge.report.page.charts import Sheet, fixed, forest, label, significant, waits_axis
-from bridge.report.page.evaluation import EvaluationDocument, parse
 from bridge.report.page.learning import _gap
 from bridge.report.page.policies import evaluation_section
 from bridge.report.plots import COLOURS

@@ -18,8 +18,8 @@ from page_material import (
 
 from bridge.base.errors import BridgeError
 from bridge.judge.run import write_run
+from bridge.report.evaluation_document import BoundEntry, parse
 from bridge.report.page import read_inputs
-from bridge.report.page.evaluation import BoundEntry, parse
 
 
 def test_every_kind_is_recognised(tmp_path: Path) -> None:

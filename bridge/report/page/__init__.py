@@ -13,8 +13,8 @@ from bridge.base.errors import BridgeError
 from bridge.base.files import atomic_write
 from bridge.base.version import __version__
 from bridge.judge.world_agreement import ValidationDocument
+from bridge.report.evaluation_document import EvaluationDocument, bound_summary, bound_table
 from bridge.report.page.charts import SECTIONS, Block, Sheet
-from bridge.report.page.evaluation import EvaluationDocument, bound_summary, bound_table
 from bridge.report.page.inputs import ReportInputs, read_inputs
 from bridge.report.page.learning import explanation_section, training_section
 from bridge.report.page.policies import evaluation_section, means

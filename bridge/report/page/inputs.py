@@ -13,7 +13,7 @@ from bridge.base.errors import BridgeError
 from bridge.judge.compare import names_of
 from bridge.judge.run import Run, read_run, run_folder
 from bridge.judge.world_agreement import ValidationDocument, read_validation
-from bridge.report.page.evaluation import Bounds, EvaluationDocument, bounds_of, has_policies_with, parse
+from bridge.report.evaluation_document import Bounds, EvaluationDocument, bounds_of, has_policies_with, parse
 
 ACCEPTED = (
     "A report takes run folders (`bridge replay … --out DIR`, `bridge run … --out DIR`), validations "

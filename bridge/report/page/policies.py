@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from bridge.judge.stats import INTERVALS
+from bridge.report.evaluation_document import EvaluationDocument
 from bridge.report.page import charts
 from bridge.report.page.charts import Block, Chart, Sheet
-from bridge.report.page.evaluation import EvaluationDocument
 from bridge.report.plots import time_unit
 from bridge.report.table import Table
 from bridge.report.tables import ORACLE_NOTE, TITLES, format_interval, format_metric, signed

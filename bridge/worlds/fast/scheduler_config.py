@@ -35,7 +35,7 @@ class SchedulerConfig:
         protocol: the exact rules: textbook, CQSim's, those of RLScheduler's family, or Slurm's own, which
             need a cluster, and whose order is multifactor unless one is named.
         preset: load (and sample) the log as this code base does. Under schedgym: rlbackfilling.
-        estimator: believed run times; behind a prediction `, requested` keeps running jobs at their request.
+        estimator: estimated run times; `, requested` behind a prediction keeps running jobs at their request.
             [default: the protocol's own]
         cancelled: jobs that never ran: drop, or keep with a run time of 10 s.  [default: the rules' own]
         nodes: machine size, if not the log's.
