@@ -41,7 +41,7 @@ class StepInParts:
     def __init__(self, state: State) -> None:
         self._kind: Any = numba.typeof(state)  # type: ignore[no-untyped-call]
         self._calls: tuple[Any, ...] = _KERNELS
-        self._is_compiled = not hasattr(encode, "overloads")  # NUMBA_DISABLE_JIT=1
+        self._is_resolved = not hasattr(encode, "overloads")  # NUMBA_DISABLE_JIT=1
 
     def __call__(
         self,
@@ -59,10 +59,10 @@ class StepInParts:
     ) -> int:
         """Return the first episode that cannot go on, or -1."""
         shows_context = context.shape[1] > 0
-        if not self._is_compiled:
+        if not self._is_resolved:
             self._calls = tuple(_machine_code(function, self._kind) for function in _KERNELS)
             needed = _KERNELS if shows_context else _KERNELS[:-1]
-            self._is_compiled = all(
+            self._is_resolved = all(
                 call is not function for call, function in zip(self._calls, needed, strict=False)
             )
         delays, apply, run, list_, encode_, key, write = self._calls
