@@ -39,7 +39,8 @@ class StepInParts:
     """
 
     def __init__(self, state: State) -> None:
-        self._kind: Any = numba.typeof(state)  # type: ignore[no-untyped-call]
+        type_of: Any = numba.typeof
+        self._kind = type_of(state)
         self._calls: tuple[Any, ...] = _KERNELS
         self._is_resolved = not hasattr(encode, "overloads")  # NUMBA_DISABLE_JIT=1
 
