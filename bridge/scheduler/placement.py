@@ -213,7 +213,7 @@ def _choose(state: ClusterState, b: int, shape: int, base: Array, strikes: bool,
             return n if tasks == 0 else _NONE
 
 
-@inline
+@inner
 def select(state: ClusterState, b: int, shape: int, base: Array, strikes: bool) -> int:
     """Choose classes for a demand: lists them and their units in ``chosen_classes`` and ``chosen_units``.
 
@@ -229,7 +229,7 @@ def select(state: ClusterState, b: int, shape: int, base: Array, strikes: bool) 
     return _choose(state, b, shape, base, strikes, _NONE)
 
 
-@inline
+@inner
 def select_now(state: ClusterState, b: int, shape: int, strikes: bool) -> int:
     """Choose classes as `select` from what is free now."""
     slot = _NONE
