@@ -1,5 +1,6 @@
 """A rule of action gives each job the same lives on a platform, where a stopped job is killed and cloned."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ ACTIONS = (
     *("speculative(600)", "speculative(60,restart=0)", "trial(300)", "trial(60,restart=7)"),
     *("las(300,3600)", "hybrid(300)", "trial(300,share=0.5)"),
 )
+#: Compiling takes longer; see `worlds/fast/test_actions_without_compiler.py`.
+pytestmark = [] if os.environ.get("NUMBA_DISABLE_JIT") == "1" else [pytest.mark.slow]
 Lives = list[tuple[int, int, int, bool]]
 
 

@@ -11,6 +11,8 @@ def test_actions_run_without_the_compiler() -> None:
     )
     passes_without_the_compiler(
         "worlds/fast/test_replay_actions.py",
+        "worlds/batsim/test_actions_same_schedule.py",
+        "worlds/slurm/test_slurm_requeue.py",
         "env/test_action_decisions.py",
         "cli/test_action_commands.py",
         *(f"env/{test}[bridge/{name}-v0]" for test in checked for name in ("Preempt", "Trial")),

@@ -348,6 +348,7 @@ def test_a_shadow_writes_nothing_and_compares(fake: Fake) -> None:
     (fake.gate / "gate_open").unlink()
 
 
+@pytest.mark.slow
 def test_a_trial_is_requeued_by_slurm_where_jobs_and_partition_allow_it(fake: Fake) -> None:
     policy = ("fcfs+easy+trial(6, restart=0)", "--requeue")
     fake.client.call("scontrol", "update", "PartitionName=agent", "PreemptMode=OFF")

@@ -1,5 +1,6 @@
 """Speculation and trials on a live machine: jobs that allow it are killed, requeued, and decided again."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from bridge.worlds.slurm.audit import replay
 from bridge.worlds.slurm.client import HELD, Client, may_requeue
 from bridge.worlds.slurm.live_scheduler import LiveEvent, LiveScheduler
 from bridge.worlds.slurm.settings import AgentConfig
+
+#: Compiling takes longer; see `worlds/fast/test_actions_without_compiler.py`.
+pytestmark = [] if os.environ.get("NUMBA_DISABLE_JIT") == "1" else [pytest.mark.slow]
 
 
 def acting(action: str) -> Deciding:
