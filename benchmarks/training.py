@@ -23,6 +23,7 @@ sys.path[:1] = [str(ROOT)]
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
+from bridge.cluster.clusterfile import read_cluster_toml  # noqa: E402
 from bridge.env.batch import Batch, PackedObservations  # noqa: E402
 from bridge.env.encoder import Encoder  # noqa: E402
 from bridge.env.environment import SchedulingEnv  # noqa: E402
@@ -39,6 +40,7 @@ from bridge.scheduler.protocol import Policy  # noqa: E402
 from bridge.workload.catalogue import bundled  # noqa: E402
 from bridge.workload.formats import read  # noqa: E402
 from bridge.workload.select import Jobs  # noqa: E402
+from bridge.workload.site_jobs import generate_site  # noqa: E402
 from bridge.worlds.fast.scheduler_config import SchedulerConfig  # noqa: E402
 
 EPISODES, LENGTH, ROUNDS = 100, 256, 5
@@ -99,6 +101,14 @@ def core(jobs: Jobs, setup: SchedulerConfig, decision: Any, *, crowded: bool) ->
             spent += time.perf_counter() - begun
         fastest, rows = max(fastest, decisions / spent), seen / decisions
     return fastest, rows
+
+
+def on_teaching_site() -> tuple[float, float]:
+    """Return what `core` does for jobs that are placed on the nodes of the teaching site."""
+    path = ROOT / "clusters" / "teaching-site.toml"
+    setup = SchedulerConfig(cluster=str(path))
+    jobs = setup.select(generate_site(read_cluster_toml(path), 10_000, 1))
+    return core(jobs, setup, "backfill", crowded=False)
 
 
 def environment(env: Any, seconds: float) -> float:
@@ -197,6 +207,7 @@ def main() -> None:
         ),
     ):
         rate(what, *core(jobs, setup, decision, crowded=crowded), target, public, peer)
+    rate("backfill, teaching site", *on_teaching_site(), 300_000, "public code at best", 3_200.0)
     table.add("Gymnasium environment, one at a time", f"{slow:,.0f}/s")
     for setting in ("paper", "recommended"):
         recipe = recipe_of("rlbackfilling", setting)

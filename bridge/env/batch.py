@@ -9,6 +9,7 @@ from bridge.base.arrays import Array, Floats32, Ints
 from bridge.base.errors import BridgeError
 from bridge.base.jit import entry, hot
 from bridge.env.encoder import CompiledEncoder, EncoderPrograms
+from bridge.env.parts import StepInParts
 from bridge.env.rows import apply_action, delays_head, encode, key_rows, list_rows, write_context
 from bridge.scheduler.core import INSPECT, PAUSE
 from bridge.scheduler.state import SECOND, State
@@ -71,11 +72,6 @@ def _advance(
     return refused
 
 
-#: The same, and its parts are kernels of their own: where jobs have nodes or may be stopped, the parts in one
-#: kernel would take ten minutes to compile.
-_advance_in_parts = getattr(_advance, "py_func", _advance)
-
-
 @dataclass
 class PackedObservations:
     """The decisions that wait for an answer. Episodes that are over have none.
@@ -110,25 +106,16 @@ class Batch:
         self, prepared: Scenario, encoder: CompiledEncoder, size: int, length: int, *, whole: bool = False
     ) -> None:
         self.prepared, self.encoder, self.length = prepared, encoder, length
+        self._encoder = encoder  # whose rows the kernel writes
         prepared.refuse_beliefs("agents")
         shape = encoder.encoder
-        if shape.resources > len(prepared.jobs.resources):
-            raise BridgeError(
-                f"the agent sees {shape.resources} resources",
-                where=f"{prepared.jobs.name}: {', '.join(prepared.jobs.resources)}",
-                remedy="Use a workload with as many, for example of `bridge workload generate mrsch`.",
-            )
         if prepared.compiled.python_rule:
             raise BridgeError(
                 "agents learn and decide beside rules of the compiled core only",
                 where=prepared.compiled.python_rule,
                 remedy="Choose a named one, or an expression.",
             )
-        cluster = prepared.cluster
-        if cluster is None:
-            encoder.refuse_places(None, 0)
-        else:
-            encoder.refuse_places(len(cluster.classes.partitions), len(cluster.cluster.qos))
+        self._refuse_unfit(encoder)
         self.state = episode.allocate(prepared, size, length, window=shape.window, whole=whole)
         self.memory = world.allocate(size, length)
         self.decision_kinds = np.full(size, DONE, np.int64)
@@ -140,9 +127,24 @@ class Batch:
         self._counts = np.zeros(size, np.int64)
         self._advance = self._kernel()
 
+    def _refuse_unfit(self, encoder: CompiledEncoder) -> None:
+        """Refuse an encoder of resources or places that are not there."""
+        jobs, resources = self.prepared.jobs, encoder.encoder.resources
+        if resources > len(jobs.resources):
+            raise BridgeError(
+                f"the agent sees {resources} resources",
+                where=f"{jobs.name}: {', '.join(jobs.resources)}",
+                remedy="Use a workload with as many, for example of `bridge workload generate mrsch`.",
+            )
+        cluster = self.prepared.cluster
+        if cluster is None:
+            encoder.refuse_places(None, 0)
+        else:
+            encoder.refuse_places(len(cluster.classes.partitions), len(cluster.cluster.qos))
+
     def _kernel(self) -> Any:
         is_plain = self.prepared.cluster is None and self.prepared.permits is None
-        return _advance if is_plain else _advance_in_parts
+        return _advance if is_plain else StepInParts(self.state)
 
     def __getstate__(self) -> dict[str, Any]:
         """Machine code stays with its process; a copy finds its own."""
@@ -185,8 +187,8 @@ class Batch:
         refused = self._advance(
             self.state,
             self.memory,
-            self.encoder.programs,
-            self.encoder.encoder.stop,
+            self._encoder.programs,
+            self._encoder.encoder.stop,
             np.ascontiguousarray(actions, np.int64),
             self.decision_kinds,
             self.delays_head,

@@ -16,7 +16,7 @@ from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown
 from bridge.scheduler.state import SECOND
 from bridge.workload.select import Jobs
 from bridge.worlds.fast.episode import Scenario
-from bridge.worlds.fast.replay import replay_sequences
+from bridge.worlds.fast.replay import Schedule, replay_sequences
 
 #: What an episode is measured by; lower is better.
 Metric = Literal["bsld", "wait", "bsld.max", "wait.max"]
@@ -172,10 +172,19 @@ def refuse_idle_cost(reward: Reward, jobs: Jobs) -> None:
         raise BridgeError(what, where=where, remedy="Set reward.idle = 0, or leave out --cluster.")
 
 
-def base_costs(base: Scenario, starts: Ints, length: int, reward: Reward) -> Floats:
-    """Return what the base policy's schedules cost of the `length` jobs from each of `starts` on."""
+def base_costs(
+    base: Scenario,
+    starts: Ints,
+    length: int,
+    reward: Reward,
+    play: Callable[[Scenario, Ints, int], list[Schedule]] = replay_sequences,
+) -> Floats:
+    """Return what the base policy's schedules cost of the `length` jobs from each of `starts` on.
+
+    `play` makes them, where it is not only rules that decide.
+    """
     values, jobs = [], base.jobs
-    for first, schedule in zip(starts.tolist(), replay_sequences(base, starts, length), strict=True):
+    for first, schedule in zip(starts.tolist(), play(base, starts, length), strict=True):
         part = slice(first, first + length)
         submit, run = jobs.submit[part] / SECOND, jobs.run[part] / SECOND
         if schedule.eligible is not None:

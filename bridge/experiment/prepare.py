@@ -261,9 +261,9 @@ def with_agent(setup: "Deciding", agent: "LogAgent | None") -> "Deciding":
     """Return the setup of a decision process with what it needs of an agent, if one decides."""
     if agent is None:
         return setup
-    from bridge.learn.agent import AgentDecider
+    from bridge.learn.agent import AgentDecider, window_of
 
-    return dataclasses.replace(setup, decider=AgentDecider(agent), window=agent.recipe.encoder.window)
+    return dataclasses.replace(setup, decider=AgentDecider(agent), window=window_of(agent))
 
 
 def placement(name: str, platform: "Platform | None") -> "PlacementFactory":

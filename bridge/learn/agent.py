@@ -9,14 +9,17 @@ from bridge.base.arrays import Flags, Ints, behind
 from bridge.base.errors import BridgeError
 from bridge.base.progress import ProgressCallback, ignore_progress
 from bridge.cluster.source import digest_of_cluster
-from bridge.env.batch import Batch, PackedObservations
+from bridge.env.batch import PackedObservations
 from bridge.env.encoder import CompiledEncoder
+from bridge.env.inspected_picks import Picks
 from bridge.env.rows import choice_from_action, encode, key_rows, list_rows, write_context
 from bridge.learn.checkpoint import LogAgent
 from bridge.learn.checkpoint_files import sha256_of
+from bridge.learn.picks import batch_of, picking_agent, picks_of
 from bridge.learn.rollout import ActionFunction, copy_for_inference, make_action_function, play
 from bridge.learn.user_policy import OwnAgent
 from bridge.scheduler.cluster_session import ClusterSession
+from bridge.scheduler.decisions import PICK
 from bridge.scheduler.session import Session
 from bridge.workload.catalogue import resolve
 from bridge.workload.select import Jobs
@@ -48,7 +51,8 @@ def play_sequences(
     BridgeError: a sequence reaches past the end, or the agent brings everything to a halt.
     """
     require_resources(agent, prepared.jobs.resources)
-    return schedules_by(agent.encoder(), action_function_of(agent), prepared, starts, length, progress)
+    encoder, answer, picks = agent.encoder(), action_function_of(agent), picks_of(picker_of(agent))
+    return schedules_by(encoder, answer, prepared, starts, length, progress, picks=picks)
 
 
 def schedules_by(
@@ -58,9 +62,14 @@ def schedules_by(
     starts: Ints,
     length: int,
     progress: ProgressCallback = ignore_progress,
+    *,
+    picks: Picks | None = None,
 ) -> list[Schedule]:
-    """Return `play_sequences` of whatever answers, for example a fixed rule, by what it sees."""
-    batch = Batch(prepared, encoder, min(_TOGETHER, max(len(starts), 1)), length)
+    """Return `play_sequences` of whatever answers, for example a fixed rule, by what it sees.
+
+    `picks`: who makes the picks that are inspected, if it is not an order.
+    """
+    batch = batch_of(prepared, encoder, min(_TOGETHER, max(len(starts), 1)), length, picks)
     schedules: list[Schedule] = []
     for k in range(0, len(starts), _TOGETHER):
         part = starts[k : k + _TOGETHER]
@@ -74,7 +83,8 @@ def replay(agent: LogAgent, prepared: Scenario, progress: ProgressCallback = ign
     """Replay all jobs under the agent's policy. Raises BridgeError: the agent brings everything to a halt."""
     require_resources(agent, prepared.jobs.resources)
     n = len(prepared.jobs)
-    batch, answer = Batch(prepared, agent.encoder(), 1, n, whole=True), action_function_of(agent)
+    answer = action_function_of(agent)
+    batch = batch_of(prepared, agent.encoder(), 1, n, picks_of(picker_of(agent)), whole=True)
 
     def record_actions(view: PackedObservations) -> Ints:
         progress(int(batch.memory.clock.arrived[0] - batch.state.scalars.n_waiting[0]))
@@ -84,11 +94,23 @@ def replay(agent: LogAgent, prepared: Scenario, progress: ProgressCallback = ign
     return batch.schedule(0, 0)
 
 
+def picker_of(agent: LogAgent) -> LogAgent | None:
+    """Return the agent whose picks an agent inspects, if it does; errors as `picking_agent`."""
+    return picking_agent(agent.recipe, agent.origin.picks_sha256)
+
+
+def window_of(agent: LogAgent) -> int:
+    """Return how many candidates are shown at most to an agent, or to the one whose picks it inspects."""
+    return (picker_of(agent) or agent).recipe.encoder.window
+
+
 class AgentDecider:
     """Answers the decisions of a scheduler that another world drives, exactly as in the fast world."""
 
     def __init__(self, agent: LogAgent) -> None:
         self._agent, self._compared = agent, False
+        picker = picker_of(agent)
+        self._picker = AgentDecider(picker) if picker else None
         self._encoder, self._answer = agent.encoder(), action_function_of(agent)
         shape = agent.recipe.encoder
         self._rows = np.zeros((shape.rows, shape.width), np.float32)
@@ -97,6 +119,8 @@ class AgentDecider:
 
     def __call__(self, session: Session, kind: int) -> int:
         """Return a place among the candidates, or DECLINE; BridgeError: a feature is no number."""
+        if self._picker is not None and kind == PICK:
+            return self._picker(session, kind)
         state, shape, programs = session.state, self._encoder.encoder, self._encoder.programs
         if not self._compared:
             self._compare(session)
@@ -178,10 +202,12 @@ def require_same(agent: LogAgent, name: str, workload: Workload, remedy: str) ->
 
 def trained_on(agent: LogAgent, name: str, workload: Workload, jobs: Jobs) -> Flags:
     """Tell which jobs of a log the agent may have learnt on, training and validation; none of another log."""
+    picker = picker_of(agent)
+    picked = trained_on(picker, name, workload, jobs) if picker else np.zeros(len(jobs), np.bool_)
     if not was_trained_on(agent, name, workload):
-        return np.zeros(len(jobs), np.bool_)
+        return picked
     own = agent.recipe.setup.select(workload)
-    return np.isin(jobs.id, own.id[: round(len(own) * agent.recipe.test_from)])
+    return np.isin(jobs.id, own.id[: round(len(own) * agent.recipe.test_from)]) | picked
 
 
 def first_unseen_job(agent: LogAgent, name: str, workload: Workload, jobs: Jobs) -> int:

@@ -60,7 +60,7 @@ class Agent(Generic[R]):
 #: Agents of the event-driven scheduler.
 LogAgent = Agent[Recipe]
 #: What agent.json says of an agent's origin only if there is something to say.
-_ABSENT = ("resources", "others", "cluster_sha256")
+_ABSENT = ("resources", "others", "cluster_sha256", "picks_sha256")
 
 
 def write_agent(folder: Path, recipe: AnyRecipe, origin: Provenance) -> None:

@@ -4,6 +4,7 @@ It is read without loading what learns.
 """
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -96,6 +97,7 @@ class Provenance:
         resources: names, nodes first; empty in agents that only know nodes.
         extra_log_digests: digests of the further logs that it learnt on, by name or path as given.
         cluster_sha256: digest of the cluster that it learnt on; empty if there was none.
+        picks_sha256: digest of the agent whose picks it inspects; empty if there is none.
     """
 
     workload: str
@@ -109,11 +111,26 @@ class Provenance:
     resources: tuple[str, ...] = ()
     extra_log_digests: Annotated[Mapping[str, str], Constraint(key="others")] = field(default_factory=dict)
     cluster_sha256: str = ""
+    picks_sha256: str = ""
 
 
 def sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_of_agent(folder: str | Path) -> str:
+    """Return a digest of what decides an agent's answers; empty of no folder. Errors as `read_document`."""
+    if not folder:
+        return ""
+    document = read_document(folder)
+    parts = {name: document.get(name) for name in ("recipe", "constants", "seed")}
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
+    try:
+        digest.update((Path(folder) / WEIGHTS).read_bytes())
+    except OSError as error:
+        raise BridgeError(f"has no weights ({error.strerror})", where=str(folder)) from None
+    return digest.hexdigest()
 
 
 def versions() -> dict[str, str]:

@@ -76,7 +76,7 @@ def _event_lines(recipe: Recipe, facts: dict[str, Any]) -> Iterator[tuple[str, s
             f", then {'-'.join(map(str, network.head))}" if network.head else ""
         )
         yield which, f"{network.kind} {shape}, {facts[f'{which}_parameters']:,} parameters"
-    yield "base", f"{setup.order}+{setup.backfill}"
+    yield "base", f"{recipe.picks or setup.order}+{setup.backfill}"
     yield "protocol", setup.protocol + (f"/{setup.preset}" if setup.preset else "")
     if "backfill" in recipe.decision:
         yield "guard", recipe.guard

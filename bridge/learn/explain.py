@@ -15,8 +15,9 @@ from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.base.files import atomic_write
 from bridge.base.progress import ProgressCallback, ignore_progress
-from bridge.learn.agent import action_function_of, schedules_by
+from bridge.learn.agent import action_function_of, picker_of, schedules_by
 from bridge.learn.checkpoint import LogAgent
+from bridge.learn.picks import picks_of
 from bridge.learn.rollout import DecisionRecorder
 from bridge.workload.select import Jobs
 from bridge.worlds.fast.episode import Scenario
@@ -109,7 +110,8 @@ def explain(
     taken, nothing was ever chosen (INSPECT: rejected), or a sequence does not fit.
     """
     watched = DecisionRecorder(action_function_of(agent))
-    schedules_by(agent.encoder(), watched, prepared, starts, length, progress)
+    picks = picks_of(picker_of(agent))
+    schedules_by(agent.encoder(), watched, prepared, starts, length, progress, picks=picks)
     if not watched.kept:
         remedy = "Use another log or more sequences."
         raise BridgeError("no decision had to be taken", where=prepared.jobs.name, remedy=remedy)

@@ -26,6 +26,8 @@ from bridge.env.encoder import EACH, DecisionKind, Encoder
 from bridge.env.env_config import DecisionConfig, Guard
 from bridge.env.reward import OwnReward
 from bridge.env.reward import Reward as Reward
+from bridge.learn.checkpoint_files import digest_of_agent
+from bridge.scheduler.protocol import Policy
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 #: How an agent decides once it has learnt: ``greedy`` takes the best answer; ``sample`` draws from its
@@ -355,6 +357,7 @@ class Recipe(RecipeBase, DecisionConfig):
             user brings (`bridge.learn.algorithms`).
         options: what such an algorithm wants to know.
         guard, max_rejects, retry_after: see `bridge.env.env_config.EnvConfig`.
+        picks: INSPECT: the folder of an agent whose picks are inspected, in place of the order's first job.
         deploy: see `Deploy`.
         test_from: fraction of the workload from which on held-out sequences are drawn; 1 = none is held out.
     """
@@ -368,6 +371,7 @@ class Recipe(RecipeBase, DecisionConfig):
     guard: Guard = "none"
     max_rejects: Natural = 72
     retry_after: Positive = 600.0
+    picks: Annotated[str, Constraint(digest=digest_of_agent)] = ""
     deploy: Deploy = "greedy"
     test_from: Share = 0.6
     algorithm: str = "ppo"
@@ -382,6 +386,11 @@ class Recipe(RecipeBase, DecisionConfig):
     @property
     def decision(self) -> DecisionKind:
         return self.encoder.decision
+
+    def policy(self) -> Policy:
+        """Return the scheduler's policy with the agent in it, and with the one that picks."""
+        own = super().policy()
+        return replace(own, agent=own.agent | {"pick"}) if self.picks else own
 
     @property
     def metric(self) -> str:
@@ -416,6 +425,9 @@ class Recipe(RecipeBase, DecisionConfig):
         alone = bool(training.validation_jobs) and not training.validates
         yield alone, "training.validation_jobs", training.validation_jobs, "There is no validation."
         inspects, teacher = decision == "inspect", training.teacher
+        yield bool(self.picks) and not inspects, "picks", self.picks, "It is for INSPECT only."
+        taught = bool(self.picks and teacher)
+        yield taught, "training.teacher", teacher, "Leave it out: an inspector of picks learns from none."
         undue = bool(training.initial_reject_rate) and not inspects
         yield undue, "training.rejecting", training.initial_reject_rate, "It is for INSPECT only."
         several = len(teacher) > 1 and not inspects

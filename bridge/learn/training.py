@@ -14,7 +14,7 @@ from bridge.config import verify
 from bridge.env.episode_starts import constants_of
 from bridge.learn import algorithms
 from bridge.learn.checkpoint import Agent, load, read_agent, write_agent
-from bridge.learn.checkpoint_files import RESUME, Provenance, versions
+from bridge.learn.checkpoint_files import RESUME, Provenance, digest_of_agent, versions
 from bridge.learn.learner import TrainingContext
 from bridge.learn.recipe import AnyRecipe, R, Recipe
 from bridge.learn.trainer import EpochRecord, Trainer, written
@@ -66,6 +66,7 @@ class TrainingData:
                 name: read(resolve(name)).digest() for name in getattr(self.recipe.training, "logs", ())
             },
             cluster_sha256=cluster_digest_of(self.recipe),
+            picks_sha256=digest_of_agent(getattr(self.recipe, "picks", "")),
         )
         verify(provenance, "training")  # before a folder is made that nobody could read
         return provenance
@@ -134,6 +135,7 @@ def _refuse_another(
         ("the seed", old.seed, origin.seed),
         ("the log of digest", old.sha256[:12] or "none", origin.sha256[:12] or "none"),
         ("the cluster of digest", old.cluster_sha256[:12] or "none", origin.cluster_sha256[:12] or "none"),
+        ("the picks of digest", old.picks_sha256[:12] or "none", origin.picks_sha256[:12] or "none"),
         ("further logs of digests", dict(old.extra_log_digests), dict(origin.extra_log_digests)),
         *_fields("", old_recipe.as_dict(), recipe.as_dict()),
     ):

@@ -79,7 +79,6 @@ class Action:
 
     @property
     def code(self) -> int:
-        """Its number in the kernels."""
         return ACTIONS[self.kind].code
 
     @property
@@ -124,7 +123,6 @@ def parse_action(text: str) -> Action:
 
 
 def format_action(action: Action) -> str:
-    """Return the text that `parse_action` reads."""
     default = Action(action.kind, action.seconds)
     words = [
         f"{field.name}={getattr(action, field.name):g}"

@@ -32,7 +32,6 @@ from bridge.scheduler.state import HOW_BACKFILLED, NEVER, State
 
 @inner
 def _any_waiting_fits(state: State, b: int) -> bool:
-    """Tell whether any waiting job fits now."""
     for i in range(state.scalars[b].n_blocks):
         block = state.blocks[b, i]
         if may_fit(state, b, block, state.free[b, 0]):
@@ -244,12 +243,10 @@ def _list_bookable(state: State, b: int) -> None:
 
 @inner
 def _book_in_order(state: State, b: int) -> bool:
-    """Conservative backfilling: every waiting job is booked at its first hole, in queue order.
+    """Book every waiting job at its first hole, in queue order; return whether that is done.
 
-    Bookings only take away, so the walk stops behind the last job that could still start now.
-
-    Returns:
-        Whether it is done; if ``env.work`` was used up before, the next call goes on.
+    Bookings only take away, so the walk stops behind the last job that could still start now. If ``env.work``
+    was used up before, the next call goes on.
     """
     env = state.scalars[b]
     which = state.scratch[2]

@@ -24,15 +24,7 @@ _MOST_PROFILES = 64
 
 @inline
 def earliest_possible_hole(state: State, b: int, slot: int, nodes: int, length: int) -> int:
-    """Return a lower bound of the job's start, known from an equal job of this pass.
-
-    Args:
-        state: the scheduler.
-        b: which.
-        slot: the job's place in ``no_hole``.
-        nodes: how many it asks for.
-        length: how long it is believed to run.
-    """
+    """Return a lower bound of the start of a job (its place in ``no_hole``), by an equal one of this pass."""
     hole = state.hole_bounds[slot]
     if hole.look == state.scalars[b].look and hole.length == length and hole.nodes == nodes:
         return int(hole.until)

@@ -81,7 +81,6 @@ def cluster_submit(state: ClusterState, b: int, j: int) -> None:
 
 @inner
 def cluster_finish(state: ClusterState, b: int, j: int) -> None:
-    """Job `j` has ended now."""
     env, job = state.scalars[b], state.jobs[b, j]
     note_end(state, b, j)
     remove_running(state, b, j)
@@ -96,7 +95,6 @@ def cluster_finish(state: ClusterState, b: int, j: int) -> None:
 
 @inner
 def cluster_withdraw(state: ClusterState, b: int, j: int) -> None:
-    """Waiting job `j` leaves without having run."""
     if state.node_jobs[b, j].held == NOT_HELD:
         remove_from_lane(state, b, j)
         head = state.heads[b, state.lanes[state.node_jobs[b, j].lane].partition]

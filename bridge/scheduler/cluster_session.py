@@ -64,7 +64,6 @@ class SiteJobs:
 
     @property
     def is_shared(self) -> bool:
-        """Whether jobs share nodes anywhere."""
         return not bool(self.counted.all())
 
 
@@ -146,7 +145,6 @@ class ClusterSession(Session):
         return started
 
     def nodes(self, j: int) -> Ints:
-        """Return the indices of the nodes on which a job was started."""
         return self._nodes[j]
 
     def units(self, j: int) -> Mapping[int, int]:

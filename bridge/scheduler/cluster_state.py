@@ -238,6 +238,7 @@ class ClusterFields(NamedTuple):
     work_free: Annotated[Array, "i8", "C", "R"]
     profile_time: Annotated[Array, "i8", "PT"]  # free nodes by class from a time on, by believed ends
     profile_nodes: Annotated[Array, "i8", "PT", "C"]
+    reserved_nodes: Annotated[Array, "i8", "C"]  # what heads have of them at a time
     steps: Annotated[Records, STEP, "ST"]
     step_free: Annotated[Array, "i8", "ST", "C", "R"]
     holes: Annotated[Records, HOLE, "S"]

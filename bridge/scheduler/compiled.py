@@ -90,10 +90,9 @@ class CompiledPolicy:
 
 
 def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False) -> CompiledPolicy:
-    """Translate a policy and a protocol to switches and programs; `on_nodes`: for the nodes of a cluster.
+    """Translate a policy and a protocol to switches and programs; `on_nodes`: for a cluster.
 
-    Raises:
-        BridgeError: unknown order, backfill or agent decision, or one that the protocol does not have.
+    BridgeError: unknown order, backfill or agent decision, or one that the protocol does not have.
     """
     if rules_of.own_passes:
         return _compile_own(policy, rules_of, on_nodes=on_nodes)

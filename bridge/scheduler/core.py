@@ -151,7 +151,6 @@ _finish = by_type(by_type(_finish_pooled, finish_with_lives, ActionState), clust
 
 @hot
 def finish(state: State, b: int, j: int) -> None:
-    """Job `j` has ended now: its resources are free."""
     _finish(state, b, j)
 
 
@@ -492,10 +491,7 @@ def advance(state: State, b: int) -> int:
 def apply_events(state: State, b: int, events: Array, n: int) -> int:
     """Apply what has happened at an instant, open a pass and `advance` it: one call from Python for all.
 
-    Args:
-        state, b: the scheduler.
-        events: [≥ n] in order: j, job `j` was submitted; -1 - j, it has finished.
-        n: how many.
+    `events`: [≥ n] in order: j, job `j` was submitted; -1 - j, it has finished.
     """
     for k in range(n):
         if events[k] >= 0:
@@ -547,9 +543,8 @@ _reject = by_type(_reject_pooled, cluster_reject, ClusterState)
 def apply_choice(state: State, b: int, choice: int) -> None:
     """Answer the decision that `advance` returned.
 
-    Args:
-        choice: PICK, BACKFILL: a place in ``candidates[b, :n_candidates]``, or DECLINE. INSPECT: DECLINE
-            rejects (the scheduler asks to be woken after `retry_after`), anything else accepts.
+    PICK, BACKFILL: a place in ``candidates[b, :n_candidates]``, or DECLINE. INSPECT: DECLINE rejects (the
+    scheduler asks to be woken after `retry_after`), anything else accepts.
     """
     env = state.scalars[b]
     if env.phase == PHASE_PICK:

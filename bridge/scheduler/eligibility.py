@@ -131,11 +131,18 @@ def _of_condition(state: ClusterState, b: int, j: int, k: int) -> int:
     return _MET if bool(succeeded) == (condition.kind == AFTER_OK) else _IMPOSSIBLE
 
 
+@inline
+def _counts(state: ClusterState, b: int, k: int) -> bool:
+    """Tell whether the parent of a condition is there: not one that was refused, or is unknown."""
+    parent = state.conditions[b, k].parent
+    return bool(parent >= 0 and state.node_jobs[b, parent].gone != GONE_REFUSED)
+
+
 @inner
 def _of_conditions(state: ClusterState, b: int, j: int) -> int:
     """Return whether the conditions of job `j` are met: all, or of `any_is_enough` those of one part.
 
-    Of an array as a parent for `afternotok` one task is enough, when all have ended.
+    Of an array as a parent for `afternotok` one task is enough, when all have ended; refused ones are none.
     """
     job = state.node_jobs[b, j]
     whole = _IMPOSSIBLE if job.any_is_enough else _MET
@@ -146,7 +153,7 @@ def _of_conditions(state: ClusterState, b: int, j: int) -> int:
         met = opened = failed = 0
         while k < job.last_condition and state.conditions[b, k].part == part:
             result = _of_condition(state, b, j, k)
-            met += result == _MET
+            met += result == _MET and _counts(state, b, k)
             opened += result == _OPEN
             failed += result == _IMPOSSIBLE
             k += 1
@@ -310,7 +317,10 @@ def enter(state: ClusterState, b: int, j: int) -> None:
             since = _started_or_left(state, b, condition.parent)
             if since >= 0 and since + condition.delay > state.scalars[b].now:
                 push_timer(state, b, since + condition.delay, j)
-    consider(state, b, j)
+    if state.node_switches[0].kills_invalid and job.first_condition < job.last_condition:
+        push_timer(state, b, state.scalars[b].now, j)  # cancelled after all submissions, which count it
+    else:
+        consider(state, b, j)
 
 
 @inner
@@ -394,7 +404,6 @@ def count_stop(state: ClusterState, b: int, j: int) -> None:
 
 @inner
 def count_end(state: ClusterState, b: int, j: int) -> None:
-    """Job `j`, which ran, has ended now."""
     _count(state, b, j, COUNT_SUBMITTED, -1)
     count_stop(state, b, j)
     tell_children(state, b, j)

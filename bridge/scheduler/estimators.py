@@ -61,17 +61,11 @@ class RunTimeEstimates:
 
 
 def last_two_runs(user: Ints, submit: Ints, run: Ints, request: Ints, wait: Ints) -> Ints:
-    """Predict each run as the mean of its user's last two jobs that had ended when it was submitted.
+    """Predict each run [n], µs, as the mean of its user's last two that had ended when it was submitted.
 
     Tsafrir, Etsion & Feitelson 2007 ("Backfilling using system-generated predictions"). What had ended is
-    read from the log's own waits, so that a prediction does not depend on the schedule. Never more than
-    the request; the request where the user has fewer than two ended jobs.
-
-    Args:
-        user, submit, run, request, wait: [n], times in microseconds, `wait` as logged (< 0 = unknown, 0).
-
-    Returns:
-        [n] microseconds.
+    read from the log's own waits (`wait` below 0: unknown, 0), so that a prediction does not depend on the
+    schedule. Never more than the request; the request where the user has fewer than two ended jobs.
     """
     end = submit + np.maximum(wait, 0) + run
     predicted = request.copy()

@@ -39,6 +39,5 @@ class FreeNodes:
         return np.sort(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
 
     def release(self, job: int) -> None:
-        """Take a job's nodes back."""
         for c, places in self._held.pop(job, ()):
             self._free[c][places] = True

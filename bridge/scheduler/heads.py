@@ -211,6 +211,37 @@ def _has_enough(state: ClusterState, shape: int, k: int) -> bool:
 
 
 @inner
+def _list_reserved(state: ClusterState, b: int, time: int) -> int:
+    """Write to ``reserved_nodes`` what heads have at a time; return until when that holds."""
+    nodes, change = state.reserved_nodes, NEVER
+    for c in range(nodes.shape[0]):
+        nodes[c] = 0
+    for k in range(state.node_scalars[b].n_reserved):
+        p = state.head_order[b, k]
+        head = state.heads[b, p]
+        if time < head.shadow:
+            change = min(change, head.shadow)
+        elif time < head.until:
+            change = min(change, head.until)
+            for i in range(head.n):
+                nodes[state.head_classes[b, p, i]] += state.head_units[b, p, i]
+    return int(change)
+
+
+@inner
+def _has_enough_beside(state: ClusterState, shape: int, k: int) -> bool:
+    """Tell whether step `k` of the profile has nodes enough beside the reserved ones; yes of any tasks."""
+    row = state.shapes[shape]
+    if row.tasks > 0:
+        return True
+    has = 0
+    for i in range(row.first, row.last):
+        c = state.set_classes[i]
+        has += max(state.profile_nodes[k, c] - state.reserved_nodes[c], 0)
+    return bool(has >= row.nodes)
+
+
+@inner
 def _reserve_counted(state: ClusterState, b: int, p: int) -> None:
     """Do as `_reserve` where no node is shared: by the profile that all heads of a pass have in common."""
     more, j = state.node_scalars[b], state.heads[b, p].job
@@ -228,19 +259,21 @@ def _reserve_counted(state: ClusterState, b: int, p: int) -> None:
         else:
             low = middle + 1
     time = state.profile_time[low] if there else NEVER
-    chosen = -1
+    chosen, end, change = -1, time, time
     while time != NEVER:
-        if time > state.scalars[b].now:
+        if time >= change:
+            change = _list_reserved(state, b, time)
+        if time > state.scalars[b].now and _has_enough_beside(state, shape, low):
             for c in range(base.shape[0]):
-                base[c, 0] = state.profile_nodes[low, c]
+                base[c, 0] = state.profile_nodes[low, c] - state.reserved_nodes[c]
             set_caps(state, b, j, time)
             set_bars(state, b, j, time)
-            _change_by_heads(state, b, base, time, -1)
             chosen = select(state, b, shape, base, False)
             more.n_caps = 0
             if chosen >= 0:
                 break
-        end = _next_head_end(state, b, time)
+        if time >= end:
+            end = _next_head_end(state, b, time)
         behind = NEVER
         if low + 1 < more.n_profile or _extend_profile(state, b):
             behind = state.profile_time[low + 1]

@@ -27,7 +27,6 @@ def _bound(state: ClusterState, b: int, block: int, j: int) -> None:
 
 @inner
 def recompute_lane_bounds(state: ClusterState, b: int, block: int) -> None:
-    """Compute a block's bounds from its jobs."""
     clear_bounds(state, b, block)
     for k in range(state.size[b, block]):
         _bound(state, b, block, state.items[b, block, k])
@@ -101,7 +100,6 @@ def _append(state: ClusterState, b: int, block: int, j: int) -> None:
 
 @inner
 def append_to_lane(state: ClusterState, b: int, j: int) -> None:
-    """Put job `j` at the end of its lane."""
     g = state.node_jobs[b, j].lane
     lane = state.lane_states[b, g]
     if lane.n == 0:
@@ -166,7 +164,6 @@ def _merge_lane_blocks(state: ClusterState, b: int, g: int, block: int) -> None:
 
 @inner
 def remove_from_lane(state: ClusterState, b: int, j: int) -> None:
-    """Take job `j` out of its lane."""
     g, block = state.node_jobs[b, j].lane, state.node_jobs[b, j].block
     lane = state.lane_states[b, g]
     row = state.items[b, block]

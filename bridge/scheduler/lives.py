@@ -306,5 +306,4 @@ def stop(state: ActionState, b: int, j: int, ended: int) -> None:
 
 @inner
 def finish_with_lives(state: ActionState, b: int, j: int) -> None:
-    """Job `j` has completed now."""
     end_life(state, b, j, COMPLETED)

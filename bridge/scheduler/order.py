@@ -194,11 +194,7 @@ class _Compiler:
 
 
 def compile_expression(text: str, name: str | None = None) -> Order:
-    """Compile an order's expression in CQSim's variables.
-
-    Raises:
-        BridgeError: it is not arithmetic on the known names, or nested too deeply.
-    """
+    """Compile an order's expression in CQSim's variables; BridgeError: it is none, or nested too deeply."""
     remedy = f"Named orders: {', '.join(ORDERS)}. Otherwise an expression such as (w/t)**3*n."
     program, uses = _compile(text, "order", remedy, _VARIABLES, {}, 1)
     return Order(name or text, text, program, bool(uses & _CHANGING), uses)

@@ -43,7 +43,6 @@ def build(state: State, b: int, times: Array, free: Array) -> int:
 
 @inline
 def _fits_at(free: Array, k: int, demand: Array) -> bool:
-    """Tell whether a demand fits in what is free at step `k`."""
     for r in range(free.shape[0]):  # noqa: SIM110  (compiled: a plain loop)
         if demand[r] > free[r, k]:
             return False
@@ -136,7 +135,6 @@ def shift(times: Array, free: Array, k: int, steps: int, by: int) -> None:
 
 @inline
 def copy(times: Array, free: Array, to_times: Array, to_free: Array, steps: int) -> None:
-    """Copy the first steps of a profile to another one."""
     for i in range(steps):
         to_times[i] = times[i]
     for r in range(free.shape[0]):

@@ -82,12 +82,9 @@ def build_view(state: State, b: int, which: npt.NDArray[np.integer]) -> JobsView
 
 
 def decide(state: State, b: int, kind: int, scorer: Scorer | None, chooser: Chooser | None) -> bool:
-    """Answer the pending decision with a Python order or backfilling rule.
+    """Answer the pending decision with a Python order or backfilling rule; return whether one did.
 
-    Returns whether one did.
-
-    Raises:
-        BridgeError: an answer that is none; the error names the rule.
+    BridgeError: an answer that is none; the error names the rule.
     """
     if kind == core.SCORE and scorer is not None:
         which = waiting(state, b)

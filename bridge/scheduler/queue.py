@@ -62,7 +62,6 @@ def _bound(state: State, b: int, block: int, j: int) -> None:
 
 @inner
 def recompute_bounds(state: State, b: int, block: int) -> None:
-    """Compute a block's bounds from its jobs."""
     clear_bounds(state, b, block)
     for k in range(state.size[b, block]):
         _bound(state, b, block, state.items[b, block, k])
@@ -188,7 +187,6 @@ def _merge_after(state: State, b: int, place: int) -> None:
 
 @inline
 def remove(state: State, b: int, j: int) -> None:
-    """Take job `j` out of the queue."""
     env = state.scalars[b]
     place = 0
     if state.switches[0].growing_order:

@@ -17,7 +17,6 @@ from bridge.scheduler.state import LAST_BLOCK, MOST_IN_BLOCK, NEVER, RUN_BLOCK, 
 
 @inline
 def fits(demand: Array, free: Array) -> bool:
-    """Tell whether a demand fits in free amounts, per resource."""
     if demand[0] > free[0]:  # nodes, most often
         return False
     for r in range(1, free.shape[0]):  # noqa: SIM110  (compiled: a plain loop)
@@ -203,7 +202,6 @@ def _thin_out(state: State, b: int, i: int) -> None:
 
 @inline
 def remove_running(state: State, b: int, j: int) -> None:
-    """Forget that job `j` runs."""
     env = state.scalars[b]
     end = state.jobs[b, j].est_end
     i = 0

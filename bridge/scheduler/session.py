@@ -35,7 +35,6 @@ class JobEstimates(NamedTuple):
 
     @classmethod
     def same(cls, length: int) -> "JobEstimates":
-        """Return one belief for all."""
         return cls(length, length, length)
 
 
@@ -193,8 +192,7 @@ class Session:
     ) -> int:
         """Put a job in the queue and return its index; it waits since `submitted`, or since now.
 
-        Raises:
-            BridgeError: it can never run, the error names the resource; or its believed end is beyond int64.
+        BridgeError: it can never run, the error names the resource; or its believed end is beyond int64.
         """
         j = self.n_jobs
         if j == len(self._job_records):
@@ -234,7 +232,6 @@ class Session:
         self._pending_events.append(-1 - j)
 
     def withdraw(self, j: int) -> None:
-        """Take waiting job `j` out of the queue."""
         core.withdraw(self.state, 0, j)
 
     def set_out_of_service(self, amounts: Sequence[int]) -> None:
@@ -251,11 +248,7 @@ class Session:
         self._opening = True
 
     def advance(self) -> int:
-        """Carry the pass on; returns a kind of decision, NOTHING when the pass is over.
-
-        Raises:
-            BridgeError: an order's score is not a number.
-        """
+        """Carry the pass on; return a kind of decision, or NOTHING. BridgeError: a score is no number."""
         kind = self._first() if self._opening else self._on()
         while kind != core.NOTHING and (kind == core.PAUSE or self.compiled.decide(self._state, 0, kind)):
             kind = self._on()
@@ -291,11 +284,7 @@ class Session:
         return kind
 
     def answer(self, choice: int) -> None:
-        """Answer the decision: a place among the candidates, or ``machine.DECLINE``.
-
-        Raises:
-            BridgeError: no such candidate.
-        """
+        """Answer the decision: a place among the candidates, or ``core.DECLINE`` (else BridgeError)."""
         if choice != core.DECLINE and not 0 <= choice < max(int(self.state.scalars.n_candidates[0]), 1):
             raise BridgeError(f"answer {choice} is not among {self.state.scalars.n_candidates[0]} candidates")
         core.apply_choice(self.state, 0, choice)

@@ -352,10 +352,11 @@ class Simulation:
     # ---- §1 one instant ---------------------------------------------------------------------------------
     def play(self):
         while True:
-            instant = self.next_instant()
+            event = self.next_event()
+            instant = min([event, *self.next_cancellations()])
             if instant == FOREVER:
                 return self.result()
-            self.now = instant
+            happens, self.now = event == instant, instant
             self.touch()
             for job in sorted(self.running(), key=lambda job: job["serial"]):
                 if self.actual_end(job) == self.now:
@@ -382,9 +383,22 @@ class Simulation:
                     job["eligible"] = self.now
                     if job["first_eligible"] is None:
                         job["first_eligible"] = self.now
-            self.scheduling_pass()
+                    happens = True
+            if happens:
+                self.scheduling_pass()
 
-    def next_instant(self):
+    def next_cancellations(self):
+        """Return when jobs whose dependency is never satisfied would begin, and are cancelled instead."""
+        if not self.kills_invalid:
+            return []
+        return [
+            self.may_begin(job)
+            for job in self.jobs
+            if job["state"] == "waiting" and job["eligible"] is None and not job["held"]
+            and self.now < self.may_begin(job) and self.never_satisfied(job)
+        ]  # fmt: skip
+
+    def next_event(self):
         times = [self.actual_end(job) for job in self.running()]
         times += [job["grace_end"] for job in self.running() if job.get("grace_end") is not None]
         times += [event[0] for event in self.events[:1]]

@@ -77,6 +77,20 @@ def test_episodes_of_too_many_decisions_are_discarded_and_others_drawn(tmp_path:
     assert 0 < pq.read_table(tmp_path / PROGRESS)["rejected"][0].as_py() < 1
 
 
+def test_where_few_episodes_end_in_time_more_are_drawn_at_once(tmp_path: Path) -> None:
+    first = trainer(tmp_path / "a", inspecting(trajectories=40)).learner
+    played = collect(first.source.batch, first.actor, np.arange(0, 240, 6), np.random.default_rng(3))
+    limit = int(np.quantile(np.bincount(played.episode, minlength=40), 0.1))
+    learner = trainer(tmp_path / "b", inspecting(trajectories=40, max_decisions=limit)).learner
+    source, rounds = learner.source, list[int]()
+    draw = source.draw
+    source.draw = lambda epoch, rng: rounds.append(epoch) or draw(epoch, rng)
+    rollout, base = learner._collect(source, 7, np.random.default_rng(4))
+    assert len(rollout.episodes) == len(base) == 40
+    assert np.bincount(rollout.episode).max() <= limit
+    assert 3 < len(rounds) <= 20  # one at a time, the last one alone takes ten on average
+
+
 def test_a_policy_whose_episodes_are_all_too_long_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BridgeError, match="6 of 6 episodes have more than 10 decisions, again and again"):
         trainer(tmp_path, inspecting(trajectories=6, max_decisions=10)).step()

@@ -4,6 +4,7 @@ A curriculum has episodes of several kinds one after the other: ``real``, slices
 those of `bridge.workload.derive`.
 """
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -17,12 +18,15 @@ from bridge.env.batch import Batch
 from bridge.env.encoder import Encoder
 from bridge.env.episode_starts import jobs_of, part_bounds
 from bridge.env.reward import EpisodeOutcome, base_costs, episode_of
+from bridge.learn.agent import schedules_by
 from bridge.learn.learner import NAN, Learner, Mode, TrainingContext
 from bridge.learn.network import actor_of
+from bridge.learn.picks import batch_of, picking_agent, picks_of
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import copy_for_inference, make_action_function, play
 from bridge.workload.derive import sample_similar
 from bridge.workload.select import Jobs
+from bridge.worlds.fast.replay import replay_sequences
 
 #: How many draws an episode that must be busy has.
 _DRAWS = 4
@@ -57,7 +61,11 @@ class EpisodeSource:
         training = recipe.training
         self.share = share or training.trajectories
         self.prepared = recipe.setup.build_scenario(jobs, recipe.policy())
-        self.base = recipe.base().build_scenario(jobs)
+        self.picks = picks_of(picking_agent(recipe))
+        self.base, self.play_base = recipe.base().build_scenario(jobs), replay_sequences
+        if self.picks and not recipe.reward.base_order:  # the base is who picks, without the inspector
+            self.base = recipe.setup.build_scenario(jobs, recipe.setup.policy("pick"))
+            self.play_base = functools.partial(schedules_by, *self.picks)
         self.part, self.valid = (
             part_bounds(len(jobs), training.part),
             part_bounds(len(jobs), training.validation),
@@ -82,13 +90,14 @@ class EpisodeSource:
         if training.order:
             policy = replace(recipe.policy(), order=training.order)
             played = recipe.setup.build_scenario(jobs, policy)
-        self.batch = Batch(played, self.encoder, together, training.length)
+        self.batch = batch_of(played, self.encoder, together, training.length, self.picks)
         phases = (phase.split(":") for phase in training.curriculum)
         self._kinds = [kind for kind, epochs in phases for _ in range(int(epochs))]
 
     def values(self, starts: Ints, length: int = 0) -> Floats:
         """Return what the base policy's schedules cost of the episodes that begin there."""
-        return base_costs(self.base, starts, length or self.recipe.training.length, self.recipe.reward)
+        length = length or self.recipe.training.length
+        return base_costs(self.base, starts, length, self.recipe.reward, self.play_base)
 
     def valid_starts(self, most: int) -> Ints:
         low, high = self.valid
@@ -158,7 +167,7 @@ class LogLearner(Learner):
             if collecting or training.order or length != training.length:
                 # validation neither sees the rest nor has another order
                 compiled_encoder = context.recipe.encoder.compile(constants)
-                batch = Batch(source.prepared, compiled_encoder, max(1, len(starts)), length)
+                batch = batch_of(source.prepared, compiled_encoder, max(1, len(starts)), length, source.picks)
             base = float(source.values(starts, length).mean()) if len(starts) else NAN
             self.sources.append(source)
             self.validations.append(ValidationSet(batch, starts, base))

@@ -108,15 +108,20 @@ class Ppo(LogLearner):
     def _collect(self, source: EpisodeSource, epoch: int, rng: np.random.Generator) -> tuple[Rollout, Floats]:
         """Play an epoch's episodes of a log; returns them and what each costs under the base policy.
 
-        Those of too many decisions are left out, and others drawn, until there are as many as there shall be.
+        Those of too many decisions are left out, and others drawn, until there are as many as there shall be:
+        each time as many as shall do, by the share of those that were kept so far.
         """
         limit, parts, bases, missing = self.recipe.training.max_decisions, [], [], source.share
+        tried = 0
         for _ in range(_ROUNDS if limit else 1):
             episodes = source.draw(epoch, rng)
-            starts, base = episodes.starts[:missing], episodes.base[:missing]
+            enough = -(-missing * tried // max(source.share - missing, 1)) if tried else missing
+            starts, base = episodes.starts[:enough], episodes.base[:enough]
             rollout = collect(episodes.batch, self.actor, starts, rng, limit)
+            tried += len(starts)
             if limit:
                 kept = ~is_unfinished(rollout)
+                kept &= np.cumsum(kept) <= missing
                 rollout, base = keep_episodes(rollout, kept), base[kept]
             parts.append(rollout)
             bases.append(base)

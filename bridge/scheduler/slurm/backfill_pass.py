@@ -8,6 +8,7 @@ from bridge.scheduler.slurm import plan_kernels as kernels
 from bridge.scheduler.slurm import preemption
 from bridge.scheduler.slurm.choice import chosen_of, is_exclusive, need_of
 from bridge.scheduler.slurm.controller import LIMIT, STARTED, Controller
+from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
 from bridge.scheduler.slurm.limits import job_limit
 from bridge.scheduler.slurm.node_words import mask_of_words, words_of
@@ -17,8 +18,6 @@ from bridge.scheduler.slurm.time_map import TimeMap
 
 
 class _Pass:
-    """One backfill pass."""
-
     def __init__(self, slurm: Controller, now: int) -> None:
         self.slurm, self.now = slurm, now
         site = slurm.site
@@ -219,12 +218,40 @@ class _Pass:
 def backfill_pass(slurm: Controller, now: int) -> None:
     """Plan the queue once, and start what can start now."""
     slurm.het_estimates.clear()
+    if not slurm.pending:
+        return
     walk = _Pass(slurm, now)
-    for head, part in slurm.queue(now):
+    entries = slurm.queue(now)
+    for head, part in entries[: _last_that_counts(slurm, entries) + 1]:
         _look_at_all(walk, head, part)
         if walk.is_over:
             break
     _start_heterogeneous(slurm, now)
+
+
+def _last_that_counts(slurm: Controller, entries: list[Entry]) -> int:
+    """Return the place of the last job that a pass may start, or whose plan is read afterwards; -1: none.
+
+    Those behind it would only be planned, and the map of time is gone after the pass.
+    """
+    site = slurm.site
+    if site.cluster.scheduler.preempt != "none":
+        return len(entries) - 1
+    up, sizes_count = slurm.up & ~slurm.completing_nodes, bool(site.cluster.priority.job_size)
+    idle, free = slurm.usage.idle & up, slurm.usage.not_full & up
+    for k in range(len(entries) - 1, -1, -1):
+        job, part = entries[k]
+        exclusive = is_exclusive(job, part.about.exclusive)
+        if (
+            job.task >= 0
+            or job.het
+            or job.min_nodes <= (part.mask & (idle if exclusive else free)).bit_count()
+        ):
+            return k
+        is_read = sizes_count or slurm.ledger.is_tested(job, part)[1]
+        if is_read and not (job.planned and exclusive and site.is_uniform):
+            return k
+    return -1
 
 
 def _look_at_all(walk: _Pass, head: SlurmJob, part: SlurmPart) -> None:

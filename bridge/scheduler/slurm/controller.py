@@ -181,7 +181,6 @@ class Controller:
         return None
 
     def has_licenses(self, job: SlurmJob) -> bool:
-        """Tell whether the licences of a job are free."""
         return all(self.licenses.get(name, 0) >= count for name, count in job.licenses.items())
 
     # --- starting

@@ -30,7 +30,11 @@ class _Ranks:
 
 
 def _set_levels(parent: Assoc) -> None:
-    shares = sum(max(child.shares, 0) for child in parent.children)
+    if not parent.children:
+        return
+    shares = parent.shares_below
+    if shares < 0:
+        shares = parent.shares_below = sum(max(child.shares, 0) for child in parent.children)
     usage = sum(child.usage for child in parent.children)
     for child in parent.children:
         if child.shares == _PARENT:
@@ -41,7 +45,8 @@ def _set_levels(parent: Assoc) -> None:
             child.level = math.inf
         else:
             child.level = (child.shares / shares) / (child.usage / usage)
-        _set_levels(child)
+        if child.children:
+            _set_levels(child)
 
 
 def _rank(siblings: list[Assoc], ranks: _Ranks, *, tied: bool) -> None:

@@ -47,8 +47,6 @@ class Tally:
 
 
 class Ledger:
-    """All counters of a site."""
-
     def __init__(self, site: Site) -> None:
         self.site = site
         self.qos: dict[str, Tally] = {name: Tally() for name in site.qos}

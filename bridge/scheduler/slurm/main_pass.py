@@ -13,8 +13,6 @@ from bridge.scheduler.slurm.site import SlurmPart
 
 
 class _Walk:
-    """One main pass."""
-
     def __init__(self, slurm: Controller, now: int) -> None:
         self.slurm, self.now = slurm, now
         self.available = slurm.up & ~slurm.completing_nodes

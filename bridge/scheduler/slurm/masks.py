@@ -12,7 +12,6 @@ def bits(mask: int) -> Iterator[int]:
 
 
 def mask_of(members: Iterable[int]) -> int:
-    """Return the set of some nodes."""
     mask = 0
     for member in members:
         mask |= 1 << member

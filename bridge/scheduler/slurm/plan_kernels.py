@@ -28,7 +28,7 @@ NONE, START, TESTED, BEYOND, FULL, OVERLAPS, RESERVE = range(7)
 NOW, SPAN, RESOLUTION, MAP_SIZE, MOST_TESTS, SCALE, LATE = range(7)
 FROM, LATER, BEGIN, LIMIT, TESTS, LOW, HIGH, TOTAL, PLANNED_AT, RESUMES = range(10)
 #: Places of the map's sizes: records that there are, and how many there have been.
-RECORDS, MADE = range(2)
+RECORDS, EVER = range(2)
 
 
 class Running(NamedTuple):
@@ -149,7 +149,7 @@ def _split(times: Ints, free: Ints, sizes: Ints, time: int) -> None:
             copy(free[k + 1], free[k])
             times[k, 1] = time
             sizes[RECORDS] += 1
-            sizes[MADE] += 1
+            sizes[EVER] += 1
             return
 
 
@@ -337,7 +337,7 @@ def plan_job(
         own[PLANNED_AT] = begin
         if begin > now + of_pass[SPAN]:
             return BEYOND
-        if sizes[MADE] >= of_pass[MAP_SIZE]:
+        if sizes[EVER] >= of_pass[MAP_SIZE]:
             return FULL
         own[LOW] = begin // resolution * resolution
         own[HIGH] = (begin + limit) // resolution * resolution

@@ -34,6 +34,7 @@ class Priorities:
         self.site, self.ledger = site, ledger
         self.next_basic = FIRST_BASIC
         self.last = 0
+        self.is_stale = False
         self.accounts = list(site.accounts.values())
         self._refresh_tree()
 
@@ -50,7 +51,6 @@ class Priorities:
             shares.forget_effective(self.site.users.values())
 
     def submit(self, job: SlurmJob, now: int) -> None:
-        """Give a new job its priority."""
         if self.is_basic:
             if job.priority == 0 and not job.held:
                 job.priority = max(self.next_basic - job.nice, 1)
@@ -66,7 +66,6 @@ class Priorities:
         job.priority = max(job.priorities.values())
 
     def of(self, job: SlurmJob, part: SlurmPart, now: int) -> int:
-        """Return a job's priority in a partition."""
         weights = self.site.cluster.priority
         total = 0.0
         if weights.age and job.eligible and now > job.eligible:
@@ -74,6 +73,7 @@ class Priorities:
                 1.0, (now - job.eligible) / weights.max_age if weights.max_age else 1.0
             )
         if weights.fairshare:
+            self._rank()
             factor = job.assoc.fs if weights.fair_tree else shares.classic(job.assoc, self.site.root)
             total += weights.fairshare * factor
         if weights.job_size:
@@ -118,7 +118,7 @@ class Priorities:
         if self.site.cluster.priority.fair_tree:
             for job in ordered:
                 self._add_running(job, now, life)
-            shares.fair_tree(self.site.root)
+            self.is_stale = True
             for job in ordered:
                 if job.state == PENDING:
                     self.refresh(job, now)
@@ -147,8 +147,15 @@ class Priorities:
             return
         since = max(job.last_usage, job.start)
         if now > since:
+            self._rank()
             self._add(job, now - since, self.site.cluster.priority.half_life)
             job.last_usage = now
+
+    def _rank(self) -> None:
+        """Rank users by usage as it was in the last period, if nobody has yet."""
+        if self.is_stale:
+            self.is_stale = False
+            shares.fair_tree(self.site.root)
 
     def _add(self, job: SlurmJob, elapsed: int, life: int) -> None:
         decay = math.pow(0.5, elapsed / life) if life else 1.0

@@ -50,7 +50,11 @@ class SlurmPart:
 
 @dataclass(slots=True, eq=False)
 class Assoc:
-    """One line of the accounts' tree: an account, or a user in an account."""
+    """One line of the accounts' tree: an account, or a user in an account.
+
+    Attributes:
+        shares_below: the sum of its children's shares; -1: not yet known.
+    """
 
     name: str
     parent: "Assoc | None"
@@ -63,6 +67,7 @@ class Assoc:
     fs: float = 1.0
     level: float = 0.0
     shares_norm: float = 1.0
+    shares_below: int = -1
     effective: float = 0.0
 
     def chain(self) -> "list[Assoc]":
@@ -90,6 +95,7 @@ class Site:
         table: [N, 3] CPUs, threads of a core, MiB.
         gres: names of generic resources, in the order of the columns of `SlurmUsage`.
         weights: [N].
+        is_uniform: all nodes have as many CPUs.
         scratch: what kernels write to.
     """
 
@@ -105,6 +111,7 @@ class Site:
         self.gres = sorted({kind for node in self.nodes for kind in node.gres})
         self.n_words = -(-len(self.nodes) // WORD)
         self.table = np.array([(node.cpus, node.threads, node.memory) for node in self.nodes], np.int64)
+        self.is_uniform = len({(node.cpus, node.threads) for node in self.nodes}) == 1
         self.scratch = (np.zeros((4, len(self.nodes)), np.int64), np.zeros(3 + self.n_words, np.int64))
         self._of_features: dict[tuple[frozenset[str], ...], int] = {}
         self.all_nodes = (1 << len(self.nodes)) - 1
@@ -204,10 +211,12 @@ class Site:
             if account not in self.accounts:
                 one = Assoc(account, self.root, False, 1, Limits(), None)
                 self.root.children.append(one)
+                self.root.shares_below = -1
                 self.accounts[account] = one
             parent = self.accounts[account]
             self.users[name, account] = one = Assoc(
                 name, parent, True, about.shares if about else 1, about or Limits(), about
             )
             parent.children.append(one)
+            parent.shares_below = -1
         return self.users[name, account]

@@ -5,12 +5,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bridge.base.arrays import Ints
+from bridge.base.arrays import Flags, Ints
 from bridge.scheduler.slurm.choice_kernels import FREE_CPUS, FREE_GRES, FREE_MEMORY, JOBS
 
 if TYPE_CHECKING:
     from bridge.scheduler.slurm.jobs import SlurmJob
     from bridge.scheduler.slurm.site import Site
+
+
+def _mask_where(flags: Flags) -> int:
+    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
 @dataclass(slots=True)
@@ -21,12 +25,21 @@ class SlurmUsage:
 
     @classmethod
     def of_site(cls, site: "Site") -> "SlurmUsage":
-        """Return the usage of a site without jobs."""
         rows = [
             (node.cpus, node.memory, 0, *(node.gres.get(kind, 0) for kind in site.gres))
             for node in site.nodes
         ]
         return cls(np.array(rows, np.int64))
+
+    @property
+    def idle(self) -> int:
+        """Nodes without jobs."""
+        return _mask_where(self.book[:, JOBS] == 0)
+
+    @property
+    def not_full(self) -> int:
+        """Nodes with a free CPU."""
+        return _mask_where(self.book[:, FREE_CPUS] > 0)
 
     def copy(self) -> "SlurmUsage":
         """Return a copy."""

@@ -217,7 +217,7 @@ class ActingDispatcher(Dispatcher):
         self._held = held
 
     def on_refused(self, decision: ev.Decision, why: str) -> None:
-        """See `Scheduling.refused`; a job that cannot be registered again is lost as well.
+        """See `WireScheduler.on_refused`; a job that cannot be registered again is lost as well.
 
         A job that was not killed runs on, until its end.
         """

@@ -101,7 +101,6 @@ class ClusterArrays:
 
     @property
     def is_shared(self) -> bool:
-        """Whether jobs share nodes anywhere."""
         return not bool(self.classes.counted.all())
 
     def capacity(self) -> dict[str, int]:
@@ -165,7 +164,7 @@ class ClusterArrays:
             "GR": groups,
             "GR1": groups + 1,
             "GM": members,
-            "T": 3 * length + 3 * conditions + 8,
+            "T": 4 * length + 3 * conditions + 8,
             "E": entries,
             "PT": min(units, length) + 3 if self.classes.counted.all() else 0,
             "LG": log,
@@ -471,7 +470,6 @@ class _Lanes:
         return self._lanes.setdefault((partition, *entries.values()), len(self._lanes))
 
     def static(self) -> dict[str, Any]:
-        """Return the arrays of lanes."""
         rows: list[tuple[Any, ...]] = []
         counted: list[Any] = []
         for partition, *entries in self._lanes:

@@ -206,7 +206,7 @@ def allocate(
     users, cluster, resources = len(prepared.share), prepared.cluster, len(prepared.jobs.resources)
     if prepared.compiled.protocol.own_passes:
         what = f"the protocol {prepared.compiled.protocol.name} is there for whole replays"
-        raise BridgeError(what, where="this command", remedy="Use bridge replay, run or fidelity.")
+        raise BridgeError(what, where="this command", remedy="Use bridge replay or bridge run.")
     if prepared.permits is not None:
         acting = allocate_actions(batch, length, resources, window=window, users=users)
         return configure(acting, prepared)

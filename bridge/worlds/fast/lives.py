@@ -118,7 +118,6 @@ class LivesLog:
         self._n_nodes = 0
 
     def collect(self) -> None:
-        """Take what is in the log."""
         state, more = self._state, self._state.timed_scalars[0]
         n, k = int(more.n_lives), int(more.n_life_nodes)
         if n:
@@ -132,7 +131,6 @@ class LivesLog:
             more.n_lives = more.n_life_nodes = 0
 
     def lives(self) -> Lives:
-        """Return what was collected."""
         nothing = np.zeros(0, np.int64)
         records = np.concatenate([np.zeros(0, LIFE), *self._records]).view(np.recarray)
         return Lives(

@@ -65,7 +65,6 @@ class LogWindow:
 
     @property
     def ended(self) -> int:
-        """How many jobs have ended."""
         clock = self.memory.clock
         to_come = int(clock.last[0] - clock.arrived[0])
         return self._next - to_come - int(clock.pending[0] + self.state.scalars.n_waiting[0])
@@ -241,7 +240,7 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
     if prepared.compiled.protocol.own_passes:
         from bridge.worlds.fast.slurm.log_replay import replay_by_slurm
 
-        return replay_by_slurm(prepared, progress)
+        return Schedule(**replay_by_slurm(prepared, progress))
     if prepared.jobs.follows is not None:
         return _replay_arrivals(prepared, 0, len(prepared.jobs), progress)
     if prepared.cluster is not None:

@@ -53,7 +53,6 @@ class ReasonHistory:
         return job, self.code, np.maximum(ends - self.since, 0)
 
     def totals(self) -> dict[str, float]:
-        """Return for how many seconds all jobs together waited for each reason."""
         _, code, lasted = self.seconds()
         sums = np.bincount(code, lasted / SECOND, len(self.names))
         return {name: float(total) for name, total in zip(self.names, sums, strict=True) if total > 0}
@@ -69,8 +68,6 @@ class ReasonHistory:
 
 
 class _Builder:
-    """Builds the history of an episode's jobs ``first:last``."""
-
     def __init__(self, cluster: ClusterArrays, first: int, last: int, schedule: Any, est: Ints) -> None:
         self._cluster, self._jobs = cluster, cluster.jobs[first:last]
         self._first, self._schedule, self._est = first, schedule, est

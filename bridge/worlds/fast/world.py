@@ -236,8 +236,7 @@ def _wake_in_tail(now: int, wake: int, behind: int, pending: int) -> int:
 def run_until_decision(state: State, world: WorldState, b: int, events: int) -> int:
     """Run world `b` until an agent must answer, the episode is over, or `events` passes were made.
 
-    Returns:
-        PICK, INSPECT, BACKFILL (answer, then call again), SCORE, DONE, PAUSE (call again), MORE or STUCK.
+    Returns PICK, INSPECT, BACKFILL (answer, then call again), SCORE, DONE, PAUSE (call again), MORE or STUCK.
     """
     env = state.scalars[b]
     clock = world.clock[b]

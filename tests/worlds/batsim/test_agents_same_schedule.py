@@ -9,11 +9,12 @@ import pytest
 import torch
 from detailed import delay_jobs, needs_simgrid, starts_on_fake, starts_on_model
 from fake_batsim import DelayJob, FakeBatsim
+from picking_agents import picker
 from test_same_schedule import setup_for
 
 from bridge.base.errors import BridgeError
 from bridge.env.episode_starts import constants_of
-from bridge.learn.agent import AgentDecider, replay
+from bridge.learn.agent import AgentDecider, replay, window_of
 from bridge.learn.checkpoint import LogAgent, Provenance
 from bridge.learn.network import actor_of
 from bridge.learn.recipe import Recipe
@@ -49,7 +50,7 @@ def both(
 
 
 def deciding(fast: Scenario, agent: LogAgent, **more: Any) -> DecisionProcess:
-    policy, window = fast.compiled.policy, agent.recipe.encoder.window
+    policy, window = fast.compiled.policy, window_of(agent)
     setup = replace(setup_for(fast), policy=policy, decider=AgentDecider(agent), window=window, **more)
     return DecisionProcess(setup, strict=True)
 
@@ -78,6 +79,17 @@ def starts_of(fast: Scenario, agent: LogAgent) -> "np.ndarray[tuple[int], np.dty
 def test_a_scripted_peer(bundled: Workload, name: str, setting: str, changes: dict[str, object]) -> None:
     fast, agent = both(bundled, name, setting, 400, **changes)
     assert starts_on_fake(deciding(fast, agent), fast.jobs) == starts_of(fast, agent).tolist()
+
+
+def test_a_scripted_peer_whose_picks_are_inspected(bundled: Workload, tmp_path: Path) -> None:
+    picker(tmp_path, sign=-1.0)  # not what the order would pick
+    picks = {"picks": str(tmp_path), "deploy": "sample"}
+    fast, agent = both(bundled, "schedinspector", "paper", 400, **picks)
+    expected = replay(agent, fast).start
+    recipe = replace(agent.recipe, picks="")
+    alone = replay(replace(agent, recipe=recipe), recipe.setup.build_scenario(fast.jobs, recipe.policy()))
+    assert alone.start.tolist() != expected.tolist()
+    assert starts_on_fake(deciding(fast, agent), fast.jobs) == expected.tolist()
 
 
 #: Agents that see three resources, running jobs and the machine.

@@ -5,49 +5,20 @@ BATSIM=/usr/local/bin/batsim python -m pytest -m batsim
 
 import csv
 import json
-import os
-import shlex
-import shutil
-import subprocess
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from real_batsim import WORLDS, on, require_batsim, version
 
 from bridge.cli.main import main
 
-BATSIM = os.environ.get("BATSIM", "")
 EXPERIMENTS = Path(__file__).parents[3] / "experiments"
-
-
-#: The world of a version.
-WORLDS = {"4": "batsim", "5": "batsim5"}
-
-
-@cache
-def _version() -> str:
-    """Return the first figure of Batsim's version, or a sentence that says why there is none."""
-    if not BATSIM:
-        return "BATSIM is not set (the command of a real Batsim 4 or 5)"
-    words = shlex.split(BATSIM)
-    if shutil.which(words[0]) is None:
-        return f"BATSIM={BATSIM} is no program"
-    told = subprocess.run([*words, "--version"], capture_output=True, text=True, timeout=60, check=False)
-    version = (told.stdout or told.stderr).strip().lstrip("v")
-    known = version.partition(".")[0] in WORLDS
-    return version.partition(".")[0] if known else f"BATSIM is version {version or '?'}, not 4 or 5"
 
 
 @pytest.fixture(autouse=True)
 def _real() -> None:
-    if _version() not in WORLDS:
-        pytest.skip(_version())
-
-
-def on() -> list[str]:
-    """Return the options that name the world and its program."""
-    return ["--on", WORLDS[_version()], "--program", BATSIM]
+    require_batsim()
 
 
 pytestmark = pytest.mark.batsim
@@ -73,7 +44,7 @@ def test_every_job_starts_as_in_the_fast_world(tmp_path: Path, policy: str) -> N
     words = ["--workload", "bundled-128", "--first", "500", "--platform", "exact-128"]
     assert main(["validate", policy, *words, *on()]) == 0
     validated(tmp_path / "out", policy, *words)
-    for_run = next((tmp_path / "out").glob(f"**/{WORLDS[_version()]}/jobs.csv"))
+    for_run = next((tmp_path / "out").glob(f"**/{WORLDS[version()]}/jobs.csv"))
     fast = next((tmp_path / "out").glob("**/fast/jobs.csv"))
     starts = []
     for path in (for_run, fast):
@@ -100,7 +71,7 @@ def test_killed_jobs_of_plain_profiles_run_again_as_in_the_fast_world() -> None:
 def test_staging_with_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", str(EXPERIMENTS / "burst-buffer-16.toml"), "--checkpoints", "2"]
     out = {world: tmp_path / world for world in ("batsim", "simgrid")}
-    if _version() == "5":  # 5.0.0-rc2 aborts where a job stages
+    if version() == "5":  # 5.0.0-rc2 aborts where a job stages
         assert main([*words, *on(), "--out", str(out["batsim"])]) == 1
         assert "dies of a profile of type 'data_staging'" in capsys.readouterr().err
         return

@@ -27,7 +27,6 @@ from bridge.worlds.fast.slurm.world import SlurmWorld
 
 if TYPE_CHECKING:
     from bridge.worlds.fast.episode import Scenario
-    from bridge.worlds.fast.replay import Schedule
 
 #: The log's clock begins at a whole minute, s since 1970: windows are aligned to the epoch.
 EPOCH = 1_000_000_800
@@ -249,10 +248,8 @@ class LogReplay(SlurmWorld):
         if self.glance is not None:
             self.glance(self.over)
 
-    def schedule(self) -> "Schedule":
-        """Return what became of the jobs."""
-        from bridge.worlds.fast.replay import Schedule
-
+    def outcomes(self) -> dict[str, Any]:
+        """Return what became of the jobs, as `bridge.worlds.fast.replay.Schedule` takes it."""
         n = len(self.all)
         nothing = np.full(n, -1, np.int64)
         columns: dict[str, Any] = {name: np.array(values, np.int64) for name, values in self.columns.items()}
@@ -267,7 +264,7 @@ class LogReplay(SlurmWorld):
                     columns["head_at"][job.key] = (job.blocked_at - EPOCH) * SECOND
         records = np.array(self.records, timed.LIFE).view(np.recarray)
         lives = Lives(records, np.array(self.nodes, np.int64), np.array(self.units, np.int64))
-        return Schedule(
+        return dict(
             past=nothing,
             reserved=nothing.copy(),
             submit=self.all.submit,
@@ -303,8 +300,8 @@ def scorer(prepared: "Scenario") -> Scorer:
     return score
 
 
-def replay_by_slurm(prepared: "Scenario", progress: Callable[[int], None] | None = None) -> "Schedule":
-    """Replay all jobs by a site's Slurm; jobs that can never start have a start of -1."""
+def replay_by_slurm(prepared: "Scenario", progress: Callable[[int], None] | None = None) -> dict[str, Any]:
+    """Replay all jobs by a site's Slurm; return a schedule's fields, a start of -1: never."""
     world = LogReplay(prepared)
     world.play(prepared.seed, progress)
-    return world.schedule()
+    return world.outcomes()

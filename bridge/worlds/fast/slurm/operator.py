@@ -31,7 +31,6 @@ class Operator:
         self.slurm, self.names, self.epoch = slurm, names, epoch
 
     def run(self, command: str, now: int) -> None:
-        """Carry out a command at an instant."""
         words = shlex.split(command)
         if words[:1] == ["scancel"]:
             for job in self._jobs(words[-1]):

@@ -54,7 +54,6 @@ class OwnClock:
         return math.ceil(time - phase - ROUNDING) + phase
 
     def next(self) -> tuple[float, str]:
-        """Return the next pass."""
         full = self._tick(self.full_due, self.phase)
         default = (
             self._tick(max(self.wanted, self.last_main + self.parameters.batch_delay), self.phase)
@@ -102,10 +101,11 @@ class OwnClock:
         if changed:
             self.changed, self.last_change = min(self.changed, time), time
 
-    def tell(self, time: float, *, at_once: bool) -> None:
-        """Take note that something happened; `at_once`: its message runs a pass itself."""
+    def tell(self, time: float, *, asks: bool, at_once: bool) -> None:
+        """Take note that something happened; it `asks` for a main pass, or its message runs one `at_once`."""
         self.time = self.last_change = time
-        self.wanted = min(self.wanted, time)
+        if asks:
+            self.wanted = min(self.wanted, time)
         self.changed = min(self.changed, time)
         if at_once:
             self.at_once = min(self.at_once, time)

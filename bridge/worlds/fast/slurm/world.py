@@ -96,7 +96,7 @@ class SlurmWorld(abc.ABC):
             self.happen(time, kind, what)
             if kind != "moment":
                 at_once = kind == "free" and (epilog or bool(what[2] and what[4]))
-                clock.tell(time, at_once=at_once)
+                clock.tell(time, asks=kind != "end", at_once=at_once)  # it asks when its nodes answered
 
     def _no_limit_before(self, time: float) -> bool:
         """Tell whether no running job is killed by a check of limits before an instant."""
