@@ -73,7 +73,7 @@ def test_page_works_as_written(page: Path, tmp_path: Path) -> None:
         text = shorter("\n".join(lines))
         command = ["sh", "-euc", text] if kind == "sh" else [sys.executable, "-c", text]
         done = subprocess.run(
-            command, cwd=tmp_path, env=surroundings, capture_output=True, text=True, timeout=300, check=False
+            command, cwd=tmp_path, env=surroundings, capture_output=True, text=True, timeout=900, check=False
         )
         assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
         ran += 1
