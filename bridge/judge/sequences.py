@@ -22,11 +22,7 @@ Play = Callable[["Scenario", Ints, int, ProgressCallback], "list[Schedule]"]
 
 @dataclass(frozen=True)
 class PairedResult:
-    """A policy's mean, and its difference to the base (policy − base; None for the base itself).
-
-    Attributes:
-        verdict: on the difference; empty for the base.
-    """
+    """A policy's mean, and its difference to the base (policy − base) with the verdict on it."""
 
     mean: ConfidenceInterval
     difference: ConfidenceInterval | None
@@ -134,7 +130,7 @@ def values_of(
     play: Play | None = None,
     note: Callable[[Scenario, "Schedule", int], None] | None = None,
 ) -> Floats:
-    """Replay every sequence and return its metric, [sequences]; see `value_of`.
+    """Replay every sequence and return its metric, [sequences]; see `compute_sequence_metric`.
 
     `starts`, `length`: [sequences] first jobs; jobs a sequence. `progress` is called with the number of
     finished ones. `play` replays them where an agent decides; else the built-in rules do. `note` is called

@@ -65,7 +65,7 @@ def schedules_by(
     *,
     picks: Picks | None = None,
 ) -> list[Schedule]:
-    """Return `schedules` of whatever answers, for example a fixed rule, by what it sees.
+    """Return `play_sequences` of whatever answers, for example a fixed rule, by what it sees.
 
     `picks`: who makes the picks that are inspected, if it is not an order.
     """
@@ -155,7 +155,6 @@ class AgentDecider:
 
 
 def refused(agent: LogAgent, what: str, remedy: str) -> BridgeError:
-    """Return the error of an agent that does not fit."""
     return BridgeError(what, where=str(agent.folder), remedy=remedy)
 
 
@@ -169,7 +168,6 @@ def require_resources(agent: LogAgent, names: Sequence[str]) -> None:
 
 
 def require_protocol(agent: LogAgent, protocol: str, cross: bool) -> None:
-    """Raise BridgeError for an agent of another protocol, unless `cross` allows it."""
     learnt = agent.recipe.setup.protocol
     if learnt != protocol and not cross:
         what = f"has learnt under the protocol {learnt}, not {protocol}"

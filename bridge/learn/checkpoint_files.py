@@ -47,7 +47,6 @@ def read_document(folder: str | Path) -> dict[str, Any]:
 
 
 def epochs_of(folder: Path) -> int:
-    """Return for how many epochs an agent has learnt here."""
     import pyarrow.parquet as pq
 
     return int(pq.read_metadata(folder / PROGRESS).num_rows)
@@ -116,7 +115,6 @@ class Provenance:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the digest of a log file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -136,7 +134,6 @@ def digest_of_agent(folder: str | Path) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that decide the bits of a training."""
     import torch
 
     versions_by_name = {

@@ -40,6 +40,7 @@ JOB = np.dtype(
         ("end", "i8"),
         ("est_end", "i8"),  # start + est_run
         ("reserved", "i8"),  # the first shadow time it was given as blocked head
+        ("promise", "i8"),  # its planned start while it waits, see `bridge.scheduler.promises`; -1: none yet
         ("id", "i8"),  # the log's id
         ("serial", "i8"),  # its place among jobs that end together
         ("tie", "i8"),  # breaks equal scores before the submission order does; lower first
@@ -239,6 +240,6 @@ def empty_lists(state: State, which: slice) -> None:
 
 def unstarted(jobs: Records) -> None:
     """Make records [n] those of jobs that have not started."""
-    for name in ("start", "end", "reserved", "past"):
+    for name in ("start", "end", "reserved", "promise", "past"):
         jobs[name] = -1
     jobs["how"], jobs["rejects"] = HOW_WAITING, 0

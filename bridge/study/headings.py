@@ -19,7 +19,6 @@ HEADS = {
 
 
 def heading(metric: str) -> str:
-    """Return a metric's title with its unit."""
     return HEADS.get(metric, (metric, 1.0, 3))[0]
 
 

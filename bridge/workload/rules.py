@@ -62,6 +62,7 @@ DEFAULT_RULE: Mapping[str, str] = {
     "cqsim": "cqsim",
     "schedgym": "rlbackfilling",
     "schedgym-code": "rlbackfilling",
+    "slurm": "standard",
 }
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from bridge.base.errors import BridgeError
 from bridge.scheduler.compiled import compile_policy
-from bridge.scheduler.protocol import PROTOCOLS, Policy, protocol
+from bridge.scheduler.protocol import SWITCHED, Policy, protocol
 from bridge.scheduler.state import SECOND, SWITCHES
 
 
@@ -17,7 +17,7 @@ def test_the_switches_of_each_protocol() -> None:
             if compile_policy(Policy(), rules).rules[s][0]
             and s not in ("max_rejects", "retry_after", "keep_above")
         }
-        for name, rules in PROTOCOLS.items()
+        for name, rules in SWITCHED.items()
     }
     assert on == {
         "standard": {"extra_nodes", "clamp_overrun", "backfill", "guard"},
@@ -88,7 +88,6 @@ def test_what_a_protocol_does_not_have_is_refused(policy: Policy, rules: str, sa
 
 
 def test_an_unknown_protocol_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(
-        BridgeError, match=r"'alea': unknown protocol\n  Choose standard, cqsim, schedgym, schedgym-code\."
-    ):
+    names = r"standard, cqsim, schedgym, schedgym-code, slurm\."
+    with pytest.raises(BridgeError, match=rf"'alea': unknown protocol\n  Choose {names}"):
         protocol("alea")

@@ -25,6 +25,7 @@ from bridge.workload.select import END, Jobs
 from bridge.worlds.fast import reestimates
 from bridge.worlds.fast.cluster_arrays import ClusterArrays, build_cluster_arrays, reset_cluster
 from bridge.worlds.fast.multifactor import MultifactorPriorities
+from bridge.worlds.fast.slurm.log_jobs import reasons_of_refusals
 from bridge.worlds.fast.world import WorldState
 
 
@@ -43,6 +44,7 @@ class Scenario:
         action_notes: what is taken for granted about that.
         cluster: the nodes and rules that the jobs meet; None: one pool of nodes.
         beliefs: what is believed of jobs as they run; None: the same from start to end.
+        seed: of the phases of clocks, where passes come by clocks of their own.
     """
 
     jobs: Jobs
@@ -58,6 +60,7 @@ class Scenario:
     action_notes: tuple[str, ...] = ()
     cluster: ClusterArrays | None = None
     beliefs: RunningBeliefs | None = None
+    seed: int = 0
 
     def refuse_beliefs(self, subject: str) -> None:
         """Raise BridgeError if beliefs of running jobs are to change where they cannot."""
@@ -133,9 +136,15 @@ def prepare(
         cluster = build_cluster_arrays(jobs.cluster, jobs)
         if policy.agent:
             cluster.refuse_calendar("agents")
+        if protocol.own_passes:
+            more = dict.fromkeys((*cluster.reasons, *reasons_of_refusals(jobs.cluster)))
+            cluster = replace(cluster, reasons=tuple(more))
         jobs = replace(jobs, demand=cluster.requested_nodes[:, None])
-        if compiled.order.by_priority:
+        if compiled.order.by_priority and not protocol.own_passes:
             compiled = replace(compiled, priorities=MultifactorPriorities(cluster, jobs))
+    if protocol.own_passes and estimator != protocol.estimator:
+        what = f"the protocol {protocol.name} plans by time limits"
+        raise BridgeError(what, where=f"estimator {estimator!r}", remedy="Leave out the estimator.")
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
     beliefs = _beliefs_of_running(estimator, jobs, compiled)
     believed = (
@@ -195,6 +204,9 @@ def allocate(
     for the world to collect it.
     """
     users, cluster, resources = len(prepared.share), prepared.cluster, len(prepared.jobs.resources)
+    if prepared.compiled.protocol.own_passes:
+        what = f"the protocol {prepared.compiled.protocol.name} is there for whole replays"
+        raise BridgeError(what, where="this command", remedy="Use bridge replay, run or fidelity.")
     if prepared.permits is not None:
         acting = allocate_actions(batch, length, resources, window=window, users=users)
         return configure(acting, prepared)
