@@ -129,6 +129,8 @@ def _reservations(case: Case) -> Iterator[AdvanceReservation]:
                 end=entry["end"],
                 nodes=_names(entry["nodes"]),
                 announced=entry.get("announced", 0),
+                users=tuple(entry.get("users", ())),
+                accounts=tuple(entry.get("accounts", ())),
             )
 
 

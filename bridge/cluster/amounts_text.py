@@ -3,8 +3,10 @@
 A jobs table says in its column ``per_node`` what a job has of each of its nodes, in the order of
 ``allocated_resources``: amounts with a stroke between them, equal ones after each other once, such as
 ``4/8192/1x3 2/4096/0``. A record says likewise, for all nodes, what each has (``-``: that is not counted).
+The column ``suspended`` says since and until when (s) a job was suspended, such as ``3-8 20-25.5``.
 """
 
+from collections.abc import Iterable
 from itertools import groupby
 
 import numpy as np
@@ -14,6 +16,7 @@ from bridge.base.errors import BridgeError
 
 #: The column, and its name in a run's record.
 PER_NODE, NODE_AMOUNTS, NODE_RESOURCES = "per_node", "node_amounts", "node_resources"
+SUSPENDED = "suspended"
 #: An amount that nobody counts.
 _ENDLESS = 1 << 60
 
@@ -35,4 +38,18 @@ def read_amounts(text: str, where: str) -> Ints:
         return np.array(rows, np.int64)
     except ValueError as error:
         what = f"{text[:40]!r} does not say what nodes have, such as '4/8192/1x3'"
+        raise BridgeError(what, where=where, remedy="Write the run anew.") from error
+
+
+def format_spans(spans: Iterable[tuple[float, float]]) -> str:
+    """Return times (s) as a text such as ``3-8 20-25.5``."""
+    return " ".join("-".join(f"{time:.6f}".rstrip("0").rstrip(".") for time in span) for span in spans)
+
+
+def parse_spans(text: str, where: str) -> list[tuple[float, float]]:
+    """Return the times (s) of a text; BridgeError: it is none."""
+    try:
+        return [(float(since), float(until)) for since, until in (word.split("-") for word in text.split())]
+    except ValueError as error:
+        what = f"{text[:40]!r} does not say when a job was suspended, such as '3-8 20-25.5'"
         raise BridgeError(what, where=where, remedy="Write the run anew.") from error

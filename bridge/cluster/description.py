@@ -5,7 +5,7 @@ Times are whole seconds: limits are durations, instants count on the log's clock
 partition with whole nodes for each job.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -176,8 +176,9 @@ class AdvanceReservation:
         start: s on the log's clock.
         end: s on the log's clock.
         nodes: lists of nodes, names of groups, or ALL.
-        users: whose jobs may name it.  [default: all, if accounts names none]
-        accounts: whose jobs may name it.
+        users: whose jobs may name it; other jobs that do are refused.  [default: all]
+        accounts: whose jobs may name it, and those of accounts below; where users are named, too, a job
+            must be of both.  [default: all]
         announced: s on the log's clock; before it, the scheduler does not know of it.
     """
 
@@ -188,6 +189,11 @@ class AdvanceReservation:
     users: Names = ()
     accounts: Names = ()
     announced: Natural = 0
+
+    def admits(self, user: str, accounts: Collection[str]) -> bool:
+        """Tell whether a job of a user may name it; `accounts`: the job's, and those above it."""
+        is_user = not self.users or user in self.users
+        return is_user and (not self.accounts or not {*self.accounts}.isdisjoint(accounts))
 
 
 @dataclass(frozen=True, kw_only=True)

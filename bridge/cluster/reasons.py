@@ -12,8 +12,12 @@ HELD, BEGIN_TIME, DEPENDENCY = "JobHeldUser", "BeginTime", "Dependency"
 DEPENDENCY_NEVER = "DependencyNeverSatisfied"
 PARTITION_DOWN, PARTITION_INACTIVE = "PartitionDown", "PartitionInactive"
 QOS_NOT_ALLOWED, ACCOUNT_NOT_ALLOWED = "QOSNotAllowed", "AccountNotAllowed"
+#: Its reservation has not begun; it names one of other users (which Slurm refuses, without a reason's word).
+RESERVATION, RESERVATION_NOT_ALLOWED = "Reservation", "ReservationNotAllowed"
 PARTITION_TIME_LIMIT, PARTITION_NODE_LIMIT = "PartitionTimeLimit", "PartitionNodeLimit"
 ARRAY_LIMIT, LICENSES = "JobArrayTaskLimit", "Licenses"
+#: An event of the calendar has cancelled the job.
+CANCELLED = "Cancelled"
 #: Nothing but resources holds the job: it is its partition's head, or another one is.
 RESOURCES, PRIORITY = "Resources", "Priority"
 

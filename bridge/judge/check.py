@@ -1,15 +1,22 @@
 """Verifies any schedule: capacity at every instant, times that add up, walltimes, hosts held by one job."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from bridge.base.arrays import Flags, Floats
+from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
-from bridge.cluster.amounts_text import NODE_AMOUNTS, NODE_RESOURCES, PER_NODE, read_amounts
+from bridge.cluster.amounts_text import (
+    NODE_AMOUNTS,
+    NODE_RESOURCES,
+    PER_NODE,
+    SUSPENDED,
+    parse_spans,
+    read_amounts,
+)
 from bridge.judge.check_nodes import find_excess
 from bridge.judge.energy import PowerAudit
 from bridge.judge.jobs import (
@@ -22,6 +29,9 @@ from bridge.judge.jobs import (
 )
 from bridge.workload.resources import UNITS
 from bridge.workload.table import Workload
+
+if TYPE_CHECKING:
+    from bridge.judge.hosts import HostAllocation
 
 #: Every kind of violation; ``capacity`` and ``larger-than-machine`` are followed by ``:resource``.
 KINDS: tuple[str, ...] = (
@@ -132,6 +142,19 @@ def check_schedule(
     )
 
 
+class _Spans(NamedTuple):
+    """Times of rows: each of one row, which may have several."""
+
+    row: Ints
+    start: Floats
+    end: Floats
+
+    @classmethod
+    def of(cls, spans: Sequence[tuple[int, float, float]]) -> "_Spans":
+        table = np.array(spans, np.float64).reshape(-1, 3)
+        return cls(table[:, 0].astype(np.int64), table[:, 1], table[:, 2])
+
+
 class _Schedule:
     """A jobs table as arrays, and what is wrong in it: how often by kind, and the earliest violation."""
 
@@ -154,9 +177,30 @@ class _Schedule:
         shown_at = np.where(np.isfinite(self.start), self.start, self.submit)
         #: When a row's violation happens, in s: at its start, else its submit, else 0.
         self.when: Floats = np.where(np.isfinite(shown_at), shown_at, 0.0)
+        self.pauses, self.pieces = self._split()
+        #: For how long each row was suspended, s.
+        lengths = self.pauses.end - self.pauses.start
+        self.stood: Floats = np.bincount(self.pauses.row, lengths, len(jobs)).astype(np.float64)
 
     def column(self, name: str) -> Floats:
         return self.frame[name].to_numpy(np.float64)
+
+    def _split(self) -> "tuple[_Spans, _Spans]":
+        """Return when rows were suspended, and when they worked: all the time between start and end else."""
+        n = len(self.frame)
+        texts = self.frame[SUSPENDED].fillna("").to_numpy(object) if SUSPENDED in self.frame else [""] * n
+        stood = [
+            (row, parse_spans(str(text), f"job {self.ids[row]}")) for row, text in enumerate(texts) if text
+        ]
+        pauses = [(row, since, until) for row, spans in stood for since, until in spans]
+        pieces = [(row, float(self.start[row]), float(self.end[row])) for row in range(n)] if stood else []
+        for row, spans in stood:
+            edges = [self.start[row], *(time for span in spans for time in span), self.end[row]]
+            pairs = [*zip(edges[::2], edges[1::2], strict=True)]
+            pieces[row] = (row, *pairs[0])
+            pieces += [(row, since, until) for since, until in pairs[1:]]
+        whole = _Spans(np.arange(n), self.start, self.end)
+        return _Spans.of(pauses), _Spans.of(pieces) if stood else whole
 
     def add(self, kind: str, when: Floats, describe: Callable[[int], tuple[list[str], str]]) -> None:
         """Count one violation per entry of ``when``; ``describe(k)`` gives jobs and sentence of the k-th."""
@@ -243,8 +287,10 @@ def _check_rows(schedule: _Schedule) -> None:
     waited = (start - submit, "start − submit")
     if {"eligible_time", "reason"} <= {*schedule.frame}:  # on a cluster a job waits since it is eligible
         waited = (start - schedule.column("eligible_time"), "start − eligible")
+    if len(schedule.pauses.row):
+        waited = (waited[0] + schedule.stood, f"{waited[1]} + suspended")
     for kind, expected, formula in (
-        ("execution-time", end - start, "finish − start"),
+        ("execution-time", end - start - schedule.stood, "finish − start"),
         ("waiting-time", *waited),
         ("turnaround-time", end - submit, "finish − submit"),
     ):
@@ -265,12 +311,14 @@ def _check_capacity(schedule: _Schedule, resource: str, amount: int) -> float:
     text = f"uses {{demand:.15g}} {unit}, the machine has {amount}"
     schedule.rule(f"larger-than-machine:{resource}", schedule.timed & (demand > limit), text, demand=demand)
     # A start may be early by the tolerance. A job without length uses nothing.
-    release = schedule.end - schedule.tolerance - schedule.inexact
-    rows = np.flatnonzero(schedule.timed & (release > schedule.start) & (demand > 0))
+    pieces = schedule.pieces
+    release = pieces.end - schedule.tolerance - schedule.inexact[pieces.row]
+    kept = schedule.timed[pieces.row] & (release > pieces.start) & (demand[pieces.row] > 0)
+    rows, start, release = pieces.row[kept], pieces.start[kept], release[kept]
     count = len(rows)
     if count == 0:
         return 0.0
-    times = np.concatenate((schedule.start[rows], release[rows]))
+    times = np.concatenate((start, release))
     order = np.lexsort((np.repeat([1, 0], count), times))
     used = np.cumsum(np.concatenate((demand[rows], -demand[rows]))[order])
     over = np.flatnonzero((used > limit) & (order < count))
@@ -278,8 +326,8 @@ def _check_capacity(schedule: _Schedule, resource: str, amount: int) -> float:
     def describe(k: int) -> tuple[list[str], str]:
         before = order[: over[k]]
         row, now = rows[order[over[k]]], times[order[over[k]]]
-        running_rows = rows[before[before < count]]
-        others = running_rows[release[running_rows] > now]
+        earlier = before[before < count]
+        others = rows[earlier[release[earlier] > now]]
         others = others[np.argsort(-demand[others], kind="stable")]
         named = ", ".join(f"{schedule.ids[r]} ({demand[r]:.15g})" for r in others[:NAMED])
         more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
@@ -319,33 +367,52 @@ def _check_hosts(schedule: _Schedule, nodes: int) -> None:
         keep = ~beyond[owner]
         offsets = np.concatenate(([0], np.cumsum(np.where(beyond, 0, counts))))
         allocation = HostAllocation(allocation.first[keep], allocation.last[keep], offsets)
-    end = np.where(schedule.timed, schedule.end, np.nan)
-    rows, holders, clash = overlaps(allocation, schedule.start, end - schedule.inexact, schedule.tolerance)
+    pieces = schedule.pieces
+    if len(schedule.pauses.row):  # what is suspended leaves its hosts to others
+        allocation = _allocation_of_rows(allocation, pieces.row)
+    end = np.where(schedule.timed[pieces.row], pieces.end, np.nan)
+    rows, holders, clash = overlaps(
+        allocation, pieces.start, end - schedule.inexact[pieces.row], schedule.tolerance
+    )
+    until = end[holders]
+    rows, holders = pieces.row[rows], pieces.row[holders]
     shares = shared_use(schedule.frame)
     alone = ~(shares[rows] & shares[holders])
-    rows, holders, clash = rows[alone], holders[alone], clash[alone]
+    rows, holders, clash, until = rows[alone], holders[alone], clash[alone], until[alone]
 
     def describe(k: int) -> tuple[list[str], str]:
         job, holder = schedule.ids[rows[k]], schedule.ids[holders[k]]
-        text = f"job {job} starts on host {clash[k]}, which job {holder} holds until {end[holders[k]]:.6f}"
+        text = f"job {job} starts on host {clash[k]}, which job {holder} holds until {until[k]:.6f}"
         return [job, holder], text
 
     schedule.add("host-overlap", schedule.start[rows], describe)
+
+
+def _allocation_of_rows(allocation: "HostAllocation", rows: Ints) -> "HostAllocation":
+    """Return the hosts of some rows, each as often as it stands there."""
+    from bridge.judge.hosts import HostAllocation
+
+    parts = [np.arange(allocation.offsets[row], allocation.offsets[row + 1]) for row in rows.tolist()]
+    which = np.concatenate([np.zeros(0, np.int64), *parts])
+    offsets = np.cumsum([0, *map(len, parts)])
+    return HostAllocation(allocation.first[which], allocation.last[which], offsets)
 
 
 def _check_nodes(schedule: _Schedule, record: Mapping[str, str]) -> None:
     """Check what jobs have of each node that they share, by a record of what the nodes have."""
     has = read_amounts(record[NODE_AMOUNTS], NODE_AMOUNTS)
     names = record[NODE_RESOURCES].split()
-    end = np.where(schedule.timed, schedule.end - schedule.tolerance - schedule.inexact, np.nan)
-    excess = find_excess(schedule.frame, schedule.start, end, has)
+    rows, start, end = (np.concatenate(both) for both in zip(schedule.pieces, schedule.pauses, strict=True))
+    is_suspended = np.arange(len(rows)) >= len(schedule.pieces.row)
+    end = np.where(schedule.timed[rows], end - schedule.tolerance - schedule.inexact[rows], np.nan)
+    excess = find_excess(schedule.frame.iloc[rows], start, end, has, is_suspended)
 
     def describe(k: int) -> tuple[list[str], str]:
-        job, name = schedule.ids[excess.rows[k]], names[excess.resources[k]]
+        job, name = schedule.ids[rows[excess.rows[k]]], names[excess.resources[k]]
         text = f"{excess.used[k]} of {excess.capacity[k]} {name} of node {excess.nodes[k]} in use"
         return [job], f"{text} when job {job} starts"
 
-    schedule.add("node-amount", schedule.start[excess.rows], describe)
+    schedule.add("node-amount", start[excess.rows], describe)
 
 
 def _check_log(schedule: _Schedule, workload: Workload) -> tuple[str, ...]:

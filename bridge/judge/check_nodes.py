@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from bridge.base.arrays import Floats, Ints
+from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.cluster.amounts_text import PER_NODE, read_amounts
 
@@ -25,12 +25,17 @@ class Excess:
     capacity: Ints
 
 
-def find_excess(jobs: pd.DataFrame, start: Floats, end: Floats, has: Ints) -> Excess:
+def find_excess(
+    jobs: pd.DataFrame, start: Floats, end: Floats, has: Ints, is_suspended: Flags | None = None
+) -> Excess:
     """Return where nodes [N, R] are given out twice; a release comes before a start of the same time.
 
-    `start`, `end`: seconds [n], NaN for rows that hold nothing.
+    `start`, `end`: seconds [n], NaN for rows that hold nothing. `is_suspended`: rows [n] that keep all but
+    cores, the first of the amounts.
     """
     row, node, amounts = _entries(jobs, np.flatnonzero(end > start), has.shape[1])
+    if is_suspended is not None:
+        amounts[is_suspended[row], 0] = 0
     n = len(row)
     if n == 0:
         return Excess(*(np.zeros(0, np.int64) for _ in range(5)))

@@ -195,6 +195,24 @@ def _is_still_valid(state: State, b: int, j: int, time: int, steps: int) -> bool
     return fits_from(state.scratch_time, state.spare_free, steps, state.demand[b, j], step, length) < 0
 
 
+@inline
+def _may_have_hole(
+    times: Array, free: Array, steps: int, demand: Array, length: int, earliest: int, before: int
+) -> bool:
+    """Tell whether a demand may have a hole in [earliest, before) of a profile that lacks some bookings.
+
+    Where one of those ends, a hole may begin that is no step here: within the step of `earliest`, too.
+    """
+    step = 0
+    if earliest >= 0:
+        step = first_from(times, 0, steps, earliest)
+        if step > 0 and (step == steps or times[step] > earliest):
+            since = earliest - times[step - 1]
+            if fits_from(times, free, steps, demand, step - 1, since + length) < 0:
+                return True
+    return first_hole(times, free, steps, demand, length, step, before) >= 0
+
+
 @inner
 def reuse_bookings(state: State, b: int, n: int) -> None:
     """Follow the kept bookings to the first job that moves; the profile is then the one before that job.
@@ -229,8 +247,7 @@ def reuse_bookings(state: State, b: int, n: int) -> None:
             if earliest >= limit:
                 k += 1
                 continue
-            step = first_from(times, 0, steps, earliest) if earliest >= 0 else 0
-            if first_hole(times, free, steps, demand, length, step, limit) < 0:
+            if not _may_have_hole(times, free, steps, demand, length, earliest, limit):
                 note_no_hole(state, b, j, limit)
                 k += 1
                 continue

@@ -30,6 +30,7 @@ from bridge.scheduler.timed_state import (
     PREEMPTED_REQUEUED,
     RELEASE,
     RUNNING,
+    STOOD,
     SUSPENDED,
     WAITING,
     TimedState,
@@ -114,6 +115,19 @@ note_end = by_type(_nothing, _note_end, TimedState)
 
 
 @inner
+def _note_stood(state: TimedState, b: int, j: int) -> None:
+    """Suspended job `j` goes on now, or is stopped for good: count for how long it stood."""
+    more, of = state.timed_scalars[b], state.timed_jobs[b, j]
+    of.stood += state.scalars[b].now - of.suspended_at
+    if state.timed_switches[0].logs_lives:
+        life = state.lives[b, more.n_lives]
+        more.n_lives += 1
+        life.job, life.episode, life.outcome = j, of.episode, STOOD
+        life.start, life.end = of.suspended_at, state.scalars[b].now
+        life.first = life.last = more.n_life_nodes
+
+
+@inner
 def _drop_suspended(state: TimedState, b: int, j: int) -> None:
     more, n = state.timed_scalars[b], 0
     for k in range(more.n_suspended):
@@ -128,7 +142,7 @@ def cut_life(state: TimedState, b: int, j: int, outcome: int) -> None:
     """Running or suspended job `j` is stopped now: it waits again, or is over."""
     env, job, of = state.scalars[b], state.jobs[b, j], state.timed_jobs[b, j]
     if of.doing == SUSPENDED:
-        of.stood += env.now - of.suspended_at
+        _note_stood(state, b, j)
         _drop_suspended(state, b, j)
     else:
         remove_running(state, b, j)
@@ -213,7 +227,7 @@ def _resume(state: TimedState, b: int) -> None:
             hold_entry(state, b, j, entry, 1, 1)
             entry = state.entry_next[b, entry]
         of.doing = RUNNING
-        of.stood += env.now - of.suspended_at
+        _note_stood(state, b, j)
         job.est_end = job.start + job.est_run + of.stood
         job.serial = env.serial
         env.serial += 1
@@ -436,7 +450,8 @@ def _lives_full(state: TimedState, b: int) -> bool:
         return False
     most = state.entry_class.shape[1]
     return bool(
-        more.n_life_nodes > state.life_nodes.shape[1] - most or more.n_lives > state.lives.shape[1] - most
+        more.n_life_nodes > state.life_nodes.shape[1] - most
+        or more.n_lives > state.lives.shape[1] - 2 * most  # each may have stood, and end
     )
 
 

@@ -21,6 +21,8 @@ from bridge.scheduler.state import State, list_sizes, zeros
 FUTURE, WAITING, RUNNING, SUSPENDED, OVER = 0, 1, 2, 3, 4
 #: How a life ended: by itself, by a preemption or a failure; the last two let the job wait again.
 ENDED, PREEMPTED, NODE_FAILED, PREEMPTED_REQUEUED, FAILED_REQUEUED = 0, 1, 2, 3, 4
+#: No end: a time for which a life was suspended.
+STOOD = 5
 #: What becomes of preempted jobs.
 MODE_OFF, MODE_REQUEUE, MODE_CANCEL, MODE_SUSPEND = 0, 1, 2, 3
 #: Kinds of events.
@@ -58,7 +60,7 @@ EVENT = np.dtype(
     align=True,
 )
 RESERVATION = np.dtype([(name, "i8") for name in ("announced", "begin", "end")])
-#: A life that is over; its nodes are ``life_nodes[first:last]``.
+#: A life that is over, or a time for which it was suspended; its nodes are ``life_nodes[first:last]``.
 LIFE = np.dtype(
     [
         *((name, "i8") for name in ("start", "end", "eligible", "stood", "serial")),

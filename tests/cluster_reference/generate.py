@@ -305,6 +305,10 @@ def draw_calendar(rng, has, case):
             entry |= {"begin": begin, "end": begin + rng.randint(1, 20)}
             if rng.random() < 0.5:
                 entry["announced"] = rng.randint(0, begin)
+            if rng.random() < 0.3:
+                entry["users"] = rng.sample(["ann", "bob", "cat"], rng.randint(1, 2))
+            if has["limits"] and rng.random() < 0.3:
+                entry["accounts"] = rng.sample(["physics", "laser", "biology"], rng.randint(1, 2))
             calendar.append(entry)
             for job in case["jobs"]:
                 if rng.random() < 0.1:

@@ -416,10 +416,21 @@ class Simulation:
         """Return the reason for which the job is refused when submitted, or None."""
         if self.partitions[job["partition"]].get("state", "up") in ("drain", "inactive"):
             return "PartitionInactive"
+        if not self.may_name_reservation(job):
+            return "ReservationNotAllowed"
         there = [other for other in self.jobs if other["state"] in ("waiting", "running", "suspended")]
         over = self.limit(job, there, SUBMIT_KINDS)
         denying = {name: limits for name, limits in self.qos.items() if limits.get("deny_on_limit")}
         return over or (self.limit(job, [], DENY_KINDS, only_qos=denying) if denying else None)
+
+    def may_name_reservation(self, job):
+        """Tell whether the job's reservation is for its user, and for its account or one above it."""
+        if not job.get("reservation"):
+            return True
+        reservation = self.reservations[job["reservation"]]
+        users, accounts = reservation.get("users"), reservation.get("accounts")
+        own = {job.get("account"), *self.ancestors(job.get("account"))}
+        return (not users or job.get("user") in users) and (not accounts or bool(own & set(accounts)))
 
     def cancel_never_satisfied(self):
         again = True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bridge.base.arrays import Ints
+from bridge.base.arrays import Ints, Records
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.lives import Lives
 
@@ -47,6 +47,8 @@ def with_attempts(prepared: Scenario, schedule: "Schedule") -> tuple[Scenario, "
         demands=demands,
         jobs=cluster.jobs[which],
         quantity=cluster.quantity[which],
+        calendar=cluster.calendar
+        and replace(cluster.calendar, jobs=cluster.calendar.jobs[which], places=which),
     )
     believed = replace(
         prepared.estimate,
@@ -54,10 +56,18 @@ def with_attempts(prepared: Scenario, schedule: "Schedule") -> tuple[Scenario, "
     )
     records = runs.records.copy()
     records.job[extra] = np.arange(n, n + len(extra))
-    own = Lives(records, runs.nodes, runs.units)
+    own = Lives(records, runs.nodes, runs.units, _stands_of_rows(runs, cut, n))
     expanded = _with_times(schedule, which, n, cut, own)
     expanded = replace(expanded, allocation=own.allocations(len(which), cluster.classes))
     return replace(prepared, jobs=jobs, estimate=believed, cluster=nodes), expanded
+
+
+def _stands_of_rows(runs: Lives, cut: Any, n: int) -> Records:
+    """Return when runs were suspended, by rows: those that were cut short are rows from `n` on."""
+    rows = {(int(row.job), int(row.episode)): n + k for k, row in enumerate(cut)}
+    stands: Records = runs.stands.copy()
+    stands.job[:] = [rows.get((int(row.job), int(row.episode)), row.job) for row in runs.stands]
+    return stands
 
 
 _OF_JOBS = ("submit", "run", "request", "logged_run", "logged_wait", "demand", "user", "queue")

@@ -30,7 +30,7 @@ from bridge.worlds.fast.cluster_calendar import (
     Calendar,
     build_calendar,
     changes_in_time,
-    reservations_not_open,
+    names_foreign_reservation,
     reset_calendar,
 )
 from bridge.worlds.fast.cluster_conditions import Conditions, build_conditions
@@ -315,12 +315,15 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     records.any_is_enough = conditions.any_is_enough
     records.is_singleton = conditions.is_singleton
     records.succeeds = ok
+    foreign = names_foreign_reservation(cluster, requests)
+    if foreign.any():
+        records.refuse = np.where(foreign, 1 + lanes.reason(reasons.RESERVATION_NOT_ALLOWED), records.refuse)
     records.block = -1
     notes = {
         "name no partition of the cluster: the default partition taken": int(demands.elsewhere.sum()),
         "name several partitions, and the first does not admit them": int(demands.redirected.sum()),
         "depend on a job that is not there: met": conditions.n_unknown,
-        "name a reservation that is not theirs: they have it": reservations_not_open(cluster, requests),
+        "name a reservation of other users or accounts: refused": int(foreign.sum()),
     }
     calendar = None
     if in_time:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bridge.base.arrays import Ints, Records
+from bridge.base.arrays import Flags, Ints, Records
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import CalendarEvent, Cluster
 from bridge.cluster.limits import Limits, Qos
@@ -48,12 +48,14 @@ class Calendar:
         events: EVENT in order of time; jobs are places in the log.
         jobs: TIMED_JOB [n].
         suspends: whether jobs are ever suspended.
+        places: [n] the place of each job in the log; None: they are the log's.
     """
 
     static: Mapping[str, Any]
     events: Records
     jobs: Records
     suspends: bool
+    places: Ints | None = None
 
     def sizes(self, sizes: Mapping[str, int], nodes: Ints, length: int, whole: bool) -> dict[str, int]:
         """Return further sizes of a state, and how many entries of allocations there are.
@@ -74,7 +76,7 @@ class Calendar:
             "AR": len(self.static["reservations"]),
             "Y": len(self.static["preempts"]),
             "LN": 2 * entries + _LOG if whole else 0,
-            "LI": 2 * entries + _LOG if whole else 0,
+            "LI": 3 * entries + _LOG if whole else 0,
         }
 
     def write(self, state: Any, b: int, first: int, last: int) -> None:
@@ -295,15 +297,12 @@ class _Events:
         return rows
 
 
-def reservations_not_open(cluster: Cluster, requests: JobRequests) -> int:
-    """Return how many jobs name a reservation whose users and accounts do not include theirs."""
+def names_foreign_reservation(cluster: Cluster, requests: JobRequests) -> Flags:
+    """Tell which jobs name a reservation whose users and accounts do not include theirs [n]."""
     rows = {row.name: row for row in cluster.reservations}
-    count = 0
+    foreign = np.zeros(len(requests), np.bool_)
     for j in np.flatnonzero(requests.reservation.code >= 0).tolist():
-        row = rows[requests.reservation.of(j)]
-        if not row.users and not row.accounts:
-            continue
         account = account_of(requests, j, user_of(cluster, "", requests, j))
         chain = {account, *chain_of(cluster, account)}
-        count += not (requests.user.of(j) in row.users or chain & {*row.accounts})
-    return count
+        foreign[j] = not rows[requests.reservation.of(j)].admits(requests.user.of(j), chain)
+    return foreign

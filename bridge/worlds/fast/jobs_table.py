@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.base.arrays import Flags, Floats, Ints, text_column
-from bridge.cluster.amounts_text import PER_NODE, amounts_text
+from bridge.cluster.amounts_text import PER_NODE, SUSPENDED, amounts_text, format_spans
 from bridge.scheduler.cluster_state import UNCOUNTED
 from bridge.scheduler.starts import HOW_GUEST, HOW_SPECULATIVE
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
@@ -64,7 +64,8 @@ class JobsTableBuilder:
     of its job a row is, from 0; those that were cut short, so that the job ran again, are killed attempts
     with ids ``J#1``, …), ``partition``, ``reason`` (what held it longest, in Slurm's words), ``reasons``
     (its history: seconds and reasons), ``qos`` and ``account``, ``shares_nodes``, what it had in all
-    (``cores``, ``gpus``) and, where it shares them, of each node (``per_node``). Jobs that never started
+    (``cores``, ``gpus``) and, where it shares them, of each node (``per_node``), and where jobs are
+    suspended since and until when (``suspended``). Jobs that never started
     stand last, without times.
     """
 
@@ -149,7 +150,7 @@ class JobsTableBuilder:
     def _episodes(self, which: npt.NDArray[np.int32]) -> Ints:
         """Return which run of its job each row is, from 0."""
         runs = self._schedule.node_lives
-        if runs is None:
+        if runs is None or not len(runs.records):
             return np.zeros(len(which), np.int64)
         place = runs.last_of(len(self._schedule.start))[which]
         episodes: Ints = np.where(place >= 0, runs.records.episode[place], 0).astype(np.int64)
@@ -259,6 +260,9 @@ class JobsTableBuilder:
                 "account": lambda: text_column(_texts(cluster.requests.account, which)),
             }
             columns["shares_nodes"] = lambda: cluster.shares_nodes(which)
+            if schedule.node_lives is not None and len(schedule.node_lives.stands):
+                stood = schedule.node_lives.suspensions()
+                columns[SUSPENDED] = lambda: [format_spans(stood.get(j, ())) for j in which.tolist()]
             if (had := self._had) is not None:
                 started_here = schedule.start[which] >= 0
                 nodes = np.where(started_here, had["nodes"][which], jobs.demand[which, 0])

@@ -14,6 +14,7 @@ from bridge.scheduler.timed_state import (
     NODE_FAILED,
     PREEMPTED,
     PREEMPTED_REQUEUED,
+    STOOD,
 )
 from bridge.workload.requests import MILLI
 from bridge.worlds.fast.allocations import Allocations
@@ -29,11 +30,13 @@ class Lives:
         records: LIFE; of each ``nodes[first:last]``.
         nodes: indices of nodes.
         units: what the job had of each: one node, or so many tasks.
+        stands: LIFE, of each when its job was suspended and went on (or was stopped for good).
     """
 
     records: Records
     nodes: Ints
     units: Ints
+    stands: Records
 
     def last_of(self, n: int) -> Ints:
         """Return the place of each job's last life [n], -1 for one that never ran."""
@@ -52,6 +55,13 @@ class Lives:
         first = np.cumsum([0, *map(len, rows)])
         flat = np.concatenate([np.zeros(0, np.int64), *rows])
         return NodeLists(first, classes.class_of[self.nodes[flat]], self.units[flat], self.nodes[flat])
+
+    def suspensions(self) -> dict[int, list[tuple[float, float]]]:
+        """Return since and until when (s) jobs were suspended in their lives."""
+        spans: dict[int, list[tuple[float, float]]] = {}
+        for row in self.stands:
+            spans.setdefault(int(row.job), []).append((row.start / SECOND, row.end / SECOND))
+        return spans
 
     def attempts(self) -> Ints:
         """Return the places of the runs after which their jobs waited again."""
@@ -133,6 +143,6 @@ class LivesLog:
     def lives(self) -> Lives:
         nothing = np.zeros(0, np.int64)
         records = np.concatenate([np.zeros(0, LIFE), *self._records]).view(np.recarray)
-        return Lives(
-            records, np.concatenate([nothing, *self._nodes]), np.concatenate([nothing, *self._units])
-        )
+        stood = records.outcome == STOOD
+        nodes, units = np.concatenate([nothing, *self._nodes]), np.concatenate([nothing, *self._units])
+        return Lives(records[~stood], nodes, units, records[stood])

@@ -14,6 +14,7 @@ from bridge.base.arrays import Array, Ints
 from bridge.cluster import reasons
 from bridge.scheduler.cluster_state import COUNT_SUBMITTED, COUNT_TIME, TIME_UNIT
 from bridge.scheduler.state import NEVER, SECOND
+from bridge.worlds.fast.calendar_reasons import CalendarReasons, Span, overlay
 from bridge.worlds.fast.cluster_arrays import ClusterArrays
 
 
@@ -77,6 +78,8 @@ class _Builder:
         self._steps: dict[int, tuple[Ints, Ints]] = {}
         self._groups: dict[tuple[int, ...], tuple[Ints, Ints]] = {}
         self._members = self._members_of_counters()
+        calendar = cluster.calendar
+        self._calendar = None if calendar is None else CalendarReasons(calendar, first)
 
     def code(self, name: str) -> int:
         return self._codes.setdefault(name, len(self._codes))
@@ -135,17 +138,62 @@ class _Builder:
         key = (int(self._jobs.lane[j]), *amounts)
         if key not in self._groups:
             steps = [self._counter(int(row["counter"])) for row in rows]
-            times = np.unique(np.concatenate([np.zeros(1, np.int64), *(step[0] for step in steps)]))
+            bounds = [self._bounds(row) for row in rows]
+            moments = [*(step[0] for step in steps), *(bound[0] for bound in bounds)]
+            times = np.unique(np.concatenate([np.zeros(1, np.int64), *moments]))
             codes = np.full(len(times), -1, np.int64)
-            for row, amount, (at, level) in reversed([*zip(rows, amounts, steps, strict=True)]):
+            for row, amount, (at, level), (since, limit) in reversed(
+                [*zip(rows, amounts, steps, bounds, strict=True)]
+            ):
                 used = level[np.searchsorted(at, times, "right") - 1]
-                codes[used + amount > row["limit"]] = row["reason"]
+                allowed = limit[np.searchsorted(since, times, "right") - 1]
+                codes[used + amount > allowed] = row["reason"]
             changes = np.append(True, codes[1:] != codes[:-1])
             self._groups[key] = times[changes], codes[changes]
         return self._groups[key]
 
+    def _bounds(self, row: Any) -> tuple[Ints, Ints]:
+        """Return the steps of a limit: times, and the limit from each on."""
+        changes = [] if self._calendar is None else self._calendar.limits(int(row["counter"]))
+        pairs = np.array([(0, int(row["limit"])), *changes], np.int64)
+        return pairs[:, 0], pairs[:, 1]
+
+    def until(self, j: int) -> int:
+        """Return when the calendar cancelled job `j`, or else the end of the schedule."""
+        if self._calendar is None:
+            return self.end
+        schedule = self._schedule
+        times = (int(column[j]) for column in (schedule.submit, schedule.start, schedule.never_at))
+        return min(self._calendar.cancelled_at(j, *times), self.end)
+
     def history(self, j: int) -> Iterator[tuple[int, int]]:
         """Yield since when (microseconds) job `j` waited for which reason (a code)."""
+        schedule = self._schedule
+        if self._calendar is None or schedule.refused[j] > 0:
+            yield from self._by_rules(j)
+            return
+        p = int(self._cluster.demands.partition[self._first + j])
+        times = (int(column[j]) for column in (schedule.submit, schedule.start, schedule.never_at))
+        cancelled = self._calendar.cancelled_at(j, *times)
+        layers = [(span, self.code(reasons.HELD)) for span in self._calendar.held(j)]
+        eligible = int(schedule.eligible[j])
+        later: list[tuple[list[Span], str]] = [
+            (self._calendar.outside_reservation(j), reasons.RESERVATION),
+            (self._calendar.down(p), reasons.PARTITION_DOWN),
+        ]
+        for spans, name in later if eligible >= 0 else []:
+            layers += [
+                ((max(begin, eligible), end), self.code(name)) for begin, end in spans if end > eligible
+            ]
+        stop = int(schedule.start[j]) if schedule.start[j] >= 0 else min(cancelled, self.end + 1)
+        base = [*self._by_rules(j, is_cancelled=cancelled < NEVER)]
+        if base:
+            yield from overlay(base, layers, stop)
+        if cancelled < NEVER:
+            yield cancelled, self.code(reasons.CANCELLED)
+
+    def _by_rules(self, j: int, *, is_cancelled: bool = False) -> Iterator[tuple[int, int]]:
+        """Yield the history of job `j` by what does not change in time."""
         schedule, job = self._schedule, self._jobs[j]
         requests, submit = self._cluster.requests, int(schedule.submit[j])
         eligible, start = int(schedule.eligible[j]), int(schedule.start[j])
@@ -157,11 +205,13 @@ class _Builder:
         hold, begin = int(requests.hold_until[self._first + j]), int(requests.begin[self._first + j])
         until = eligible if eligible >= 0 else NEVER
         time = submit
+        if self._calendar is not None and hold == NEVER:
+            hold = -1  # the calendar may release it
         for limit, name in ((hold, reasons.HELD), (begin, reasons.BEGIN_TIME)):
             if limit > time and time < until:
                 yield time, self.code(name)
                 time = min(limit, until)
-        never = int(schedule.never_at[j])
+        never = -1 if is_cancelled else int(schedule.never_at[j])
         if time < (until if never < 0 else never):
             yield time, self.code(reasons.DEPENDENCY)
         if never >= 0:
@@ -169,7 +219,7 @@ class _Builder:
         if eligible < 0:
             return
         partition = self._cluster.classes.partitions[self._cluster.demands.partition[self._first + j]]
-        if partition.state != "up":
+        if partition.state != "up" and self._calendar is None:
             yield eligible, self.code(reasons.PARTITION_DOWN)
         elif job.for_ever > 0:
             yield eligible, int(job.for_ever) - 1
@@ -210,5 +260,5 @@ def build_history(
                     code.append(reason)
                 before = reason
         places[j + 1] = len(since)
-    until = np.where(schedule.start >= 0, schedule.start, builder.end)
+    until = np.where(schedule.start >= 0, schedule.start, [builder.until(j) for j in range(n)])
     return ReasonHistory(places, np.array(since, np.int64), np.array(code, np.int64), builder.names, until)
