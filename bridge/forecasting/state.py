@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,9 @@ from bridge.base.errors import BridgeError
 from bridge.config import Unsigned
 from bridge.scheduler.estimators import RunTimeEstimates
 from bridge.scheduler.state import SECOND
+
+if TYPE_CHECKING:
+    from bridge.forecasting.site_present import SitePresent
 
 #: Times from -END to END, microseconds: sums of a few of them fit int64.
 END = 1 << 60
@@ -68,6 +71,7 @@ class MachineState:
         corrections: what forecasts of jobs that have waited so long (seconds) are corrected by, in their own
             scale, one number a level of `bridge.forecasting.corrections.LEVELS`; learnt from earlier
             forecasts.
+        site: of a cluster, where its scheduler stands.
 
     Raises:
         BridgeError: parts of it contradict each other; the error names the job.
@@ -94,6 +98,7 @@ class MachineState:
     policy: str = "fcfs+easy"
     settled: bool = False
     corrections: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    site: "SitePresent | None" = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         self._check_jobs()

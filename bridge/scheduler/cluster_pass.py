@@ -115,7 +115,12 @@ def cluster_begin_pass(state: ClusterState, b: int) -> None:
     env.wake_at = NEVER
     env.head = -1
     env.is_reserved = 0
+    if env.now < more.closed_until:
+        env.phase = PHASE_IDLE
+        env.wake_at = more.closed_until
+        return
     more.pass_number += 1
+    more.passed_over = -1
     more.n_heads = 0
     more.n_reserved = 0
     more.n_profile = 0
@@ -210,6 +215,18 @@ def _start_on_nodes(state: ClusterState, b: int, j: int, n: int, how: int, past:
     allocate_chosen(state, b, j, n)
     record_start(state, b, j, how, past)
     count_start(state, b, j)
+
+
+@inner
+def _close(state: ClusterState, b: int, j: int) -> None:
+    """End the pass, because the start of job `j` takes time: until then there is no other."""
+    env = state.scalars[b]
+    until = env.now + state.switches[0].start_gap
+    state.jobs[b, j].start = until
+    state.node_scalars[b].closed_until = until
+    forget_firsts(state, b)
+    env.wake_at = until
+    env.phase = PHASE_IDLE
 
 
 @inner
@@ -405,12 +422,19 @@ def cluster_advance(state: ClusterState, b: int) -> int:
             env.head = -1
             env.phase = PHASE_PICK
             strikes = rules.backfill != EASY
+            past = more.passed_over
             chosen = fits_beside_heads(state, b, j, strikes)
             if chosen < 0 and rules.head_first:
                 j = _first_of_partition(state, b, state.lanes[state.node_jobs[b, j].lane].partition)
                 chosen = fits_beside_heads(state, b, j, strikes)
             if chosen >= 0:
-                _start_on_nodes(state, b, j, chosen, STARTED_AS_HEAD, -1)
+                _start_on_nodes(state, b, j, chosen, STARTED_AS_HEAD if past < 0 else HOW_BACKFILLED, past)
+                if rules.start_gap > 0:
+                    _close(state, b, j)
+                    return NOTHING
+            elif rules.no_reservation > 0:
+                note_head(state, b, j)
+                more.passed_over = j if past < 0 else past
             elif preempt(state, b, j, strikes) == GONE:
                 note_head(state, b, j)
                 env.phase = PHASE_IDLE

@@ -147,12 +147,14 @@ NODE_SCALARS = np.dtype(
         ("inspected", "i4"),
         ("is_phase_two", "i4"),
         ("n_caps", "i4"),
+        ("passed_over", "i4"),  # the first job that this pass found blocked, where nothing is reserved; or -1
         ("next_locked", "i4"),  # partitions whose locked heads this pass has looked at
         ("n_profile", "i4"),  # steps of the profile of this pass; 0: there is none
         ("profile_place", "i4"),  # the running job that its next step releases
         ("profile_late", "i4"),  # jobs past their estimates are not released yet
         ("releases", "i8"),  # how often amounts were given back
         ("pass_number", "i8"),
+        ("closed_until", "i8"),  # no pass before, where a start takes time
     ],
     align=True,
 )

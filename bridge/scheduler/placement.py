@@ -172,6 +172,8 @@ def select(state: ClusterState, b: int, shape: int, base: Array, strikes: bool) 
             continue
         if state.classes[c].counted:
             if tasks == 0:
+                if units < nodes and state.switches[0].one_machine > 0:
+                    continue
                 units = min(units, nodes)
                 nodes -= units
             else:

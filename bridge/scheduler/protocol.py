@@ -18,6 +18,16 @@
 | estimates by default | requested | cqsim | requested |
 | killed at the request | yes | yes | no |
 
+`alea` is AleaNG's, on the nodes of a cluster only; elsewhere it is `standard`:
+
+| switch | elsewhere | alea |
+|---|---|---|
+| a blocked head | has a reservation | has none: whatever fits starts, in queue order |
+| a pass starts | all that may start | one job; the next pass is 800 microseconds later |
+| a job starts | at once | 800 microseconds later: its way over the network |
+| a job runs | as logged | the logged seconds, and one more |
+| a job's nodes | any | of one machine (group of nodes) |
+
 `schedgym-code` is `schedgym`, with what concerns an agent as the authors' environments have it:
 
 | switch | elsewhere | schedgym-code |
@@ -28,8 +38,9 @@
 | a rejection once all have arrived | lasts 600 s at most | until the next completion; free if none runs |
 
 Sources: `standard` is textbook EASY (Mu'alem & Feitelson 2001) and conservative backfilling, one pass
-per instant; `cqsim` is CQSim (SPEAR group, IIT) as measured; `schedgym` is the simulator shared by
-RLScheduler (SC 2020), SchedInspector (HPDC 2022) and RLBackfilling (2023), as their public code behaves.
+per instant; `cqsim` is CQSim (SPEAR group, IIT) as measured; `alea` is AleaNG (commit a759abe), `schedgym`
+the simulator shared by RLScheduler (SC 2020), SchedInspector (HPDC 2022) and RLBackfilling (2023), as their
+public code behaves.
 """
 
 from collections.abc import Mapping
@@ -69,6 +80,16 @@ class Protocol:
     backfills: tuple[str, ...] = tuple(BACKFILLS)
     orders: Mapping[str, str] = field(default_factory=dict)
     tie: str = ""
+    needs_cluster: bool = False
+    no_reservation: bool = False
+    start_gap: int = 0
+    extra_second: bool = False
+    one_machine: bool = False
+
+    @property
+    def knows_clusters(self) -> bool:
+        """Whether it is defined on the nodes of a cluster."""
+        return self.needs_cluster or self.name == "standard"
 
 
 _FROZEN_WAIT = {
@@ -102,6 +123,15 @@ PROTOCOLS: Mapping[str, Protocol] = {
         clamp_overrun=False,
         estimator="cqsim",
         orders={"fcfs": "w"},
+    ),
+    "alea": Protocol(
+        "alea",
+        needs_cluster=True,
+        no_reservation=True,
+        start_gap=800,
+        extra_second=True,
+        one_machine=True,
+        backfills=("easy",),
     ),
     "schedgym": _SCHEDGYM,
     "schedgym-code": replace(

@@ -14,13 +14,17 @@ def test_the_switches_of_each_protocol() -> None:
         name: {
             s
             for s in names
-            if compile_policy(Policy(), rules).rules[s][0]
+            if compile_policy(Policy(), rules, on_nodes=rules.needs_cluster).rules[s][0]
             and s not in ("max_rejects", "retry_after", "keep_above")
         }
         for name, rules in PROTOCOLS.items()
     }
     assert on == {
         "standard": {"extra_nodes", "clamp_overrun", "backfill", "guard"},
+        "alea": {
+            *("extra_nodes", "clamp_overrun", "backfill", "guard"),
+            *("start_gap", "one_machine", "no_reservation"),
+        },
         "cqsim": {
             "per_event",
             "persistent_sort",
@@ -88,7 +92,6 @@ def test_what_a_protocol_does_not_have_is_refused(policy: Policy, rules: str, sa
 
 
 def test_an_unknown_protocol_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(
-        BridgeError, match=r"'alea': unknown protocol\n  Choose standard, cqsim, schedgym, schedgym-code\."
-    ):
-        protocol("alea")
+    names = "standard, cqsim, alea, schedgym, schedgym-code"
+    with pytest.raises(BridgeError, match=rf"'alae': unknown protocol\n  Choose {names}\."):
+        protocol("alae")

@@ -12,9 +12,9 @@ from bridge.base.errors import BridgeError
 from bridge.scheduler.action_state import ActionState, allocate_actions, reset_actions
 from bridge.scheduler.actions import Action, draw_permits, format_action
 from bridge.scheduler.cluster_state import ClusterState
-from bridge.scheduler.compiled import CompiledPolicy, compile_policy
+from bridge.scheduler.compiled import CompiledPolicy, Ranker, compile_policy
 from bridge.scheduler.estimators import RunTimeEstimates, estimate, last_two_runs, progress_file
-from bridge.scheduler.names import CONSERVATIVE
+from bridge.scheduler.names import CONSERVATIVE, MULTIFACTOR
 from bridge.scheduler.protocol import Policy, Protocol
 from bridge.scheduler.python_rules import JobsView
 from bridge.scheduler.state import NEVER, SECOND, State, reset
@@ -25,6 +25,8 @@ from bridge.workload.select import END, Jobs
 from bridge.worlds.fast import reestimates
 from bridge.worlds.fast.cluster_arrays import ClusterArrays, build_cluster_arrays, reset_cluster
 from bridge.worlds.fast.multifactor import MultifactorPriorities
+from bridge.worlds.fast.one_machine import check_machines
+from bridge.worlds.fast.user_shares import UserShares
 from bridge.worlds.fast.world import WorldState
 
 
@@ -133,9 +135,12 @@ def prepare(
         cluster = build_cluster_arrays(jobs.cluster, jobs)
         if policy.agent:
             cluster.refuse_calendar("agents")
+        check_machines(protocol, cluster, [str(name) for name in jobs.id])
         jobs = replace(jobs, demand=cluster.requested_nodes[:, None])
         if compiled.order.by_priority:
-            compiled = replace(compiled, priorities=MultifactorPriorities(cluster, jobs))
+            compiled = replace(compiled, priorities=_priorities(compiled, cluster, jobs))
+        if protocol.extra_second:
+            jobs = replace(jobs, run=np.maximum(jobs.run // SECOND, 1) * SECOND + SECOND)
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
     beliefs = _beliefs_of_running(estimator, jobs, compiled)
     believed = (
@@ -184,6 +189,13 @@ def prepare(
         cluster=cluster,
         beliefs=beliefs,
     )
+
+
+def _priorities(compiled: CompiledPolicy, cluster: ClusterArrays, jobs: Jobs) -> Ranker:
+    """Return what ranks the jobs of a log by the order's priorities."""
+    if compiled.order.name == MULTIFACTOR:
+        return MultifactorPriorities(cluster, jobs)
+    return UserShares(cluster, jobs, compiled.protocol.start_gap)
 
 
 def allocate(

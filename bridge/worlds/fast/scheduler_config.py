@@ -1,5 +1,6 @@
 """The configuration of a replay: one typed object between command line, run folder and core."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -27,11 +28,11 @@ class SchedulerConfig:
 
     Attributes:
         order: queue order: a name, or an expression such as '(w/t)**3*n', largest first. With --cluster also
-            multifactor, by its [priority]; slurm is SchedInspector's formula.
+            multifactor, by its [priority], and user_shares, AleaNG's fair share; slurm is SchedInspector's.
         backfill: backfilling rule.
         candidate_order: order among EASY's candidates, if not the queue's: a name, or an expression of s, t
             and n.
-        protocol: the exact rules: textbook, CQSim's, or those of RLScheduler's family.
+        protocol: the exact rules: textbook, CQSim's, AleaNG's, or those of RLScheduler's family.
         preset: load (and sample) the log as this code base does. Under schedgym: rlbackfilling.
         estimator: believed run times; behind a prediction `, requested` keeps running jobs at their request.
             [default: the protocol's own]
@@ -96,10 +97,17 @@ class SchedulerConfig:
         cluster = self.cluster and digest_of_cluster(self.cluster)
         return (self.rules()[1], self.cancelled, self.nodes, self.first, self.rebase, cluster)
 
-    def select(self, workload: "Workload", *, dependencies: bool = False) -> "Jobs":
+    def select(
+        self,
+        workload: "Workload",
+        *,
+        dependencies: bool = False,
+        change: "Callable[[Cluster], Cluster] | None" = None,
+    ) -> "Jobs":
         """Return the jobs that it schedules; BridgeError: no machine size, no job, an unknown demand.
 
-        `dependencies`: jobs wait for their preceding ones, which only the standard protocol has.
+        `dependencies`: jobs wait for their preceding ones, which only the standard protocol has. `change`: of
+        the cluster.
         """
         from bridge.workload.select import select
 
@@ -108,6 +116,7 @@ class SchedulerConfig:
             raise BridgeError(
                 what, where=where, remedy="Leave out --dependencies, or use the standard protocol."
             )
+        cluster = None if self.cluster is None else self._read_cluster(self.cluster)
         return select(
             workload,
             self.rules()[1],
@@ -116,12 +125,12 @@ class SchedulerConfig:
             first=self.first,
             rebase=self.rebase,
             dependencies=dependencies,
-            cluster=None if self.cluster is None else self._read_cluster(self.cluster),
+            cluster=cluster if cluster is None or change is None else change(cluster),
         )
 
     def _read_cluster(self, name: str) -> "Cluster":
         """Return the cluster; BridgeError: the protocol has none, or another number of nodes is named."""
-        if self.protocol != "standard":
+        if not protocol(self.protocol).knows_clusters:
             remedy = "Leave out --cluster, or use the standard protocol."
             raise BridgeError("has one pool of nodes", where=f"protocol {self.protocol!r}", remedy=remedy)
         if self.recorded:
