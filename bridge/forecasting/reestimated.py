@@ -21,6 +21,7 @@ def with_beliefs(state: MachineState, beliefs: RunningBeliefs) -> MachineState:
         state: with n jobs.
         beliefs: about these n jobs, by place.
     """
+    state.refuse_site("a progress series")
     levels, quantiles = state.levels, state.quantiles.copy()
     if not len(levels):
         levels = np.array(_LEVELS)

@@ -4,7 +4,9 @@ A future knows of no later arrivals, of no failures, returns and changes of the 
 advance reservations that are announced by now. Jobs that end succeed.
 """
 
+from contextlib import nullcontext
 from dataclasses import replace
+from threading import Lock
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -26,6 +28,8 @@ from bridge.worlds.fast import world
 _OF_A_PASS = {"steps", "step_free", "profile_time", "profile_nodes"}
 #: What a policy brings.
 _RULES = {"switches", "program", "alt_program"}
+#: Priorities by use know one history at a time.
+_ONE_HISTORY = Lock()
 #: Passes between two looks whether all that were wanted have started.
 _PASSES = 32
 
@@ -90,6 +94,10 @@ class SiteFork:
 
     def simulate_futures(self, runs: Ints, wanted: Ints | None = None) -> Ints:
         """Play one future per row of run times [F, n]; see `bridge.forecasting.fork.Fork`."""
+        with _ONE_HISTORY if self.compiled.priorities is not None else nullcontext():
+            return self._simulate(runs, wanted)
+
+    def _simulate(self, runs: Ints, wanted: Ints | None) -> Ints:
         state = self.state
         runs = np.ascontiguousarray(runs, np.int64)
         if runs.shape[1:] != (len(state),) or np.any(runs <= state.elapsed):

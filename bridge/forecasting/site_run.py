@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
+from bridge.cluster.check import require_consistent
 from bridge.cluster.description import CalendarEvent, Cluster, NodeGroup
 from bridge.cluster.node_table import NodeTable, build_node_table
 from bridge.cluster.source import digest_of_cluster
@@ -75,14 +75,18 @@ def state_on_site(
 
 
 def _check_same(run: "Run", scenario: Scenario, present: SitePresent, now: int) -> None:
-    """Raise BridgeError if jobs that had ended by then did not start as the run has it."""
+    """Raise BridgeError if jobs that had ended by then did not run as the run has it."""
     table = drop_killed_attempts(run.jobs)
     table = table[table["finish_time"].to_numpy(np.float64) * SECOND <= now]
     place = {str(name): j for j, name in enumerate(scenario.jobs.id.tolist())}
     which = [place.get(name, -1) for name in table["job_id"].astype("str")]
     records = present.state.jobs[0]
-    found: Ints = np.where(np.array(which, np.int64) >= 0, records.start[which], -1)
-    if len(table) and (found != micro(table["starting_time"])).any():
+    is_there = np.array(which, np.int64) >= 0
+    same = [
+        np.where(is_there, values[which], -1) == micro(table[name])
+        for name, values in (("starting_time", records.start), ("finish_time", records.end))
+    ]
+    if not np.all(same):
         what, remedy = "its log gives another schedule by now", "Replay the log again."
         raise BridgeError(what, where=f"{run.name}: {scenario.jobs.name}", remedy=remedy)
 
@@ -90,7 +94,13 @@ def _check_same(run: "Run", scenario: Scenario, present: SitePresent, now: int) 
 def drain_nodes(state: MachineState, nodes: str) -> Callable[[Cluster], Cluster]:
     """Return the change of a cluster by which nodes are drained at the state's time."""
     event = CalendarEvent(time=_second(state), event="drain", nodes=(nodes,))
-    return lambda cluster: replace(cluster, calendar=(*cluster.calendar, event))
+
+    def change(cluster: Cluster) -> Cluster:
+        changed = replace(cluster, calendar=(*cluster.calendar, event))
+        require_consistent(changed, lambda _path: f"--drain {nodes}")
+        return changed
+
+    return change
 
 
 def add_nodes(state: MachineState, text: str) -> Callable[[Cluster], Cluster]:
@@ -114,12 +124,14 @@ def add_nodes(state: MachineState, text: str) -> Callable[[Cluster], Cluster]:
             replace(one, nodes=(*one.nodes, ADDED)) if own <= _members(table, one.nodes) else one
             for one in cluster.partitions
         ]
-        return replace(
+        changed = replace(
             cluster,
             nodes=(*cluster.nodes, added),
             partitions=tuple(partitions),
             calendar=(*cluster.calendar, event),
         )
+        require_consistent(changed, lambda _path: f"--add {text}")
+        return changed
 
     return change
 

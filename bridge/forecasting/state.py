@@ -125,6 +125,12 @@ class MachineState:
         """[n] how long jobs have run, microseconds."""
         return np.where(np.arange(len(self)) < self.n_running, self.now - self.start, 0)
 
+    def refuse_site(self, subject: str) -> None:
+        """Raise BridgeError if it is of a cluster, which `subject` does not know."""
+        if self.site is not None:
+            what = f"{subject} is of one pool of nodes"
+            raise BridgeError(what, where="state of a cluster", remedy="Use the run's folder itself.")
+
     def index(self, job: str) -> int:
         """Return a job's index by its id; BridgeError: it neither runs nor waits."""
         try:

@@ -35,7 +35,7 @@ def with_job(
     in the state, or where there is none of all jobs in it, or all of it. Where another job has its name, ' is
     put behind it. BridgeError: it asks for more than the machine has, or its request is not positive.
     """
-    _refuse_site(state, "with a job that was not submitted")
+    state.refuse_site("a job that was not submitted")
     while name in state.id:
         name += "'"
     request = np.array([round(walltime * SECOND)], np.int64)
@@ -62,12 +62,6 @@ def with_job(
     )
 
 
-def _refuse_site(state: MachineState, what: str) -> None:
-    if state.site is not None:
-        remedy = "Name nodes: --drain NODES, --add GROUP:N."
-        raise BridgeError(f"no futures are played on a cluster {what}", where="state", remedy=remedy)
-
-
 def change_site(state: MachineState, drain: str, add: str) -> MachineState:
     """Return the state of a cluster with nodes drained (``n[1-4]``), or N like those of a group added."""
     from bridge.forecasting.site_run import add_nodes, drain_nodes
@@ -83,7 +77,7 @@ def with_nodes(state: MachineState, more: int) -> MachineState:
 
     BridgeError: more are drained than are in service, or there would be more than 2^62.
     """
-    _refuse_site(state, "with a number of nodes more or less: which ones counts there")
+    state.refuse_site("a number of nodes without names")
     in_service = int(state.free[0] + state.demand[: state.n_running, 0].sum())
     if in_service + more < 0:
         raise BridgeError(f"{-more} nodes cannot be drained: {in_service} are in service", where="state")
