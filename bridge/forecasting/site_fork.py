@@ -7,27 +7,25 @@ advance reservations that are announced by now. Jobs that end succeed.
 from contextlib import nullcontext
 from dataclasses import replace
 from threading import Lock
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 
-from bridge.base.arrays import Array, Ints
+from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
 from bridge.base.jit import kernel
 from bridge.forecasting.fork import Fork, policy_of
 from bridge.forecasting.state import MachineState
 from bridge.scheduler import core
-from bridge.scheduler.cluster_state import ClusterFields, ClusterState
+from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.compiled import CompiledPolicy, compile_policy
 from bridge.scheduler.protocol import protocol
-from bridge.scheduler.state import NEVER, State
-from bridge.scheduler.timed_state import MOMENT, TimedFields, TimedState
+from bridge.scheduler.state import NEVER
+from bridge.scheduler.timed_state import MOMENT, TimedState
 from bridge.worlds.fast import world
+from bridge.worlds.fast.site_lookahead import SiteLookahead
+from bridge.worlds.fast.state_copies import copy_scheduler, list_copied
 
-#: Arrays that hold something within one pass only, and may be large.
-_OF_A_PASS = {"steps", "step_free", "profile_time", "profile_nodes"}
-#: What a policy brings.
-_RULES = {"switches", "program", "alt_program"}
 #: Priorities by use know one history at a time.
 _ONE_HISTORY = Lock()
 #: Passes between two looks whether all that were wanted have started.
@@ -37,23 +35,6 @@ _PASSES = 32
 @kernel
 def _begin(state: ClusterState, b: int) -> None:
     core.begin_pass(state, b)
-
-
-def _axes(state: ClusterState) -> dict[str, tuple[Any, ...]]:
-    """Return the axes of a state's fields."""
-    kinds = (State, ClusterFields, *((TimedFields,) if isinstance(state, TimedState) else ()))
-    hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind, include_extras=True).items()}
-    return {name: hint.__metadata__[1:] for name, hint in hints.items() if name in state._fields}
-
-
-def _copy(state: Any) -> Any:
-    """Return a state with arrays of its own."""
-    arrays = {name: getattr(state, name) for name in state._fields}
-    own = {
-        name: np.zeros(one.shape, one.dtype).view(type(one)) if name in _OF_A_PASS else one.copy()
-        for name, one in arrays.items()
-    }
-    return state._replace(**own)
 
 
 class SiteFork:
@@ -72,7 +53,13 @@ class SiteFork:
                 raise BridgeError(what, where=f"policy {policy!r}", remedy="Replay the log under it.")
             rules = self.compiled.rules.copy()
             rules["dynamic_order"] = 1  # what waits was sorted by the run's own order
-            self.compiled = replace(self.compiled, rules=rules)
+            ahead, others = self.compiled.order.lookahead, self.compiled.order.others
+            ranker = None
+            if ahead is not None:
+                assert state.site.scenario.cluster is not None
+                state.site.scenario.cluster.refuse_calendar("orders that look ahead")
+                ranker = SiteLookahead(ahead, others)
+            self.compiled = replace(self.compiled, rules=rules, priorities=ranker)
         self.load(state)
 
     def load(self, state: MachineState) -> None:
@@ -80,16 +67,11 @@ class SiteFork:
         site = state.site
         assert site is not None
         self.state, self._site = state, site
-        self._present, n = _copy(site.state), site.arrived
+        self._present, n = copy_scheduler(site.state), site.arrived
         _forget_future(self._present, state.now, site.which)
-        self._future: Any = self.compiled.install_in(_copy(self._present))
+        self._future: Any = self.compiled.install_in(copy_scheduler(self._present))
         self._memory = world.allocate(1, len(site.scenario.jobs))
-        axes = _axes(self._present)
-        self._pairs: list[tuple[Array, Array]] = []
-        for name, of in axes.items():
-            if name not in _OF_A_PASS and name not in _RULES:
-                part = (slice(None), slice(n)) if of[:2] == ("B", "L") else slice(None)
-                self._pairs.append((getattr(self._future, name)[part], getattr(self._present, name)[part]))
+        self._pairs = [*list_copied(self._future, self._present, n)]
         self._ranking = None if self.compiled.priorities is None else self.compiled.priorities.save()
 
     def simulate_futures(self, runs: Ints, wanted: Ints | None = None) -> Ints:
@@ -117,8 +99,8 @@ class SiteFork:
     def _first_starts(self) -> Ints:
         future = self._future
         is_timed = isinstance(future, TimedState)
-        found: Ints = future.timed_jobs[0].first_start if is_timed else future.jobs[0].start
-        return found
+        starts: Ints = future.timed_jobs[0].first_start if is_timed else future.jobs[0].start
+        return starts
 
     def _restart(self, runs: Ints) -> None:
         """Bring the future back to the present, with other run times."""

@@ -132,7 +132,7 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
         what, remedy = "knows no agents", "Use the protocol standard."
         raise BridgeError(what, where=f"protocol {rules_of.name!r}", remedy=remedy)
     if on_nodes:
-        _refuse_on_nodes(policy, rules_of, main)
+        _refuse_on_nodes(policy, rules_of)
     action = parse_action(policy.action) if policy.action else None
     _refuse_without_action(policy, action)
     if action is not None:
@@ -240,12 +240,11 @@ def _action_switches(action: Action, agent: frozenset[str]) -> Array:
     return switches
 
 
-def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
+def _refuse_on_nodes(policy: Policy, rules_of: Protocol) -> None:
     """Refuse what is not defined on the nodes of a cluster, or not there yet."""
     pairs = (
         (not rules_of.knows_clusters, f"the protocol {rules_of.name}"),
         (policy.backfill == "conservative" and bool(policy.agent), "conservative backfilling with an agent"),
-        (main.lookahead is not None, f"the order {policy.order!r}"),
         (bool(policy.action), f"the action {policy.action!r}"),
     )
     _refuse_first(

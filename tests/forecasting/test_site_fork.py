@@ -67,8 +67,10 @@ def check(case: Case, seed: int) -> int:
         chosen = dict(zip(which.tolist(), rows[k], strict=True))
         jobs = simulate(as_future(case, now, scenario, chosen))["jobs"]
         expected = [jobs[int(scenario.jobs.id[j]) - 1]["start"] for j in which[state.n_running :]]
-        found = [None if start == NEVER else start // SECOND for start in starts[state.n_running :].tolist()]
-        assert found == [None if s is None or s >= LATER else s for s in expected], (case, now, k)
+        outcome = [
+            None if start == NEVER else start // SECOND for start in starts[state.n_running :].tolist()
+        ]
+        assert outcome == [None if s is None or s >= LATER else s for s in expected], (case, now, k)
     again = SiteFork(replace(state, settled=False)).simulate_futures(runs)
     assert (again == fork.simulate_futures(runs)).all()
     return len(state.waiting)

@@ -26,6 +26,7 @@ from bridge.worlds.fast import reestimates
 from bridge.worlds.fast.cluster_arrays import ClusterArrays, build_cluster_arrays, reset_cluster
 from bridge.worlds.fast.multifactor import MultifactorPriorities
 from bridge.worlds.fast.one_machine import check_machines
+from bridge.worlds.fast.site_lookahead import SiteLookahead
 from bridge.worlds.fast.user_shares import UserShares
 from bridge.worlds.fast.world import WorldState
 
@@ -137,8 +138,7 @@ def prepare(
             cluster.refuse_calendar("agents")
         check_machines(protocol, cluster, [str(name) for name in jobs.id])
         jobs = replace(jobs, demand=cluster.requested_nodes[:, None])
-        if compiled.order.by_priority:
-            compiled = replace(compiled, priorities=_priorities(compiled, cluster, jobs))
+        compiled = replace(compiled, priorities=_priorities(compiled, cluster, jobs))
         if protocol.extra_second:
             jobs = replace(jobs, run=np.maximum(jobs.run // SECOND, 1) * SECOND + SECOND)
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
@@ -191,8 +191,13 @@ def prepare(
     )
 
 
-def _priorities(compiled: CompiledPolicy, cluster: ClusterArrays, jobs: Jobs) -> Ranker:
-    """Return what ranks the jobs of a log by the order's priorities."""
+def _priorities(compiled: CompiledPolicy, cluster: ClusterArrays, jobs: Jobs) -> Ranker | None:
+    """Return what ranks the jobs of a log, if its order needs it."""
+    if compiled.order.lookahead is not None:
+        cluster.refuse_calendar("orders that look ahead")
+        return SiteLookahead(compiled.order.lookahead, compiled.order.others)
+    if not compiled.order.by_priority:
+        return None
     if compiled.order.name == MULTIFACTOR:
         return MultifactorPriorities(cluster, jobs)
     return UserShares(cluster, jobs, compiled.protocol.start_gap)
