@@ -12,6 +12,8 @@ RUN apt-get update \
 
 COPY pyproject.toml README.md LICENSE /src/
 COPY bridge /src/bridge
+COPY clusters /src/clusters
+COPY maps /src/maps
 COPY policies /src/policies
 COPY platforms /src/platforms
 COPY workloads /src/workloads

@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := runs/demo
 
-.PHONY: help demo slurm-demo test test-slow test-slurm wheel docs lint lock format bench clean
+.PHONY: help demo slurm-demo test test-slow test-slurm wheel release docs lint lock format bench clean
 .DEFAULT_GOAL := help
 # Where it is set, pytest would compile every test file anew at each start: twice the time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -18,6 +18,7 @@ help:
 	@echo "make test       lint, types and tests (the long ones: make test-slow)"
 	@echo "make test-slurm an agent beside a real Slurm on fake nodes, measured (root)"
 	@echo "make wheel      build the wheel and try it in an empty environment"
+	@echo "make release    build wheel and source archive in dist/, and try both in empty environments"
 	@echo "make docs       the documentation site, in site/"
 	@echo "make bench      speed of the replay (ratios), decision process, platform model, time-stepped pool"
 	@echo "make lock       write requirements.lock anew: exact versions for CI"
@@ -61,6 +62,9 @@ wheel: $(VENV)/.ready
 	    (cd "$$place" && env/bin/bridge replay bundled-128 --policy sjf+easy --first 100 && \
 	    env/bin/bridge platform check sp2-128) && $$pip $(TORCH) && $$pip "$$(ls "$$place"/*.whl)[learn]" && cd "$$place" && \
 	    env/bin/bridge evaluate bundled-128 --policy zoo/rlbackfilling-lublin-1 --sequences 4 --length 64
+
+release:
+	@sh release.sh $(PYTHON) dist
 
 docs: $(VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

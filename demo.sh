@@ -23,12 +23,12 @@ echo
 agent="$runs/agent"
 rm -rf "$agent" "$runs"/validate-*
 echo
-echo "An agent learns which waiting job to backfill behind SJF (bridge train --fast, about a minute):"
-"$bin/bridge" train --fast --order sjf --epochs 40 --out "$agent"
+echo "An agent learns which waiting job to start next (bridge train --fast rlscheduler, about a minute):"
+"$bin/bridge" train --fast rlscheduler --epochs 20 --out "$agent"
 echo
 echo "What it is worth on sequences that it has never seen, beside rules that do not learn:"
 # Sequences of 64 jobs, not 256: of the 1,200 jobs held out these make nine independent blocks, which an interval needs.
-"$bin/bridge" evaluate "$agent" --length 64 --policy fcfs+easy --policy saf+easy --policy f1+easy --json \
+"$bin/bridge" evaluate "$agent" --length 64 --policy sjf+easy --policy saf+easy --policy f1+easy --json \
     >"$runs/evaluation.json"
 "$bin/bridge" explain "$agent" >/dev/null
 echo
@@ -39,7 +39,7 @@ if "$bin/bridge" simgrid --simgrid-version >/dev/null 2>&1; then
         >"$runs/validate-delay.txt"
     tail -n 1 "$runs/validate-delay.txt"
     echo "With jobs that read and write a shared file system they cannot:"
-    "$bin/bridge" validate sjf+easy "$agent" --workload bundled-128 --first 500 --platform sp2-128 --profile io \
+    "$bin/bridge" validate fcfs+easy "$agent" --workload bundled-128 --first 500 --platform sp2-128 --profile io \
         --out "$runs/validate-io" >"$runs/validate-io.txt"
     tail -n 8 "$runs/validate-io.txt"
     pages="$pages $runs/validate-delay $runs/validate-io"

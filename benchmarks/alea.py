@@ -29,17 +29,21 @@ from bridge.worlds.fast.episode import prepare  # noqa: E402
 from bridge.worlds.fast.replay import replay  # noqa: E402
 
 ALEA = protocol("alea")
-SHARES = Policy("user_shares", "easy")
+SHARES, RESERVED = Policy("user_shares", "filler"), Policy("user_shares", "easy")
 #: What is changed -> the protocol, the policy and the rule of limits.
 VARIANTS: dict[str, tuple[Protocol, Policy, SchedulerParameters | None]] = {
     "all of its rules": (ALEA, SHARES, None),
     "a start takes no time, and a pass starts all": (replace(ALEA, start_gap=0), SHARES, None),
     "jobs run as logged, without the extra second": (replace(ALEA, extra_second=False), SHARES, None),
     "nodes of several machines": (replace(ALEA, one_machine=False), SHARES, None),
-    "a blocked head has a reservation": (replace(ALEA, no_reservation=False), SHARES, None),
+    "a blocked head has a reservation": (
+        replace(ALEA, backfills=("easy",)),
+        Policy("user_shares", "easy"),
+        None,
+    ),
     "quotas of queues stand in for those of users": (ALEA, SHARES, SchedulerParameters()),
-    "first come, first served": (ALEA, Policy("fcfs", "easy"), None),
-    "standard, user_shares+easy": (protocol("standard"), SHARES, None),
+    "first come, first served": (ALEA, Policy("fcfs", "filler"), None),
+    "standard, user_shares+easy": (protocol("standard"), Policy("user_shares", "easy"), None),
     "standard, fcfs+easy": (protocol("standard"), Policy("fcfs", "easy"), None),
 }
 

@@ -38,7 +38,7 @@ from pathlib import Path
 import zmq
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "batsim")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "worlds" / "batsim")]
 
 from detailed import COMMAND, write_platform, write_workload  # noqa: E402
 from fake_batsim import MICRO, DelayJob, FakeBatsim  # noqa: E402

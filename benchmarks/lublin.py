@@ -5,6 +5,7 @@
 FOLDER holds lublin_256.swf.gz and lublin_256_new2.swf.gz; SEEDS (40) workloads of 10,000 jobs are drawn.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -55,4 +56,8 @@ def main(folder: Path, seeds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 40)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("seeds", type=int, nargs="?", default=40)
+    arguments = parser.parse_args()
+    main(arguments.folder, arguments.seeds)

@@ -5,6 +5,7 @@
 THETA_LOG is theta_2022.swf.gz; SEED is 1 unless given.
 """
 
+import argparse
 import sys
 from pathlib import Path
 from typing import get_args
@@ -12,7 +13,7 @@ from typing import get_args
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:1] = [str(ROOT)]  # not this folder: its scripts have names of their own
 
-from bridge.workload.mrsch import SETTINGS, Sizes, StatisticRow, generate_mrsch, statistics  # noqa: E402  # noqa: E402
+from bridge.workload.mrsch import SETTINGS, Sizes, StatisticRow, generate_mrsch, statistics  # noqa: E402
 from bridge.workload.swf import read_swf  # noqa: E402
 
 #: Statistic -> heading and number format.
@@ -50,4 +51,8 @@ def _cell(row: StatisticRow, how: str) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("log", type=Path)
+    parser.add_argument("seed", type=int, nargs="?", default=1)
+    arguments = parser.parse_args()
+    main(arguments.log, arguments.seed)

@@ -22,7 +22,7 @@ from pathlib import Path
 import zmq
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "batsim")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "worlds" / "batsim")]
 
 from detailed import write_platform  # noqa: E402
 

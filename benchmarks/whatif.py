@@ -14,7 +14,7 @@ sys.path[:1] = [str(ROOT)]
 
 import numpy as np  # noqa: E402
 
-from bridge.forecasting.state import MachineState, User  # noqa: E402
+from bridge.forecasting.state import FairShareUser, MachineState  # noqa: E402
 from bridge.forecasting.whatif import whatif  # noqa: E402
 from bridge.scheduler.estimators import RunTimeEstimates  # noqa: E402
 from bridge.scheduler.state import SECOND  # noqa: E402
@@ -51,7 +51,7 @@ def crowded(waiting: int, nodes: int = 128, seed: int = 0) -> MachineState:
         partition=rng.random(n),
         levels=LEVELS,
         quantiles=request[:, None] / SECOND * LEVELS**2,
-        users={str(u): User(1 / 30, float(rng.random() * 1e6)) for u in range(30)},
+        users={str(u): FairShareUser(1 / 30, float(rng.random() * 1e6)) for u in range(30)},
         used=1.5e7,
         longest=64_800.0,
     )

@@ -60,7 +60,6 @@ class PolicyName:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether it is the recorded run, and no rule."""
         return self.order == RECORDED
 
     @property
@@ -76,7 +75,6 @@ class PolicyName:
 
 
 def parse_policy(text: str) -> PolicyName:
-    """Parse a policy's name; expressions and agents are checked by the scheduler."""
     before, plus, last = (part.strip() for part in text.rpartition("+"))
     if plus and last.partition("(")[0].strip() in ACTIONS and not is_there(text, Path.is_dir):
         return replace(parse_policy(before), text=text, action=format_action(parse_action(last)))

@@ -46,7 +46,7 @@ class HillClimbing(LogLearner):
 
     def __init__(self, given: TrainingContext[Recipe]) -> None:
         super().__init__(given)
-        self.adams = {}
+        self.optimizers = {}
         self.step = float(self.recipe.options.get("step", 0.1))
         self.kept = 0
 

@@ -3,10 +3,8 @@
 python -m papers.actions [LOG …]    # measures anew; of all logs without names
 """
 
-import json
 import sys
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -40,7 +38,6 @@ VARIANTS = (
     *((rule, "blended") for rule in ("", "trial(300)", "guest(300)")),
     ("hybrid(0)", "actual"),
 )
-_PATH = store.path_of("actions", ".json")
 _DRAWS = 2_000
 
 
@@ -69,10 +66,8 @@ def _rounded(value: float) -> float | None:
     return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
-@cache
 def read_actions() -> dict[str, Any]:
-    """Return what was measured: log -> starts and rows."""
-    return dict(json.loads(_PATH.read_text(encoding="utf-8"))) if _PATH.exists() else {}
+    return store.read_json("actions")
 
 
 def _values(document: dict[str, Any], action: str, belief: str, metric: str) -> Floats:
@@ -128,7 +123,6 @@ def _name(action: str, belief: str) -> str:
 
 
 def page() -> str:
-    """Return the page as Markdown."""
     every = read_actions()
     documents = list(every.values())
     variants = [(a, b) for a, b in VARIANTS if a or b not in REFERENCES]
@@ -175,12 +169,8 @@ def page() -> str:
 
 
 def main(names: list[str]) -> None:
-    """Measure logs, and write data and page."""
-    for name in names or LOGS:
-        documents = {**read_actions(), name: measured(name)}
-        kept = {one: documents[one] for one in LOGS if one in documents}
-        _PATH.write_text(json.dumps(kept) + "\n", encoding="utf-8")
-        read_actions.cache_clear()
+    for _ in store.measure_logs("actions", LOGS, measured, names):
+        pass
     print(store.written("actions", page()))
 
 

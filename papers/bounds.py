@@ -3,10 +3,8 @@
 python -m papers.bounds [LOG …]    # measures anew; of all logs without names
 """
 
-import json
 import sys
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
 
 from bridge.forecasting.bound import ARRIVALS, RUN_TIMES, bound
@@ -20,7 +18,6 @@ from papers import logs, store
 LOGS = ("SDSC-SP2", "CTC-SP2", "HPC2N", "DataStar", "Atlas", "Theta", "Lublin-1", "Lublin-2")
 #: Behind what agents learn from; windows, and jobs of each.
 BEHIND, WINDOWS, LENGTH = 0.6, 100, 256
-_PATH = store.path_of("bounds", ".json")
 
 
 def measured(name: str) -> dict[str, Any]:
@@ -39,10 +36,8 @@ def measured(name: str) -> dict[str, Any]:
     return {"starts": starts.tolist(), "rows": kept, "rules": bound_document["rules"]}
 
 
-@cache
 def read_bounds() -> dict[str, Any]:
-    """Return what was measured: log -> bound."""
-    return dict(json.loads(_PATH.read_text(encoding="utf-8"))) if _PATH.exists() else {}
+    return store.read_json("bounds")
 
 
 def _apart(document: dict[str, Any], row: dict[str, Any]) -> ConfidenceInterval:
@@ -74,7 +69,6 @@ def format_bound(names: Iterable[str]) -> str:
 
 
 def page() -> str:
-    """Return the page of all bounds as Markdown."""
     heads = ("log", "b", "best rule", "mean", "lookahead", "true run times", "and arrivals")
     rows = []
     for name, document in read_bounds().items():
@@ -103,14 +97,9 @@ def _between(apart: ConfidenceInterval) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Measure logs, and write data and page."""
-    for name in names or LOGS:
-        documents = {**read_bounds(), name: measured(name)}
-        kept = {one: documents[one] for one in LOGS if one in documents}
-        _PATH.write_text(json.dumps(kept) + "\n", encoding="utf-8")
-        read_bounds.cache_clear()
+    for name, document in store.measure_logs("bounds", LOGS, measured, names):
         print(
-            f"{name}: {[str(_apart(documents[name], row)) for row in documents[name]['rows'][1:]]}",
+            f"{name}: {[str(_apart(document, row)) for row in document['rows'][1:]]}",
             flush=True,
         )
     print(store.written("bounds", page()))

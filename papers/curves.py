@@ -72,13 +72,7 @@ _MEANS = ("train_mean", "base_mean")
 
 
 def keep_all(study: Study, cells: Iterable[Cell], cell_store: Store) -> None:
-    """Keep the curves of agents that have learnt here, unless they are kept.
-
-    Args:
-        study: the table.
-        cells: of it.
-        cell_store: where they are kept.
-    """
+    """Keep the curves of agents that have learnt here, unless they are kept."""
     path = store.path_of(f"{study.name}-curves", ".jsonl")
     kept = _all(path)
     before = _without_shorter(kept, cells, cell_store)
@@ -108,7 +102,6 @@ def _without_shorter(curves: list[Curve], cells: Iterable[Cell], cell_store: Sto
 
 
 def write(path: Path, curves: list[Curve]) -> None:
-    """Write curves, a line of JSON each."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as out:
         out.write("".join(json.dumps(asdict(c), ensure_ascii=False) + "\n" for c in curves).encode())
@@ -120,7 +113,6 @@ def _all(path: Path) -> list[Curve]:
 
 
 def read(table: str) -> dict[tuple[str, str], list[Curve]]:
-    """Return the curves of a table by row and log."""
     curves: dict[tuple[str, str], list[Curve]] = {}
     for curve in _all(store.path_of(f"{table}-curves", ".jsonl")):
         curves.setdefault((curve.row, curve.log), []).append(curve)
@@ -139,17 +131,14 @@ def rejections(table: str) -> list[str]:
 
 
 def seeds_of(curves: list[Curve]) -> int:
-    """Return how many agents there are in all."""
     return sum(len(curve.agents) for curve in curves)
 
 
 def together(curves: list[Curve], part: str, *, hold: bool = False) -> pd.DataFrame:
     """Return a part of all curves, by epoch: mean over the agents that have it, least and most, how many.
 
-    Args:
-        curves: of a row.
-        part: ``validated``, ``learning``, ``entropy`` or ``rejected``.
-        hold: an agent that has ended earlier than others counts as it was at its end.
+    `part`: ``validated``, ``learning``, ``entropy`` or ``rejected``. `hold`: an agent that has ended earlier
+    than others counts as it was at its end.
     """
     parts = [(len(curve.agents), getattr(curve, part)) for curve in curves]
     if hold:

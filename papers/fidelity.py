@@ -3,9 +3,7 @@
 python -m papers.fidelity [LOG …]    # measures anew; of all logs without names
 """
 
-import json
 import sys
-from functools import cache
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -23,7 +21,6 @@ from papers import logs, store
 
 #: Logs of real machines with recorded starts; LLNL-Atlas and the Lublin logs record none.
 LOGS = ("SDSC-SP2", "CTC-SP2", "HPC2N", "DataStar", "Curie", "Theta")
-_PATH = store.path_of("fidelity", ".json")
 _REASONS = {
     "no_room": ("no room", COLOURS[0]),
     "partition_full": ("full partition", COLOURS[4]),
@@ -94,10 +91,8 @@ def measured(name: str) -> dict[str, Any]:
     }
 
 
-@cache
 def read_fidelity() -> dict[str, Any]:
-    """Return what was measured: log -> fidelity."""
-    return dict(json.loads(_PATH.read_text(encoding="utf-8"))) if _PATH.exists() else {}
+    return store.read_json("fidelity")
 
 
 def _percent(share: float | None) -> str:
@@ -163,13 +158,8 @@ def picture() -> Figure:
 
 
 def main(names: list[str]) -> None:
-    """Measure logs, and write data, page and picture."""
-    for name in names or LOGS:
-        documents = {**read_fidelity(), name: measured(name)}
-        kept = {one: documents[one] for one in LOGS if one in documents}
-        _PATH.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-        read_fidelity.cache_clear()
-        print(f"{name}: {documents[name]['waiting']}", flush=True)
+    for name, document in store.measure_logs("fidelity", LOGS, measured, names, indent=1):
+        print(f"{name}: {document['waiting']}", flush=True)
     save(picture(), store.RESULTS / "fidelity.svg")
     print(store.written("fidelity", page()))
 

@@ -77,7 +77,6 @@ def _of(ready: Any, played: Any, starts: Ints) -> dict[str, Any]:
 
 
 def interquartile(values: Floats) -> float:
-    """Return the mean of the middle half."""
     low, high = np.quantile(values, [0.25, 0.75])
     return float(values[(values >= low) & (values <= high)].mean())
 

@@ -26,12 +26,7 @@ _TICKS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 5.0)
 
 @dataclass(frozen=True)
 class Value:
-    """A mean, and the mean of what it is compared with on the same sequences.
-
-    Attributes:
-        note: what a reader has to know of it: seeds that are missing.
-        oracle: it reads true run times.
-    """
+    """A mean, and that of its base on the same sequences; `note`: seeds that are missing."""
 
     mean: float
     base: float | None = None
@@ -40,7 +35,6 @@ class Value:
 
     @property
     def ratio(self) -> float | None:
-        """The mean over its base's."""
         return self.mean / self.base if self.base else None
 
     def text(self, metric: str) -> str:
@@ -52,11 +46,7 @@ class Value:
 
 @dataclass(frozen=True)
 class HeadlineEntry:
-    """A line of the table: its values by their kind, and the verdict on the recommended agent.
-
-    Attributes:
-        words: ours as the paper's text has it, where the row as the code has not been run.
-    """
+    """A line of the table by kind, the verdict on ours, and `words`: ours by the paper's text."""
 
     label: str
     values: dict[str, Value | None]
@@ -68,7 +58,6 @@ class HeadlineEntry:
 
 @cache
 def entries(headline: Headline) -> tuple[HeadlineEntry, ...]:
-    """Return the lines of a paper's table."""
     return tuple(_entry(headline.paper, line) for line in headline.lines)
 
 
@@ -151,7 +140,6 @@ def _rules(results: StudyResults, log: str, test: str) -> Iterator[tuple[str, di
 
 
 def table(headline: Headline) -> Table:
-    """Return a paper's table."""
     metrics = _metrics(headline)
     lines = Table([headline.of, *KINDS, VERDICT], words=(1, 5, 6))
     for entry, metric in zip(entries(headline), metrics, strict=True):
@@ -176,7 +164,6 @@ def _code(entry: HeadlineEntry, metric: str) -> str:
 
 
 def _metrics(headline: Headline) -> list[str]:
-    """Return the metric of each line."""
     sources = (line.recommended or line.words for line in headline.lines)
     return [_findings(headline.paper, source.table).study.metric for source in sources if source]
 

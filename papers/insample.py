@@ -103,7 +103,6 @@ def read_results() -> dict[str, Any]:
 
 
 def published(row: str, log: str) -> float:
-    """Return what the paper prints."""
     name = next(table for table, rows in TABLES.items() if row in rows)
     study, _ = studies.table(PAPER, name)
     return next(one for one in study.rows if one.name == row).published[log]

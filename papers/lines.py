@@ -21,13 +21,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a paper's table.
+    """A line of a paper's table: the row as its text has it, as its code does it, and the recommended one.
 
-    Attributes:
-        log: that all of its rows are judged on.
-        words: the row as the paper's text has it, which has the published number; None: no such row.
-        code: the row as the public code does it; None: there is no public code.
-        recommended: ours, on sequences that nothing was learnt on.
+    None: there is no such row, or no public code; the last one is judged on what nothing was learnt on.
     """
 
     label: str

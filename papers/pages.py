@@ -15,7 +15,7 @@ from bridge.study.store import Store
 from papers import bounds, curves, headlines, insample, pictures, ranking, store, studies
 from papers.lines import PAPERS as HEADLINES
 from papers.lines import Headline
-from papers.mrsch import goals
+from papers.mrsch import goals, sizes
 from papers.rlschert import sweeps
 from papers.sem import convergence
 
@@ -116,6 +116,8 @@ def page(paper: str, study: Study, document: report.Document) -> str:
     text = report.markdown(document, study.name if picture_file else "", command, more, table)
     if study.name in insample.TABLES and (section := insample.section(study.name)):
         text += "\n" + "\n\n".join(report.collapsible(insample.TITLE, section)) + "\n"
+    if section := sizes.section(studies.findings(paper, study.name)):
+        text += "\n" + "\n\n".join(report.collapsible(sizes.TITLE, section)) + "\n"
     left = bounds.format_bound(row["log"] for row in document["rows"])
     return text.replace(f"`{command}`", f"{left}\n\n`{command}`", 1) if left else text
 

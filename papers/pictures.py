@@ -38,7 +38,6 @@ def legend(axes: "Axes", **more: Any) -> None:
 
 
 def saved(figure: "Figure", name: str) -> Path:
-    """Save a picture beside the pages; returns its file."""
     path = store.RESULTS / f"{name}.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
     save(figure, path)
@@ -76,12 +75,9 @@ def below(figure: "Figure", handles: Mapping[str, Any]) -> None:
 
 
 def curves(table: str) -> Path | None:
-    """Draw how rows' agents did on the validation sequences while they learnt: over the base, mean of seeds.
+    """Draw how rows' agents did in validation while they learnt, a panel per log; None where none has.
 
-    One that has ended earlier than others counts as it was at its end.
-
-    Returns:
-        The picture, a panel per log, or None where no agent of the table has been trained.
+    Over the base, mean of seeds; one that has ended earlier than others counts as it was at its end.
     """
     agents_by_row = {
         key: agents for key, agents in training.read(table).items() if any(a.validated for a in agents)
@@ -135,11 +131,7 @@ def convergence(table: str) -> Path | None:
 
 
 def boxes(study: Study, results: StudyResults, test: str, rows: Sequence[str]) -> Path | None:
-    """Draw a box plot per log: a row's values on all sequences, seed by seed (SchedInspector, Figure 8).
-
-    Returns:
-        The picture, or None where nobody has played.
-    """
+    """Draw a box plot per log: a row's values on all sequences, seed by seed (SchedInspector, Figure 8)."""
     logs = list(dict.fromkeys(log for row, log in results.cells if row in rows))
     if not logs:
         return None
@@ -160,11 +152,7 @@ def boxes(study: Study, results: StudyResults, test: str, rows: Sequence[str]) -
 
 
 def kiviat(study: Study, results: StudyResults) -> Path | None:
-    """Draw one Kiviat chart per workload: every metric over the best one's (MRSch, Figure 5).
-
-    Returns:
-        The picture, or None where nobody has played.
-    """
+    """Draw one Kiviat chart per workload: every metric over the best one's (MRSch, Figure 5)."""
     test, metrics = study.tests[0].name, [m for m in study.metrics if m != "bsld"]
     logs = list(dict.fromkeys(log for _, log in results.cells))[:5]
     if not logs:
@@ -206,11 +194,7 @@ def _shares(study: Study, results: StudyResults, log: str, test: str, metrics: l
 
 
 def explained(agent: Path) -> Path:
-    """Draw what an agent of the zoo chooses, by the command that users type.
-
-    Raises:
-        BridgeError: it cannot be explained: an agent that rejects nothing.
-    """
+    """Draw what an agent of the zoo chooses; BridgeError: it cannot be explained, as it rejects nothing."""
     path = store.RESULTS / f"{agent.name}-explained.svg"
     store.bridge("explain", str(agent), "--no-save", "--out", str(path))
     return path

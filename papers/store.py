@@ -1,10 +1,12 @@
 """Results on disk: one Parquet file per table, to which runs add; two runs may add at the same time."""
 
 import fcntl
+import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,6 @@ KEY = ["row", "test", "label", "seed"]
 
 
 def path_of(name: str, suffix: str = ".parquet") -> Path:
-    """Return the file of a table's results, or of other data of a page."""
     return RESULTS / "data" / f"{name}{suffix}"
 
 
@@ -39,13 +40,7 @@ def written(name: str, text: str) -> Path:
 
 
 def kept(name: str, measure: Callable[[], pd.DataFrame], *, again: bool = False) -> pd.DataFrame:
-    """Return data of a page: what is there, else what is measured now, which is kept.
-
-    Args:
-        name: of the data.
-        measure: makes them.
-        again: measure whatever is there.
-    """
+    """Return data of a page: what is there, else (or `again`) what is measured now, which is kept."""
     path = path_of(name)
     if path.exists() and not again:
         return pd.read_parquet(path)
@@ -56,8 +51,31 @@ def kept(name: str, measure: Callable[[], pd.DataFrame], *, again: bool = False)
     return table
 
 
+@cache
+def read_json(name: str) -> dict[str, Any]:
+    """Return the data of a page as it was measured; empty if nothing was."""
+    path = path_of(name, ".json")
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def measure_logs(
+    name: str,
+    logs: Sequence[str],
+    measured: Callable[[str], Any],
+    wanted: Sequence[str] = (),
+    indent: int | None = None,
+) -> Iterator[tuple[str, Any]]:
+    """Measure a page's logs (those `wanted`, else all) one by one; keep and yield what each one has."""
+    for log in wanted or logs:
+        documents = {**read_json(name), log: measured(log)}
+        in_order = {one: documents[one] for one in logs if one in documents}
+        with atomic_write(path_of(name, ".json")) as out:
+            out.write((json.dumps(in_order, indent=indent) + "\n").encode())
+        read_json.cache_clear()
+        yield log, documents[log]
+
+
 def read(table: str) -> pd.DataFrame:
-    """Return all results of a table; an empty frame if there are none."""
     path = path_of(table)
     return pd.read_parquet(path) if path.exists() else pd.DataFrame(columns=[*KEY, "digest", "agent"])
 
@@ -70,7 +88,6 @@ def has(table: str, row: str, test: str, label: str, seed: int, made_of: str) ->
 
 
 def add(table: str, result: Mapping[str, Any]) -> None:
-    """Add one result, in place of an older one of the same key and of seeds that were something else."""
     path = path_of(table)
     path.parent.mkdir(parents=True, exist_ok=True)
     with alone(path):
@@ -98,11 +115,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def bridge(*words: str) -> str:
-    """Run a command of `bridge` as users type it, at the repository's root; returns what it prints.
-
-    Raises:
-        BridgeError: it failed.
-    """
+    """Return what a command of `bridge` prints, run at the repository's root; BridgeError: it failed."""
     command = [sys.executable, "-m", "bridge.cli.main", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:

@@ -21,7 +21,6 @@ CELLS = store.ROOT / "runs" / "studies"
 
 
 def file_of(paper: str) -> Path:
-    """Return a paper's first study file."""
     return HERE / paper / "study.toml"
 
 
@@ -32,7 +31,6 @@ def files_of(paper: str) -> tuple[Path, ...]:
 
 @cache
 def file_of_table(paper: str, table: str) -> Path:
-    """Return the study file that a table stands in."""
     return next(file for file in files_of(paper) if any(study.name == table for study in read_studies(file)))
 
 

@@ -66,11 +66,7 @@ def _agents() -> Iterator[tuple[str, ...]]:
 
 
 def _agent(row: str, log: str) -> str:
-    """Return the folder of the first seed's agent of MRSch's tables, from the repository's root.
-
-    Raises:
-        BridgeError: it has not learnt here.
-    """
+    """Return the folder of the first seed's agent of MRSch's tables; BridgeError: it has not learnt here."""
     table = "mrsch-s1-s5" if log in ("S1", "S2", "S3", "S4", "S5") else "mrsch-s6-s10"
     if (folder := studies.agent("mrsch", table, row, log, 1)) is not None:
         return str(folder.relative_to(store.ROOT))

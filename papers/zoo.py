@@ -61,7 +61,6 @@ class Held:
 
     @property
     def of_pool(self) -> bool:
-        """Whether it decides for the time-stepped pool."""
         return isinstance(self.agent.recipe, PoolRecipe)
 
 
@@ -88,11 +87,7 @@ def _validated(folder: Path) -> float:
 
 
 def write(names: Collection[str] = ()) -> list[Path]:
-    """Copy agents that have learnt here, judge each as users would, and write all cards and the index.
-
-    Args:
-        names: of the agents that may be copied; none = all that are better validated than those there.
-    """
+    """Copy agents (of these `names`, else all that are better than those there), judge them, write cards."""
     written, rows, headline = [], [], list(_headline())
     if unknown := sorted(set(names) - {target.name for target, *_ in headline}):
         remedy = f"Agents: {', '.join(target.name for target, *_ in headline)}."
@@ -145,7 +140,6 @@ def _cells(held: Held, row: str) -> tuple[object, ...]:
 
 
 def _means(judged: Mapping[str, Any], name: str) -> tuple[float, float]:
-    """Return the mean of the base, and of the agent."""
     policies = {policy["name"]: policy["mean"] for policy in judged["policies"]}
     return next(iter(policies.values())), policies[name]
 

@@ -12,7 +12,7 @@ that the paper's network hardly learns from its picture (lengths are hundredths 
 
 The settings named `paper…` also learn as the paper says: the same 16 sequences again and again, its Table 4.
 Ours draw new sequences in every epoch, learn what SAF does first, and have a critic that knows the arrivals
-to come (`bridge.pool.world.outlook`), which takes away most of the noise.
+to come (`bridge.pool.world.critic_features`), which takes away most of the noise.
 
 The settings named `code…` learn as public code does, and see what it shows: true lengths, in the picture of
 waiting jobs and by the oracle clamp. No real system can have these; their results are marked `oracle`.

@@ -4,7 +4,7 @@ Times are seconds; a case is as `cluster_reference` describes it. Jobs run and a
 nothing else is said. Every scheduler of clusters can be tried on them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,13 @@ class MicroCase:
 
     def without_backfilling(self) -> tuple[dict[str, Any], Answers]:
         return {**self.case, "backfill": "none"}, self.answers_none or self.answers
+
+    def assert_answered(self, *players: Callable[[Mapping[str, Any]], Sequence[tuple[Any, ...]]]) -> None:
+        """Assert that all players, of which the first is tried, have the answers, and the same outcomes."""
+        for case, answers in ((self.case, self.answers), self.without_backfilling()):
+            outcomes, *others = (play(case) for play in players)
+            assert [(start, nodes) for _, start, _, nodes in outcomes] == answers
+            assert all(outcomes == other for other in others)
 
 
 def job(submit: int = 0, **fields: Any) -> dict[str, Any]:

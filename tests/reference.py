@@ -46,6 +46,7 @@ class Cluster:
     waiting: list[Job] = field(default_factory=list)
     running: list[Job] = field(default_factory=list)
     usage: dict[int, float] = field(default_factory=dict)
+    planned: dict[Job, int] = field(default_factory=dict)  # starts of waiting jobs that are not moved later
 
     def __post_init__(self) -> None:
         self.free = list(self.capacity)
@@ -154,6 +155,37 @@ def conservative(c: Cluster) -> None:
             c.start(job)
 
 
+def fits_with_planned(c: Cluster, job: Job, begin: int) -> bool:
+    """Tell whether a job may run from a time on, beside running jobs and the planned starts of others."""
+    taken = [(c.now, c.believed_end(j), j.demand) for j in c.running]
+    taken += [(s, s + j.believed_waiting, j.demand) for j, s in c.planned.items() if j is not job]
+    end = begin + job.believed_waiting
+    for time in {begin, *(b for b, _, _ in taken if begin < b < end)}:
+        used = [sum(d[r] for b, e, d in taken if b <= time < e) for r in range(len(c.capacity))]
+        if not fits(job.demand, list(map(sub, c.capacity, used))):
+            return False
+    return True
+
+
+def conservative_keeps(c: Cluster) -> None:
+    """Plan each waiting job at the first time it fits beside all other plans, never later than before."""
+    before, c.planned = c.planned, {}
+    for job in c.waiting:
+        if job in before:
+            begin = max(before[job], c.now)
+            if fits_with_planned(c, job, begin):
+                c.planned[job] = begin
+    for job in list(c.waiting):
+        ends = {c.believed_end(j) for j in c.running}
+        ends |= {s + j.believed_waiting for j, s in c.planned.items() if j is not job}
+        own = {c.planned[job]} if job in c.planned else set()
+        c.planned[job] = next(t for t in sorted({c.now, *ends, *own}) if fits_with_planned(c, job, t))
+        reserve(job, c.planned[job])
+    for job in [j for j in c.waiting if c.planned[j] == c.now]:
+        del c.planned[job]
+        c.start(job)
+
+
 def standard(c: Cluster, score: Score, backfill: str, candidate_score: Score | None = None) -> None:
     """Textbook rules: one pass per instant, queue and reservation made afresh at each pass."""
     while c.arrivals or c.running or c.waiting:
@@ -165,12 +197,19 @@ def standard(c: Cluster, score: Score, backfill: str, candidate_score: Score | N
             c.submit_next()
         scores = {job.index: score(job, c) for job in c.waiting}
         c.waiting.sort(key=lambda j: (-scores[j.index], j.tie, j.index))
+        if backfill == "conservative_keeps":
+            conservative_keeps(c)
+            continue
         while c.waiting and c.fits(c.waiting[0]):
             c.start(c.waiting[0])
         if not c.waiting:
             continue
         if backfill == "conservative":
             conservative(c)
+        elif backfill == "filler":
+            for job in list(c.waiting):
+                if c.fits(job):
+                    c.start(job)
         elif backfill == "easy":
             head, *candidates = c.waiting
             shadow, extra = shadow_and_extra(c, head)

@@ -11,6 +11,9 @@ from bridge.pool.state import PoolState
 from bridge.pool.world import PoolWorldState, Sequences, allocate, load
 from bridge.scheduler.names import Kill
 
+#: A pool that can be looked over, and its action that takes no job.
+SMALL = PoolConfig(units=4, slots=2, backlog=3, kill_slots=2, horizon=16, last_step=60)
+NONE = SMALL.slots
 #: Units, length, believed length and series of beliefs of jobs.
 Rows = list[tuple[int, int, int, list[int]]]
 

@@ -1,8 +1,10 @@
-"""Names hold: no participle where the field has a word, and a class name has one home."""
+"""Names hold: no participles, a class has one home, docstrings name what there is."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,44 @@ def test_a_class_name_has_one_home() -> None:
 )
 def test_names_are_what_is_bound(text: str, names: set[str]) -> None:
     assert {name for name, _ in names_of(ast.parse(text))} == names
+
+
+@cache
+def names_in(module: Path) -> set[str]:
+    return {name for name, _ in names_of(ast.parse(module.read_text(encoding="utf-8")))}
+
+
+def is_there(reference: str) -> bool:
+    """Tell whether there is such a module, and in it the names behind it."""
+    parts, place = reference.split("."), ROOT
+    while parts and (place / parts[0]).is_dir():
+        place /= parts.pop(0)
+    module = place / "__init__.py"
+    if parts and (place / f"{parts[0]}.py").is_file():
+        module = place / f"{parts.pop(0)}.py"
+    return set(parts) <= names_in(module)
+
+
+def test_docstrings_and_comments_name_what_there_is() -> None:
+    reference = re.compile(r"`(bridge(?:\.\w+){2,})`")
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in FILES
+        for name in reference.findall(path.read_text(encoding="utf-8"))
+        if not is_there(name)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("reference", "there"),
+    [
+        ("bridge.judge.metrics", True),
+        ("bridge.judge.metrics.compute_metrics", True),
+        ("bridge.judge.metrics.level", False),
+        ("bridge.judge.nothing", False),
+        ("bridge.worlds.fast.replay.Schedule", True),
+    ],
+)
+def test_references_are_looked_up(reference: str, there: bool) -> None:
+    assert is_there(reference) is there

@@ -74,7 +74,6 @@ class _Attributes(AttributeTemplate):
     key = BundleType
 
     def generic_resolve(self, kind: BundleType, name: str) -> Any:  # type: ignore[override]
-        """Return the type of the array of this name."""
         return kind.fields.get(name, (None,))[0]
 
 

@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 
 class Variable(NamedTuple):
-    """One environment variable: its name, what it is for, and what holds without it."""
-
     name: str
     purpose: str
     default: str

@@ -109,7 +109,6 @@ class _Guarded(io.RawIOBase):
         return len(data)
 
     def _refuse_long_line(self, data: bytes) -> None:
-        """Raise BridgeError if the line that is open behind these bytes is too long."""
         end = data.rfind(b"\n")
         self._open = len(data) - end - 1 if end >= 0 else self._open + len(data)
         if self._open > self._longest:
@@ -277,10 +276,7 @@ def is_there(path: str | Path, kind: Callable[[Path], bool] = Path.exists) -> bo
 
 @contextmanager
 def atomic_write(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Open a temporary file beside ``path``, which replaces it only if all went well (else BridgeError).
-
-    `mode`: its rights, within the user's umask.
-    """
+    """Open a temporary file that replaces ``path`` if all went well (else BridgeError), of rights `mode`."""
     if path.exists() and not path.is_file():
         raise _error(path, "exists and is not a regular file", "Name another file.")
     try:
@@ -295,10 +291,7 @@ def atomic_write(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 @contextmanager
 def temporary_folder(path: Path, mode: int = 0o777) -> Iterator[Path]:
-    """Make a temporary folder beside ``path``, to take its place; what is there at the end is removed.
-
-    `mode`: its rights, within the user's umask.
-    """
+    """Make a temporary folder, of rights `mode`, to take the place of ``path``; at the end it is removed."""
     with temporary(path, folder=True) as (name, _):
         name.chmod(mode & ~_umask())
         yield name
@@ -401,6 +394,5 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 def cannot_write(path: Path, error: OSError) -> BridgeError:
-    """Return the error for a file or folder that could not be written."""
     remedy = "Choose a writable folder with enough free space; nothing was left behind."
     return _error(path, f"cannot write: {error.strerror or error}", remedy)

@@ -14,10 +14,7 @@ _GYMNASIUM, _REGISTER = "gymnasium", "bridge.env.register"
 
 
 class _Finder:
-    """Finds Gymnasium as the other finders do, and registers the environments behind its import."""
-
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return the spec of Gymnasium, None for every other module."""
         if name != _GYMNASIUM:
             return None
         finders = [f for f in sys.meta_path if not isinstance(f, _Finder)]

@@ -104,7 +104,6 @@ def kernel_sources(package: Path = _PACKAGE, own: str = __name__) -> list[Path]:
 
 
 def kernel_digest(package: Path = _PACKAGE, own: str = __name__) -> str:
-    """Return a digest of the kernels' source text."""
     digest = hashlib.sha256()
     for path in kernel_sources(package, own):
         text = path.read_bytes()
@@ -113,7 +112,6 @@ def kernel_digest(package: Path = _PACKAGE, own: str = __name__) -> str:
 
 
 def kernel_cache() -> Path:
-    """Return the folder of compiled kernels, named after the kernels' source text."""
     how = "-checked" if os.environ.get("NUMBA_BOUNDSCHECK", "0") != "0" else ""
     return cache_root() / f"kernels-{kernel_digest()}{how}"
 
@@ -151,7 +149,6 @@ class _Cache(caching.FunctionCache):
 
     @property
     def cache_path(self) -> str:
-        """Where kernels are kept; Numba's statistics tell it."""
         return str(CACHE)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -165,7 +162,6 @@ class _Cache(caching.FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled kernel."""
         if not self._source or data.library.has_dynamic_globals or any(not x.can_cache for x in data.lifted):
             return
         try:
@@ -246,7 +242,6 @@ class _Target(cpu.CPUContext):
     """
 
     def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
-        """Return what makes code of a function."""
         of = getattr(fn, "typing_key", fn)
         if of in (operator.getitem, operator.setitem) and isinstance(sig.args[0], types.Array):
             array, index, *value = sig.args
@@ -255,8 +250,6 @@ class _Target(cpu.CPUContext):
 
 
 class _KernelCompiler(compiler.Compiler):
-    """Numba's compiler, for a `_Kernel`."""
-
     library: type[codegen.JITCodeLibrary] = _Kernel
 
     def __init__(self, typing: Any, target: Any, _library: None, *rest: Any) -> None:
@@ -277,14 +270,10 @@ class _KernelCompiler(compiler.Compiler):
 
 
 class _ScalarCompiler(_KernelCompiler):
-    """Numba's compiler, for a `_Scalar`."""
-
     library = _Scalar
 
 
 class _PartCompiler(_KernelCompiler):
-    """Numba's compiler, for a `_Part`."""
-
     library = _Part
 
 

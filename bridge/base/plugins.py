@@ -78,7 +78,6 @@ def did_you_mean(word: str, valid_names: Iterable[str]) -> str:
 
 
 def package_of(point: "EntryPoint") -> str:
-    """Return name and version of the package that an entry point comes from."""
     return "unknown" if point.dist is None else f"{point.dist.name} {point.dist.version}"
 
 
@@ -140,7 +139,6 @@ def find(kind: str, name: str) -> object | None:
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """Return the names of all rules that others bring, in order."""
     registered_names = {name for of, name in _registered if of == kind}
     return tuple(sorted(registered_names | {point.name for point in installed(GROUPS[kind])}))
 

@@ -83,14 +83,12 @@ class _Moved(MetaPathFinder, Loader):
         path: Sequence[str] | None,  # noqa: ARG002
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """Return the remains of a module; called by the import system after all others found none."""
         if fullname in RENAMED:
             return ModuleSpec(fullname, self)
         is_package = any(name.startswith(f"{fullname}.") for name in RENAMED)
         return ModuleSpec(fullname, self, is_package=True) if is_package else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module its ``__getattr__``."""
         module.__getattr__ = getter(module.__name__)  # type: ignore[method-assign]
 
 

@@ -14,6 +14,7 @@ from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL, show
 from bridge.cluster.source import read_cluster
+from bridge.config.fields import record_of
 from bridge.config.options import Command, given_on_command_line, group, options
 from bridge.report.table import Table
 from bridge.workload.accounting.choices import ImportConfig
@@ -54,6 +55,7 @@ _importing = group(
     options(ImportConfig),
     _timezone,
     shared.force_option,
+    shared.json_option,
 )
 
 
@@ -108,7 +110,10 @@ def jobcomp(ctx: click.Context, /, source: str, **_: Any) -> None:
 @click.option("--nodes", type=click.IntRange(min=1), metavar="N", help="Machine size, in the unit of procs.")
 @_timezone
 @shared.force_option
-def table(source: Path, map_name: str, out: Path, nodes: int | None, timezone: str, force: bool) -> None:
+@shared.json_option
+def table(
+    source: Path, map_name: str, out: Path, nodes: int | None, timezone: str, force: bool, as_json: bool
+) -> None:
     """Import any table, CSV (which may be compressed) or Parquet, by a column map.
 
     The map says which column holds what; columns that it does not name are said, once. Maps that come with
@@ -123,7 +128,7 @@ def table(source: Path, map_name: str, out: Path, nodes: int | None, timezone: s
 
     target = format_of(out)
     shared.check_output(out, force)
-    _write(read_mapped(source, map_name, zone_of(timezone), nodes), out, target)
+    _write(read_mapped(source, map_name, zone_of(timezone), nodes), out, target, as_json)
 
 
 @import_.command(cls=Command)
@@ -144,7 +149,8 @@ def pbs(ctx: click.Context, /, source: str, **_: Any) -> None:
 @click.option("--out", required=True, type=shared.FILE, help="The workload to write.")
 @shared.malformed_option
 @shared.force_option
-def swf(source: Path, out: Path, malformed: "Malformed | None", force: bool) -> None:
+@shared.json_option
+def swf(source: Path, out: Path, malformed: "Malformed | None", force: bool, as_json: bool) -> None:
     """Import an SWF log of 21 fields with its site beside it (.machines, .queues, .users, .groups).
 
     Jobs get names and requests of a cluster, which `bridge cluster import FILE.swf` writes.
@@ -162,7 +168,7 @@ def swf(source: Path, out: Path, malformed: "Malformed | None", force: bool) -> 
     if target is FORMATS["swf"]:
         remedy = "Write a .parquet or .csv file."
         raise BridgeError("SWF has no room for what jobs ask of a cluster", where=str(out), remedy=remedy)
-    _write(read_with_site(source, malformed or "refuse"), out, target)
+    _write(read_with_site(source, malformed or "refuse"), out, target, as_json)
 
 
 @import_.command("command")
@@ -185,7 +191,6 @@ def print_command(begin: str, end: str, submit_line: bool) -> None:
 
 
 def _is_date(word: str) -> bool:
-    """Tell whether sacct takes a word as a time; a shell reads it before."""
     if re.fullmatch(r"(now|today|midnight)(-\d{1,6}(minutes|hours|days|weeks))?", word, re.ASCII):
         return True
     try:
@@ -212,27 +217,38 @@ def _import(ctx: click.Context, source: str, form: str, columns: Sequence[str] =
     choices = ImportConfig(**given_on_command_line(ctx, ImportConfig))
     zone = zone_of(ctx.params["timezone"])
     imported = import_accounting(source, form, zone, machine, choices, columns, site)
-    _write(imported, out, target)
+    _write(imported, out, target, ctx.params["as_json"])
     _say_ignored(machine)
 
 
-def _write(imported: "Workload", out: Path, target: Format) -> None:
-    """Write what was imported, and say what was counted on the way."""
+def _write(imported: "Workload", out: Path, target: Format, as_json: bool) -> None:
+    from bridge.report.tables import tally_table
+
     texts = [name for name in imported.jobs if imported.jobs[name].dtype.kind not in "iuf"]
     if target is FORMATS["swf"]:
         imported = replace(imported, jobs=imported.jobs.drop(columns=texts))
     write(imported, out)
     capacity = ", ".join(f"{name} {amount:,}" for name, amount in imported.capacity.items())
-    click.echo(f"wrote {out}: {len(imported.jobs):,} jobs; {imported.header['Note']}")
-    click.echo(f"capacity: {capacity or 'not known; give --machine FILE here, or --nodes N later'}")
+    output: list[Any] = [
+        f"wrote {out}: {len(imported.jobs):,} jobs; {imported.header['Note']}",
+        f"capacity: {capacity or 'not known; give --machine FILE here, or --nodes N later'}",
+    ]
     if imported.tally:
-        from bridge.report.tables import tally_table
-
-        tally_table(
-            imported.tally, "records left out, mended, noted, or with what no scheduler looks at"
-        ).print()
-    if target is FORMATS["swf"]:
-        click.echo(f"SWF holds numbers only: left out {', '.join(map(str, texts))}.")
+        title = "records left out, mended, noted, or with what no scheduler looks at"
+        output.append(tally_table(imported.tally, title))
+    left_out = list(map(str, texts)) if target is FORMATS["swf"] else []
+    if left_out:
+        output.append(f"SWF holds numbers only: left out {', '.join(left_out)}.")
+    tally = [{"reason": why, **record_of(entry)} for why, entry in imported.tally.items()]
+    document = {
+        "out": str(out),
+        "jobs": len(imported.jobs),
+        "capacity": imported.capacity,
+        "note": imported.header["Note"],
+        "tally": tally,
+        "columns_left_out": left_out,
+    }
+    show(document, output, as_json)
 
 
 def _say_ignored(machine: "AccountingMachine | None") -> None:

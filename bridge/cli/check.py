@@ -58,7 +58,7 @@ def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> No
     are, starts before a job could start.
     The exit status is 0 if no rule is broken, else 1; the first violation in time is reported.
     """
-    from bridge.workload.table import parse_capacity
+    from bridge.workload.resources import parse_capacity
 
     check_options = Checking(**given_on_command_line(ctx, Checking))
     further = parse_capacity(" ".join(check_options.capacity), "--capacity")

@@ -62,6 +62,7 @@ def cluster() -> None:
 )
 @shared.file_option("--out", "The cluster.toml to write.", required=True)
 @shared.force_option
+@shared.json_option
 def import_(
     source: Path,
     form: str | None,
@@ -72,6 +73,7 @@ def import_(
     timezone: str,
     out: Path,
     force: bool,
+    as_json: bool,
 ) -> None:
     """Write cluster.toml from what a site has: slurm.conf, pbsnodes, a platform, an SWF log's files, a table.
 
@@ -101,17 +103,27 @@ def import_(
     write_cluster_toml(site, out, f"imported from {source.name}")
     nodes, partitions = len(build_node_table(site)), len(partitions_of(site))
     rules = f"{len(site.qos)} QOS, {len(site.accounts)} accounts, {len(site.users)} users"
-    click.echo(f"wrote {out}: {nodes:,} nodes, {partitions} partitions, {rules}")
-    for note in imported.notes:
-        click.echo(f"note: {note}")
+    output: list[Any] = [f"wrote {out}: {nodes:,} nodes, {partitions} partitions, {rules}"]
+    output += [f"note: {note}" for note in imported.notes]
     if imported.unhonoured:
         table = Table(("", "said by it and not honoured"), title="", words=(1,))
         for what, count in imported.unhonoured.items():
             table.add(f"{count:,}", what)
-        table.print()
+        output.append(table)
     findings = check_cluster(site)
     if findings:
-        click.echo(f"`bridge cluster check {out}` has {len(findings)} findings: {findings[0].what}, …")
+        output.append(f"`bridge cluster check {out}` has {len(findings)} findings: {findings[0].what}, …")
+    counts = {kind: len(getattr(site, kind)) for kind in ("qos", "accounts", "users")}
+    document = {
+        "out": str(out),
+        "nodes": nodes,
+        "partitions": partitions,
+        **counts,
+        "notes": list(imported.notes),
+        "not_honoured": imported.unhonoured,
+        "findings": [{"severity": f.severity, "field": f.path, "what": f.what} for f in findings],
+    }
+    printed(document, output, as_json)
 
 
 def _with_reservations(

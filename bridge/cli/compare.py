@@ -69,7 +69,6 @@ def _load(path: Path, nodes: int | None) -> "Run":
 
 
 def _report_lines(comparison: "RunComparison") -> Iterator[str]:
-    """Yield what runs do differently, in sentences."""
     from bridge.report.tables import wait_difference
 
     def started(time: float | None) -> str:

@@ -24,7 +24,6 @@ _MOST = 10
 
 
 def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Turn NAME=VALUE options into a dict."""
     pairs: dict[str, str] = {}
     for text in values:
         name, equals, value = text.partition("=")

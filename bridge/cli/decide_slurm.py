@@ -56,7 +56,6 @@ at_option = click.option("--at", type=float, metavar="TIME", help="Of a run: sec
 
 
 def submit_option(help_text: str) -> Callable[[F], F]:
-    """Return a decorator that adds the option for jobs that one might submit."""
     return click.option("--submit", "submits", multiple=True, metavar="NODES:WALLTIME[:USER]", help=help_text)
 
 
@@ -75,7 +74,7 @@ def open_observer(partition: str | None, policy: str, history: Path | None) -> P
 def state(
     source: Path | None, at: float | None, policy: str, partition: str | None, history: Path | None
 ) -> tuple[MachineState, dict[str, str]]:
-    """Return the state that a run or a file tells; without one the present of a partition, see `observer`.
+    """Return the state of a run or a file; without one the present of a partition, see `open_observer`.
 
     Also why other waiting jobs have no forecast.
     """

@@ -16,7 +16,7 @@ from bridge.base.checks import CheckResult, Status
 from bridge.base.environment_variables import describe_variables
 from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
-from bridge.cli.main import LEARNING
+from bridge.cli.main import DRAWING, LEARNING
 from bridge.cli.terminal import show
 from bridge.config.fields import record_of
 from bridge.report.table import Table
@@ -87,7 +87,11 @@ NEEDED = {
     "pandas": "it reads and writes tables",
     "pyarrow": "it reads and writes Parquet",
 }
-OPTIONAL = dict.fromkeys(LEARNING, "agents need it") | {"scikit-learn": "`bridge predict` by trees needs it"}
+OPTIONAL = {
+    **dict.fromkeys(DRAWING, "pictures and reports need it"),
+    **dict.fromkeys(LEARNING, "agents need it"),
+    "scikit-learn": "`bridge predict` by trees needs it",
+}
 #: Programs: name, arguments, purpose, remedy.
 PROGRAMS = (
     ("batsim", ["--version"], "the real Batsim is optional", f"See {BATSIM}"),

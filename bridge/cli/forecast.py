@@ -128,7 +128,6 @@ def _forecast(source: Path | None, as_json: bool, options: dict[str, Any]) -> No
 
 
 def _refuse_log(source: Path) -> None:
-    """Refuse a log where a run or a state is meant: it has no present."""
     from bridge.workload.catalogue import bundled, catalogue
 
     if str(source) in {*bundled(), *catalogue()} or {".swf", ".parquet", ".csv"} & {*source.suffixes}:

@@ -41,6 +41,10 @@ class LazyGroup(click.Group):
             return super().get_command(ctx, cmd_name)
         module, _, name = self._lazy[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(f"bridge.cli.{module}"), name)
+        if ctx.resilient_parsing:  # a shell completes
+            from bridge.cli.completion import add_completions
+
+            add_completions(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -68,7 +72,7 @@ class LazyGroup(click.Group):
 # Arrow reads this when it is imported: its own pools keep what is freed (90 MB on a log of 300,000 jobs).
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
-#: Commands: name -> one line of help. The module `bridge.cli.NAME` holds the click command NAME.
+#: Commands: name -> one line of help. The module of that name in `bridge.cli` holds the click command.
 COMMANDS: dict[str, str] = {
     "replay": "Replay a log under one policy and judge the schedule.",
     "evaluate": "Judge policies on sampled sequences of a log, with intervals.",
@@ -111,6 +115,8 @@ HEADINGS: dict[str, tuple[str, ...]] = {
 
 #: What the extra ``learn`` brings.
 LEARNING = ("gymnasium", "safetensors", "torch")
+#: What the extra ``report`` brings.
+DRAWING = ("matplotlib", "plotly")
 
 
 @click.group(
@@ -161,10 +167,11 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main, 
         sys.stderr.close()
         return 1
     except ModuleNotFoundError as error:
-        if error.name not in LEARNING:
+        if error.name not in {*LEARNING, *DRAWING}:
             raise
-        remedy = f"Install what learning needs: pip install {' '.join(LEARNING)}"
-        click.echo(f"bridge: error: agents need {error.name}, which is not installed. {remedy}", err=True)
+        subject, extra = ("agents", "learn") if error.name in LEARNING else ("pictures and reports", "report")
+        message = f"{subject} need {error.name}, which is not installed. pip install 'hpc-bridge[{extra}]'"
+        click.echo(f"bridge: error: {message}", err=True)
         return 1
     except (BridgeError, OSError, MemoryError) as error:
         _print_stack(error)
@@ -201,7 +208,6 @@ def _interrupted() -> int:
 
 
 def _hides_interrupt(error: BaseException | None) -> bool:
-    """Tell whether an error was raised while Ctrl-C was on its way up."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None

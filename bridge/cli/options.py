@@ -40,7 +40,6 @@ RULE = {name: RuleChoice(fields_of(SchedulerConfig)[name].of) for name in ("orde
 
 
 def flag(name: str, help_text: str) -> Callable[[F], F]:
-    """Return a decorator that adds a switch."""
     return click.option(name, is_flag=True, help=help_text)
 
 
@@ -60,7 +59,6 @@ def file_option(name: str, help_text: str, metavar: str = "FILE", **more: Any) -
 
 
 def folder_option(name: str, help_text: str, **more: Any) -> Callable[[F], F]:
-    """Return a decorator that adds an option which names a folder, see `file_option`."""
     return file_option(name, help_text, "DIR", type=FOLDER, **more)
 
 
@@ -114,7 +112,6 @@ policies_option = group("Policies", policy_option(f"{_WHO} May be repeated.", "p
 
 
 def repeatable_option(part: str, help_text: str, **more: Any) -> Callable[[F], F]:
-    """Return a decorator that adds an option, to be repeated, for a part of a policy's name."""
     more = {"type": RULE[part], "metavar": None} | more if part in RULE else more
     return click.option(f"--{part}", multiple=True, help=f"{help_text} May be repeated.", **more)
 
@@ -140,7 +137,6 @@ def select_backend(scheduler: str | None, request: CommandRequest, command: str)
 
 
 def experiment_options(*names: str, **changes: Any) -> Callable[[F], F]:
-    """Return a decorator that adds these fields of an experiment as options."""
     return options(Experiment, *names, heading=RULES, **changes)
 
 

@@ -250,7 +250,6 @@ def case(
 
 
 def _agreement_table(document: list[dict[str, Any]]) -> Table:
-    """Return a row for each case, and the sums."""
     from bridge.report.table import Table
 
     counts = ("starts", "within_tolerance", "same_nodes", "never_started_there")

@@ -1,5 +1,6 @@
 """`bridge study`: rows × logs × seeds, carried out once each on processes or Ray, and their tables."""
 
+import copy
 import os
 import sys
 import time
@@ -248,10 +249,10 @@ def report(file: Path, store: Path, out: Path | None, as_json: bool, **trial: An
     show(whole, [*output, f"written: {', '.join(map(str, files))}"], as_json)
 
 
-@study.command(cls=Command)
+@study.command("archive", cls=Command)
 @_FILE
 @shared.folder_option("--store", _STORE, default=_USUAL, show_default=True)
-def keep(file: Path, store: Path) -> None:
+def archive_cells(file: Path, store: Path) -> None:
     """Write the cells that are done into the study's record, a file that travels with it.
 
     What stands in a record is not done again, wherever the study goes. The study's file names it:
@@ -259,7 +260,7 @@ def keep(file: Path, store: Path) -> None:
 
     \b
     Example:
-      bridge study keep study.toml
+      bridge study archive study.toml
     """
     from bridge.study.archive import pack, path_of
 
@@ -272,6 +273,12 @@ def keep(file: Path, store: Path) -> None:
         files.setdefault(path, []).extend(cells)
     for path, mine in files.items():
         click.echo(f"{pack(mine, kept, path)} cells kept in {path}")
+
+
+#: The command under its former name, which goes with the next release.
+_keep = copy.copy(archive_cells)
+_keep.hidden = True
+study.add_command(_keep, "keep")
 
 
 @study.command(cls=Command)

@@ -64,8 +64,6 @@ def new_progress_bar(unit: str) -> "Progress":
     from rich.text import Text
 
     class Rate(ProgressColumn):
-        """Units per second."""
-
         def render(self, task: object) -> Text:
             speed = getattr(task, "speed", None)
             return Text(f"{speed:,.0f} {unit}/s" if speed else f"? {unit}/s")
@@ -104,7 +102,6 @@ class Terminal(ProgressReporter):
     verbose = False
 
     def say(self, text: str) -> None:
-        """Print one line."""
         if not self.quiet:
             click.echo(f"bridge: {text}", err=True)
 

@@ -193,7 +193,6 @@ def _folder(
 
 
 def _refuse_existing(folder: Path) -> None:
-    """Refuse (BridgeError) a folder that holds anything."""
     if _holds_nothing(folder):
         return
     if folder.exists():
@@ -209,7 +208,6 @@ def _holds_nothing(folder: Path) -> bool:
 
 
 def _command(ctx: click.Context) -> str:
-    """Return the command line that repeats this training."""
     words, options = ["--fast"], given_on_command_line(ctx)
     for parameter in ctx.command.params:
         name = str(parameter.name)

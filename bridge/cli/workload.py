@@ -194,7 +194,7 @@ def convert(
 
         job = Detailed(**detailed)
         writer = partial(target.load("write"), profiles=builder(job.kind, machine), walltime=job.limit)
-    _write(records, out, writer)
+    click.echo(_write(records, out, writer))
     if target.name == "swf":
         from bridge.workload.swf import left_out
 
@@ -249,8 +249,9 @@ class Generation:
 @click.option("--out", required=True, type=shared.FILE, help="The file to write.")
 @options(Generation)
 @shared.force_option
+@shared.json_option
 @click.pass_context
-def generate(ctx: click.Context, /, model: str, out: Path, force: bool, **_: Any) -> None:
+def generate(ctx: click.Context, /, model: str, out: Path, force: bool, as_json: bool, **_: Any) -> None:
     """Generate a workload.
 
     lublin-1 and lublin-2 are the Lublin-Feitelson model with the parameters behind the logs of these
@@ -275,12 +276,13 @@ def generate(ctx: click.Context, /, model: str, out: Path, force: bool, **_: Any
     generated = _mrsch(generation) if model == "mrsch" else _generate_model(model, generation)
     if generation.load is not None and model != "site":
         generated = scale_to_load(generated, generation.load)
-    table = None
+    table, compared = None, []
     if generation.setting is not None:
         from bridge.report.tables import number
         from bridge.workload.mrsch import statistics
 
-        rows = [(row.what, number(row.here), row.paper) for row in statistics(generated, generation.setting)]
+        compared = statistics(generated, generation.setting)
+        rows = [(row.what, number(row.here), row.paper) for row in compared]
         title = f"{generation.setting}, as the standard loading rule keeps and repairs the jobs"
         table = Table(("", "here", "paper"), rows, title=title)
     words = {name: ctx.params[name] for name in ctx.params if name in typed_options}  # as they were typed
@@ -288,9 +290,15 @@ def generate(ctx: click.Context, /, model: str, out: Path, force: bool, **_: Any
     command = " ".join([model, *(f"--{name.replace('_', '-')} {value}" for name, value in words.items())])
     header = add_note(generated.header, f"command: bridge workload generate {command}")
     of_cores = f", load {generation.load or 0.8:g} of all cores" if model == "site" else None
-    _write(replace(generated, header=header), out, write, of_cores)
-    if table is not None:
-        table.print()
+    line = _write(replace(generated, header=header), out, write, of_cores)
+    document = {
+        "out": str(out),
+        "jobs": len(generated.jobs),
+        "capacity": generated.capacity,
+        "command": f"bridge workload generate {command}",
+        "statistics": [{"statistic": row.what, "here": row.here, "paper": row.paper} for row in compared],
+    }
+    show(document, [line] if table is None else [line, table], as_json)
 
 
 def _mrsch(generation: Generation) -> Workload:
@@ -402,7 +410,7 @@ def list_logs(as_json: bool) -> None:
 
 
 def _read(log: str, format_name: str | None, malformed: str | None, nodes: int | None) -> Workload:
-    from bridge.workload.table import with_capacity
+    from bridge.workload.resources import with_capacity
 
     records = read_log(log, malformed or "refuse", format_name)
     capacity = records.capacity | ({} if nodes is None else {"nodes": nodes})
@@ -411,11 +419,12 @@ def _read(log: str, format_name: str | None, malformed: str | None, nodes: int |
 
 def _write(
     records: Workload, out: Path, writer: Callable[[Workload, Path], None], load_text: str | None = None
-) -> None:
+) -> str:
+    """Write a workload, and return the line about it."""
     from bridge.workload.statistics import offered_load
 
     writer(records, out)
     if load_text is None:
         load = offered_load(records)
         load_text = f", offered load {load:.3f}" if load is not None else ""
-    click.echo(f"wrote {out}: {len(records.jobs):,} jobs{load_text}")
+    return f"wrote {out}: {len(records.jobs):,} jobs{load_text}"

@@ -52,7 +52,6 @@ def require_consistent(cluster: Cluster, place: Callable[[str], str]) -> None:
 
 
 def check_cluster(cluster: Cluster) -> list[ClusterFinding]:
-    """Return a cluster's findings, errors first, each in the order of the fields."""
     order: dict[Severity, int] = {"error": 0, "unknown": 1, "unused": 2}
     return sorted(_Checker(cluster).findings(), key=lambda one: order[one.severity])
 

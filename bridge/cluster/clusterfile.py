@@ -27,7 +27,6 @@ def read_with_lines(path: str | Path) -> tuple[Cluster, TomlLines]:
 
 
 def cluster_tables(cluster: Cluster) -> dict[str, Any]:
-    """Return a cluster as plain tables, without default values."""
     tables: dict[str, Any] = sparse_tables(cluster)
     return tables
 

@@ -28,6 +28,7 @@ class NodeGroup:
         nodes: their names, as Slurm writes lists: "n[0-63],fat1".
         count: how many nodes; needed only where `nodes` is not stated.
         cores: cores (Slurm's CPUs) of each node.  [default: 1]
+        threads: CPUs of one core (ThreadsPerCore), which the protocol `slurm` gives as a whole.  [default: 1]
         memory: MiB of each node.  [default: memory is not counted]
         gpus: GPUs of each node by type, as in {a100 = 4}.
         features: what jobs may require of a node, by name.
@@ -39,6 +40,7 @@ class NodeGroup:
     nodes: str = ""
     count: Count | None = None
     cores: Count = 1
+    threads: Count = 1
     memory: Count | None = None
     gpus: Mapping[str, Count] = field(default_factory=dict)
     features: Names = ()
@@ -152,6 +154,9 @@ class SchedulerParameters:
             stated hold.  [default: override]
         kill_invalid_dependency: a job whose dependency can never be met is cancelled, instead of waiting.
         parameters: Slurm's SchedulerParameters by name, for the protocol `slurm`.
+        settings: what else of slurm.conf decides, by name, for the protocol `slurm`: SchedulerType,
+            PriorityType, AccountingStorageEnforce, OverTimeLimit, KillWait, MessageTimeout, Epilog,
+            ResvOverRun.
     """
 
     select: Select = "weight"
@@ -162,6 +167,7 @@ class SchedulerParameters:
     limits: Literal["override", "all"] = "override"
     kill_invalid_dependency: bool = False
     parameters: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,8 +36,6 @@ class ImportedCluster:
 
 @dataclass
 class ImportNotes:
-    """Collects ignored settings, and decisions of an import."""
-
     unhonoured: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -46,7 +44,6 @@ class ImportNotes:
         self.unhonoured[what] = self.unhonoured.get(what, 0) + count
 
     def note(self, text: str) -> None:
-        """Keep a note, once."""
         if text not in self.notes:
             self.notes.append(text)
 

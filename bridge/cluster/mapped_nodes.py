@@ -22,10 +22,7 @@ _ANY_GPU = "gpu"
 
 
 def import_nodes(path: Path, name: str) -> ImportedCluster:
-    """Return the cluster of a table of nodes under a map; jobs share its nodes.
-
-    BridgeError names the line of the table, or of the map.
-    """
+    """Return the cluster of a table of nodes, which jobs share; BridgeError: the line of table or map."""
     opened = open_map(name)
     columns = opened.nodes
     for target in columns:
@@ -78,7 +75,6 @@ def _whole(value: float, name: str, place: str) -> int:
 
 
 def _node(text: dict[str, str], amounts: dict[str, int], place: str) -> dict[str, Any]:
-    """Return the fields of one node."""
     if amounts["cores"] < 1:
         raise BridgeError("a node has no cores", where=place, remedy="Mend the cell, or the map.")
     kind = text.get("gpu_type") or _ANY_GPU

@@ -35,7 +35,6 @@ class NodeTable:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Index by name."""
         return {name: n for n, name in enumerate(self.names)}
 
     def indices(self, lists: Iterable[str]) -> tuple[Ints, list[str]]:

@@ -16,7 +16,6 @@ def count(text: str) -> int:
 
 
 def size(text: str) -> int:
-    """Return bytes."""
     match = _SIZE.fullmatch(text)
     if not match or (match[2] and not match[3]):
         raise ValueError(f"{text[:40]!r} is no size")

@@ -92,7 +92,6 @@ def _of_json(text: str, path: Path) -> Iterator[Record]:
 
 
 def _fields(attributes: Mapping[str, str], notes: ImportNotes) -> dict[str, Any]:
-    """Return the fields of `NodeGroup`; ValueError: an attribute is not what it should be."""
     status = dict(
         pair.split("=", 1) for pair in attributes.get("status", "").split(",") if "=" in pair
     )  # TORQUE's

@@ -24,7 +24,6 @@ class SacctmgrCommands:
     users: dict[tuple[str, str], User] = field(default_factory=dict)
 
     def run(self, line: str) -> None:
-        """Carry out one command; ValueError: it is none that is known."""
         words = [word for word in shlex.split(line) if not re.fullmatch(r"-[a-zA-Z]+|--\w+", word)]
         if not words or words[0] != "sacctmgr":
             raise ValueError(f"{line[:60]!r} is no command of sacctmgr")
@@ -139,7 +138,6 @@ class SacctmgrCommands:
         return True
 
     def on(self, cluster: Cluster) -> Cluster:
-        """Return a cluster with this accounting."""
         return replace(
             cluster,
             qos=tuple(self.qos.values()),

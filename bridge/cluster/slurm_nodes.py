@@ -65,7 +65,6 @@ class SlurmNodes:
     places: dict[str, str] = field(default_factory=dict)
 
     def add(self, line: Mapping[str, str], place: str) -> None:
-        """Take a line of nodes; ValueError: it is none."""
         names = list(values.node_names(line["nodename"]))
         if is_absent(line):
             self.notes.leave("nodes of State=FUTURE", len(names))
@@ -103,6 +102,7 @@ class SlurmNodes:
             raise ValueError(f"weight={weight} is no whole number")
         return {
             "cores": cores,
+            "threads": threads,
             "memory": memory if memory > 0 else None,
             "gpus": gpus,
             "features": features,
@@ -111,7 +111,6 @@ class SlurmNodes:
         }
 
     def set_state(self, names: str, state: str) -> None:
-        """Take a line of DownNodes; ValueError: it names no list."""
         for name in values.node_names(names):
             if name in self.nodes:
                 self.nodes[name] = {**self.nodes[name], "state": state}

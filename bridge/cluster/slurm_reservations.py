@@ -19,16 +19,10 @@ _REPEATS = ("HOURLY", "DAILY", "WEEKDAY", "WEEKEND", "WEEKLY")
 def read_reservations(
     path: Path, cluster: Cluster, notes: ImportNotes, zone: tzinfo, unix_start: float
 ) -> Cluster:
-    """Return a cluster with the reservations of a file.
+    """Return a cluster with the reservations of a file, the output of `scontrol show reservation`.
 
-    Args:
-        path: the output of `scontrol show reservation`.
-        cluster: whose nodes they name.
-        notes: takes what has no place in a cluster.
-        zone: of the file's times.
-        unix_start: the log's 0, seconds since 1970.
-
-    Raises BridgeError: the file holds none, or a line is no reservation.
+    `notes` takes what has no place in a cluster; `zone`: of the file's times; `unix_start`: the log's 0,
+    s since 1970. BridgeError: the file holds none, or a line is no reservation.
     """
     rows: list[AdvanceReservation] = []
     table, n_records = build_node_table(cluster), 0
@@ -93,7 +87,6 @@ def _names(text: str, notes: ImportNotes) -> tuple[str, ...]:
 
 
 def _instant(text: str, zone: tzinfo) -> float:
-    """Return a time as seconds since 1970."""
     try:
         return datetime.fromisoformat(text).replace(tzinfo=zone).timestamp()
     except ValueError as error:

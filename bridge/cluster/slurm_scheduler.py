@@ -36,6 +36,19 @@ READ = frozenset(
         *("maxmempernode", "enforcepartlimits"),
     )
 )
+#: Settings that the protocol `slurm` reads, or refuses by name, as written.
+_OF_SLURM = (
+    *(
+        "SchedulerType",
+        "PriorityType",
+        "PriorityFlags",
+        "AccountingStorageEnforce",
+        "OverTimeLimit",
+        "KillWait",
+    ),
+    *("MessageTimeout", "Epilog", "ResvOverRun", "TopologyPlugin", "BurstBufferType", "SuspendTime"),
+    "FederationParameters",
+)
 #: Settings that decide when or where jobs run and have no place here, in small letters -> as written.
 _UNHONOURED = {
     name.lower(): name
@@ -124,6 +137,7 @@ def scheduler_of(settings: Mapping[str, str], notes: ImportNotes) -> SchedulerPa
         preempt_exempt_time=exempt or 0,
         kill_invalid_dependency="kill_invalid_depend" in dependency,
         parameters=parameters,
+        settings={name: settings[name.lower()] for name in _OF_SLURM if settings.get(name.lower())},
         **fields,
     )
 

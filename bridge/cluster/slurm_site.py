@@ -82,7 +82,6 @@ def import_slurm(path: Path, accounting: Sequence[Path] = ()) -> ImportedCluster
 def _places(
     cluster: Cluster, nodes: SlurmNodes, partitions: Iterable[Line], whole: "_WholeCluster"
 ) -> dict[str, str]:
-    """Return where the fields of a cluster stand in slurm.conf."""
     lines = {line["partitionname"]: place for place, line in partitions}
     places = {f"nodes[{g}]": nodes.places[names_of(group)[0]] for g, group in enumerate(cluster.nodes)}
     for p, partition in enumerate(cluster.partitions):
@@ -108,8 +107,6 @@ def _down_state(text: str) -> str:
 
 
 class _WholeCluster:
-    """Settings of the whole cluster, each with its place."""
-
     def __init__(self) -> None:
         self.settings: dict[str, str] = {}
         self.places: dict[str, str] = {}
@@ -121,7 +118,6 @@ class _WholeCluster:
         self.places |= dict.fromkeys(line, place)
 
     def add_license(self, line: dict[str, str]) -> None:
-        """Take a record of `scontrol show lic`."""
         self.licenses.append(f"{line['licensename']}:{line.get('total', '1')}")
 
     def place(self, *names: str) -> str:

@@ -36,7 +36,6 @@ def read_cluster(name: str) -> "Cluster":
 
 
 def digest_of_cluster(name: str) -> str:
-    """Return the digest of a cluster's contents; errors as `read_cluster`."""
     from bridge.cluster.clusterfile import cluster_digest
 
     return cluster_digest(read_cluster(name))

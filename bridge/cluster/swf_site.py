@@ -48,7 +48,6 @@ class SwfSite:
     unread: Mapping[str, int] = field(default_factory=dict)
 
     def names(self, kind: str) -> dict[int, str]:
-        """Return names by the numbers that records hold."""
         return {_whole(row, "id"): row["name"] for row in self.rows.get(kind, ())}
 
     @property
@@ -58,7 +57,6 @@ class SwfSite:
 
     @property
     def most_cores(self) -> int:
-        """Cores of the largest node."""
         return max(_whole(row, "cpus") for row in self.rows["machines"])
 
 

@@ -26,11 +26,7 @@ _MIB = 1 << 20
 
 
 class MappedTable:
-    """A table's n rows, and a map that says what its columns hold.
-
-    Args:
-        zone: of times that are dates without one.
-    """
+    """A table's n rows, and a map that says what its columns hold; `zone`: of dates without one."""
 
     def __init__(self, path: Path, opened: OpenedMap, zone: tzinfo) -> None:
         self.path, self.opened, self.zone = path, opened, zone
@@ -71,7 +67,6 @@ class MappedTable:
         return frame
 
     def place(self, row: int) -> str:
-        """Return where a row (from 0) stands."""
         if not self.is_text:
             return f"{self.path}, row {row + 1}"
         return f"{self.path}:{row + (1 if self.opened.map.names else 2)}"

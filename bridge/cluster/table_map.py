@@ -64,7 +64,6 @@ class MappedColumn:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The table's columns that it reads."""
         return tuple(filter(None, (self.column, self.times, self.per)))
 
 
@@ -95,19 +94,15 @@ class TableMap:
 
 @dataclass(frozen=True)
 class OpenedMap:
-    """A map, and where its fields stand."""
-
     map: TableMap
     lines: TomlLines
 
     @cached_property
     def jobs(self) -> dict[str, MappedColumn]:
-        """Columns of a workload -> where they come from."""
         return _whole(self.map.jobs)
 
     @cached_property
     def nodes(self) -> dict[str, MappedColumn]:
-        """Fields of nodes -> where they come from."""
         return _whole(self.map.nodes)
 
 

@@ -48,14 +48,11 @@ _POOL = frozenset(
 
 @dataclass(frozen=True)
 class Contestant:
-    """One policy: an order with a backfilling rule, or an agent on top of them."""
-
     setup: SchedulerConfig
     agent: "LogAgent | None" = None
 
     @property
     def name(self) -> str:
-        """Label in tables."""
         if self.agent is not None:
             return self.agent.name
         setup = self.setup
@@ -70,7 +67,6 @@ class Contestant:
         return self.setup.estimator or self.setup.rules()[0].estimator
 
     def prepare(self, jobs: Jobs) -> Scenario:
-        """Bring it together with the jobs."""
         return self.setup.build_scenario(jobs, self.agent.recipe.policy() if self.agent else None)
 
     def play(self) -> Play | None:
@@ -88,8 +84,6 @@ Result = tuple[Contestant, bool, "NDArray[Any]", dict[str, float | None] | None]
 
 
 class EventBackend:
-    """See `bridge.commands.request.CommandBackend`."""
-
     name, title = "event", "the event-driven scheduler"
 
     def unsupported_options(self, command: str, typed: Collection[str]) -> Iterable[str]:

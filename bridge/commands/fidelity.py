@@ -124,7 +124,6 @@ class _Log:
         return np.flatnonzero(which)
 
     def columns(self) -> pd.DataFrame:
-        """Return the log's own records of the jobs, in their order."""
         rows = pd.Index(self.workload.jobs["job_id"]).get_indexer(pd.Index(self.jobs.id))
         records: pd.DataFrame = self.workload.jobs.iloc[rows]
         return records
@@ -314,7 +313,6 @@ def _verdicts(log: _Log, one: _Played, before: Floats, textbook: _Played) -> dic
 
 
 def _metrics(log: _Log, one: _Played) -> dict[str, Any]:
-    """Return what `replay --json` says, of the jobs that are compared."""
     which = np.flatnonzero(log.played & (one.start >= 0))
     which = which[which >= log.first]
     jobs, nothing = one.scenario.jobs.take(which), np.full(len(which), -1, np.int64)

@@ -66,7 +66,6 @@ class InferredSite:
     notes: tuple[str, ...] = field(default=())
 
     def as_dict(self) -> dict[str, Any]:
-        """Return evidence and steps as plain data."""
         return {
             "estimates": [record_of(one) for one in self.estimates],
             "steps": [record_of(step) for step in self.steps],
@@ -74,7 +73,6 @@ class InferredSite:
         }
 
     def comment(self, log: str) -> str:
-        """Return the comment that stands above the cluster."""
         return "\n".join([f"inferred from {log}; read it, and change what you know better", *self.lines()])
 
     def lines(self) -> list[str]:
@@ -87,7 +85,6 @@ class InferredSite:
 
 
 def describe(step: Step) -> str:
-    """Return what became of a step in one line."""
     if step.before is None or step.after is None:
         return f"{step.name}: kept; no held-back window was played"
     verdict = "kept" if step.kept else "REFUSED, it makes held-back windows worse"
@@ -237,7 +234,6 @@ class _Gate:
         self._played: dict[int, tuple[Floats, Floats]] = {}
 
     def step(self, name: str, before: Cluster, after: Cluster, steps: list[Step]) -> Cluster:
-        """Return the cluster that is nearer to the record."""
         if not self.config.windows:
             steps.append(Step(name, 0, None, None, kept=True))
             return after

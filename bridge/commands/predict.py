@@ -55,7 +55,6 @@ class PredictConfig:
 
     @property
     def unsupported(self) -> list[str]:
-        """Fields that are set and mean nothing to the model."""
         return [name for name in _WITHOUT.get(self.model, ()) if getattr(self, name) not in (None, ())]
 
 
@@ -116,7 +115,6 @@ class SeriesResult:
 
 
 def require_parquet(path: Path) -> None:
-    """Raise BridgeError if a file is not to be Parquet."""
     if path.suffix != ".parquet":
         raise BridgeError(
             "beliefs about running jobs are a Parquet file", where=str(path), remedy="Name a .parquet file."

@@ -130,7 +130,6 @@ class Live(CommandBackend, Protocol):
 
 
 def scheduler(name: str) -> CommandBackend:
-    """Return a scheduler by name or alias."""
     name = ALIASES.get(name, name)
     return cast(CommandBackend, importlib.import_module(_ENTRIES[name]).SCHEDULER)
 

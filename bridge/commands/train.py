@@ -62,7 +62,7 @@ def start_or_resume(
 
     `recipe`: see `recipe_for`; `workload`: what is learnt on, empty = as before, or the scheduler's own;
     `options`: of `bridge train`, by name (``seed``, ``device``, ``threads``, ``teacher``, …); `command`
-    repeats it. Errors as `opened`.
+    repeats it. Errors as `open_trainer`.
     """
     before = read_agent(folder)[1] if is_checkpoint(folder) else None
     use_threads(options.get("threads"), before)

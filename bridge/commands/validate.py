@@ -25,7 +25,6 @@ _TOLERANCE = 1e-6
 
 
 def validate(request: CommandRequest, on: str, out: Path | None, watch: ProgressReporter) -> CommandOutput:
-    """Compare policies in the fast world with the same policies on a platform."""
     baseline, tolerance = request.typed.get("baseline"), request.typed.get("tolerance")
     before = world_agreement.read_baseline(baseline) if baseline is not None else None
     valid_names = {name for kind in (Experiment, SchedulerConfig, Detailed) for name in fields_of(kind)}
@@ -64,7 +63,6 @@ def validate(request: CommandRequest, on: str, out: Path | None, watch: Progress
 def _both(
     name: str, task: PreparedExperiment, out: Path | None, watch: ProgressReporter
 ) -> tuple[world_agreement.Agreement, dict[str, Any]]:
-    """Run one policy in both worlds, write both runs (also of one that failed), and compare them."""
     fast = run_fast(task, watch)
     with detailed_run(task, watch) as (detailed, how):
         if out is not None:

@@ -40,16 +40,12 @@ def _instance(kind: type[T], values: Mapping[str, Any]) -> T:
 
 
 def verify(settings: object, where: str, names: Iterable[str] = ()) -> None:
-    """Refuse a dataclass made in Python that `build` would not make; only these fields, if any are named.
-
-    Raises BridgeError.
-    """
+    """Raise BridgeError for settings made in Python that `from_tables` would not make; or these fields."""
     document = {name: getattr(settings, name) for name in names}
     _values(type(settings), document or settings, "", where, settings if document else None)
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested tables with others laid over them, field by field."""
     tables = dict(below)
     for name, value in above.items():
         under = tables.get(name)
@@ -59,7 +55,6 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _values(kind: Any, document: object, path: str, where: Source, base: Any) -> dict[str, Any]:
-    """Return what the fields of a dataclass hold, by their stored names."""
     fields = fields_of(kind)
     if isinstance(document, kind):
         document = {key: getattr(document, field.name) for key, field in fields.items()}
@@ -88,7 +83,6 @@ def _values(kind: Any, document: object, path: str, where: Source, base: Any) ->
 
 
 def _value(hint: Any, of: Constraint, value: Any, path: str, where: Source, base: Any) -> Any:
-    """Return the value as a field of this type holds it."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         if value is None and type(None) in args:
@@ -136,7 +130,6 @@ def _items(args: tuple[Any, ...], of: Constraint, value: Any, path: str, where: 
 
 
 def _fits(hint: Any, value: Any) -> bool:
-    """Tell whether a value is of this type, whatever it holds inside."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return True
@@ -166,7 +159,6 @@ _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true o
 
 
 def _wanted(hint: Any, of: Constraint | None = None) -> str:
-    """Return what a field holds, in words."""
     of = of or Constraint()
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:

@@ -17,7 +17,7 @@ from bridge.base import plugins, renamed
 class Constraint:
     """Constraints of a value beyond its type, and its spelling on the command line.
 
-    An inner ``Constraint`` is completed by an outer one: ``Annotated[Count, Of(metavar="N")]``.
+    An inner ``Constraint`` is completed by an outer one: ``Annotated[Count, Constraint(metavar="N")]``.
 
     Attributes:
         ge, le: inclusive bounds; of every item of a tuple.
@@ -56,12 +56,10 @@ class Constraint:
     digest: Callable[[Any], str] | None = None
 
     def merge(self, outer: "Constraint") -> "Constraint":
-        """Return this constraint, overridden by another one."""
         outer_values = {f.name: getattr(outer, f.name) for f in dataclasses.fields(Constraint)}
         return dataclasses.replace(self, **{k: v for k, v in outer_values.items() if v is not None})
 
     def words(self) -> tuple[str, ...]:
-        """Return the choices."""
         return tuple(self.choices()) if callable(self.choices) else self.choices or ()
 
     def knows(self, word: str) -> bool:
@@ -112,7 +110,7 @@ class SettingField:
 
 
 def fields_of(kind: Any) -> dict[str, SettingField]:
-    """Return the fields of a dataclass that its maker can set, by their stored names (`Field.key`)."""
+    """Return the fields of a dataclass that its maker can set, by their stored names (`SettingField.key`)."""
     return _fields(kind)
 
 
@@ -153,7 +151,6 @@ def _plain(value: Any) -> Any:
 
 
 def keys_of(kind: Any) -> dict[str, str]:
-    """Return the stored name of each field of a dataclass."""
     return _keys(kind)
 
 
@@ -166,7 +163,6 @@ def _keys(kind: Any) -> dict[str, str]:
 
 
 def split(hint: Any) -> tuple[Any, Constraint]:
-    """Split an annotated type into the type and its constraint."""
     of = Constraint()
     if typing.get_origin(hint) is Annotated:
         hint, *more = typing.get_args(hint)

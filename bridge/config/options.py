@@ -27,7 +27,6 @@ class RuleChoice(click.Choice[str]):
         self.of = of
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the name; called by click."""
         if self.of.knows(plugins.allow_reference(self.of.plugin or "", plugins.Typed(value))):
             return value
         return super().convert(value, param, ctx)
@@ -57,7 +56,6 @@ class Command(click.Command):
         return heading in self.folds and param.name not in self.folds[heading]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options; called by click."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
@@ -115,7 +113,6 @@ def options(
 
 
 def option_of(field: SettingField, heading: str) -> Callable[[F], F]:
-    """Return a decorator that adds the option of one field."""
     of, hint = field.of, field.hint
     args = typing.get_args(hint)
     if typing.get_origin(hint) in (types.UnionType, typing.Union):

@@ -11,12 +11,7 @@ _KEY = re.compile(r'\s*((?:"(?:[^"\\]|\\.)*"|\'[^\']*\'|[A-Za-z0-9_.\s-])+?)\s*=
 
 @dataclass(frozen=True)
 class TomlLines:
-    """Line numbers of a TOML file's tables and keys.
-
-    Attributes:
-        where: the file.
-        lines: path -> line, from 1.
-    """
+    """Line numbers, from 1, of a TOML file's tables and keys, by path."""
 
     where: str
     lines: dict[str, int] = field(default_factory=dict)

@@ -24,8 +24,6 @@ _TICK = 1.0 / SECOND
 
 @dataclass(frozen=True)
 class VariableBounds:
-    """Bounds of the variables of features (`bridge.scheduler.order.VIEW`) in episodes of `length` jobs."""
-
     scenario: Scenario
     length: int
 

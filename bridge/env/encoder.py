@@ -96,7 +96,6 @@ class Encoder:
     resources: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what fits no decision."""
         for broken, what, where, remedy in self._rules():
             if broken:
                 raise BridgeError(what, where=where, remedy=remedy)
@@ -143,11 +142,7 @@ class Encoder:
                 yield wrong, f"the {name} has {len(values)} values for {len(columns)} features", "", ""
 
     def for_resources(self, resources: int) -> "Encoder":
-        """Return the encoder for so many resources, if it was made for any number of them.
-
-        Raises:
-            BridgeError: the rows do not agree with so many.
-        """
+        """Return the encoder for so many resources, if made for any number; BridgeError: it cannot be."""
         return self if self.resources else replace(self, resources=resources)
 
     @property
@@ -172,7 +167,6 @@ class Encoder:
 
     @property
     def names(self) -> list[str]:
-        """All columns' names, for errors."""
         return [*self.columns, *self.running_columns, *self.queued_columns, *self.machine_columns]
 
     @property
@@ -202,13 +196,9 @@ class Encoder:
         return 2 if self.decision == "inspect" else self.rows
 
     def compile(self, constants: Mapping[str, float]) -> "CompiledEncoder":
-        """Return the encoder as the kernels read it.
+        """Return the encoder as the kernels read it; `constants`: name -> value, of the training workload.
 
-        Args:
-            constants: name -> value, from the training workload.
-
-        Raises:
-            BridgeError: a feature is no expression, or uses an unknown name.
+        BridgeError: a feature is no expression, or uses an unknown name.
         """
         if not self.resources:
             raise BridgeError("the encoder does not know yet how many resources there are")
@@ -236,7 +226,6 @@ class Encoder:
 
 
 def _each(features: Mapping[str, str], resources: int) -> dict[str, str]:
-    """Return the columns that features stand for."""
     variables: dict[str, str] = {}
     for name, text in features.items():
         if EACH in text:
@@ -270,10 +259,7 @@ class CompiledEncoder:
     programs: EncoderPrograms
 
     def refuse_places(self, partitions: int | None, qos: int) -> None:
-        """Raise BridgeError where it sees what a machine has not.
-
-        `partitions`, `qos`: how many a cluster has; None: there is none.
-        """
+        """Raise BridgeError where it sees more partitions or QOS than a cluster has (None: there is none)."""
         of = (self.programs.rows, self.programs.running, self.programs.queued, self.programs.machine)
         steps = np.concatenate([program.code[["op", "arg"]] for program in of])
         names = {Op(op).name.lower() for op in steps["op"] if FIRST_OF_CLUSTER <= op <= LAST_VARIABLE}

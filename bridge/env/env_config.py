@@ -145,7 +145,6 @@ class EnvConfig(DecisionConfig):
     constants: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values of another kind, and what contradicts itself."""
         if callable(self.reward):
             object.__setattr__(self, "reward", OwnReward(function=self.reward))
         refuse_kinds(self, _KINDS)
@@ -192,8 +191,9 @@ _PLAIN = ("max_rejects", "retry_after", "length", "part", "seed", "constants")
 def build_env_config(decision: DecisionKind, **options: Any) -> EnvConfig:
     """Return a decision's task: ``pick``, ``backfill``, ``inspect``, ``preempt``, …, see `DECISIONS`.
 
-    `options`: any field of `Task`, or of its `Setup` (``order="sjf"``, ``blocked="held"``, …); the others are
-    as `ENCODERS` and `SETUPS` have them. Raises BridgeError: one is unknown, or they contradict each other.
+    `options`: any field of `EnvConfig`, or of its `setup` (``order="sjf"``, ``blocked="held"``, …); the
+    others are as `ENCODERS` and `SETUPS` have them. Raises BridgeError: one is unknown, or they contradict
+    each other.
     """
     if decision not in DECISIONS:
         raise BridgeError("unknown decision", where=repr(decision), remedy=f"Choose {', '.join(DECISIONS)}.")

@@ -28,10 +28,10 @@ class SchedulingEnv(SchedulingEnvBase):
     Args:
         decision: ``pick``, ``backfill``, ``pick+backfill``, ``inspect``, ``preempt`` or ``trial``.
         render_mode: what `render` returns: ``ansi`` (text) or ``rgb_array`` (a picture); None = nothing.
-        options: see `bridge.env.env_config.task`.
+        options: see `bridge.env.env_config.build_env_config`.
 
     Raises:
-        BridgeError: as `bridge.env.env_config.task` and `bridge.env.episodes.Episodes`.
+        BridgeError: as `bridge.env.env_config.build_env_config` and `bridge.env.episodes.LogEpisodes`.
     """
 
     def __init__(self, decision: DecisionKind, *, render_mode: str | None = None, **options: Any) -> None:

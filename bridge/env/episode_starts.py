@@ -79,7 +79,6 @@ class EpisodeStarts:
         self._next = 0
 
     def draw(self, n: int, rng: np.random.Generator) -> Ints:
-        """Return the first jobs of the next `n` episodes."""
         if self.listed is None:
             return rng.integers(self.low, self.high + 1, n)
         which = (self._next + np.arange(n)) % len(self.listed)
@@ -88,7 +87,6 @@ class EpisodeStarts:
 
 
 def _whole(listed: object) -> Ints:
-    """Return a list of whole numbers as an array."""
     numbers = np.asarray(listed).reshape(-1)
     if len(numbers) and numbers.dtype.kind not in "iu":
         remedy = "A list of whole numbers: first jobs, counted from 0."

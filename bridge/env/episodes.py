@@ -92,7 +92,6 @@ class LogEpisodes(ObservationBuffer):
         return build_spaces(self.task.encoder, observation_bounds(self.batch.encoder, variables))
 
     def snapshot(self, b: int) -> EpisodeSnapshot:
-        """Return what a place's episode looks like now."""
         return take_snapshot(self.batch, b)
 
     def job_outcomes(self, b: int) -> EpisodeOutcome:
@@ -110,7 +109,6 @@ class LogEpisodes(ObservationBuffer):
             self.reset_at(places, own, None if starts is None else starts[places])
 
     def _starts(self, first: object) -> Ints:
-        """Return a first job for each place."""
         indices = np.asarray(first)
         if indices.dtype.kind not in "iu" or indices.shape not in ((), (1,), (len(self),)):
             several = f", or {len(self)} of them" if len(self) > 1 else ""
@@ -164,7 +162,7 @@ class LogEpisodes(ObservationBuffer):
             self._accrued[places] = self._accrue(places)
 
     def step(self, actions: npt.NDArray[np.integer]) -> StepResultWithCost:
-        """Answer every waiting decision, [B] integers; for one that is not legal see `Shown.translate`."""
+        """Answer every waiting decision, [B] integers; illegal ones: `ObservationBuffer.map_actions`."""
         waiting = self.waiting
         answers, invalid = self.map_actions(np.asarray(actions).astype(np.int64))
         self.clear()
@@ -188,7 +186,7 @@ class LogEpisodes(ObservationBuffer):
         return {"metric": done.values, "base": np.where(done.terminated, self.base, np.nan)}
 
     def _accrue(self, places: Ints | slice = slice(None)) -> Floats:
-        """Return how much of the cost has accrued so far at places, see `bridge.env.reward.accrued`."""
+        """Return how much of the cost has accrued so far at places, see `bridge.env.reward.accrued_cost`."""
         until = self.batch.state.jobs.view(np.ndarray)["start"][places].astype(np.float64)
         np.copyto(until, self.batch.now[places, None], where=until < 0)
         until -= self._since(until, places)
@@ -208,7 +206,7 @@ class LogEpisodes(ObservationBuffer):
         return np.where(held, until, eligible)
 
     def _idle(self, b: int) -> float:
-        """Return the node time that was idle so far at a place, see `Episode.idle`."""
+        """Return the node time that was idle so far at a place, see `EpisodeOutcome.idle`."""
         now, outcome = self.batch.now[b] / SECOND, episode_of(self.batch, b)
         waits = np.maximum(outcome.submit, now)  # who waits, or is not there yet, begins no sooner
         return float(

@@ -52,11 +52,7 @@ def drawn_by(rng: Draws, places: Ints) -> Iterator[tuple[Ints, np.random.Generat
 
 
 class VectorEpisodes(Protocol[S]):
-    """B parallel episodes; each waits for an action or has ended.
-
-    Attributes:
-        masks: bool [B, actions] which actions are legal; none where the episode is over.
-    """
+    """B parallel episodes; each waits for an action or has ended; `masks` [B, actions]: which are legal."""
 
     task: Any
     masks: Flags
@@ -97,7 +93,6 @@ class VectorEpisodes(Protocol[S]):
 
 
 def check_render_mode(mode: str | None) -> str | None:
-    """Return a render mode; BridgeError: there is no such mode."""
     if mode is not None and mode not in RENDER_MODES:
         remedy = f"Choose {' or '.join(RENDER_MODES)}, or leave it out."
         raise BridgeError(f"unknown render mode {mode!r}", where="environment", remedy=remedy)
@@ -142,9 +137,9 @@ class SchedulingEnvBase(gymnasium.Env[Any, np.int64]):
         if not self._episodes.waiting[0]:
             raise BridgeError("no decision waits for an answer", remedy="Call reset() first.")
         done = self._episodes.step(np.array([action], np.int64))
-        over, cut = bool(done.terminated[0]), bool(done.truncated[0])
-        info = self._info(done.invalid, self._episodes.final_info(done) if over or cut else {})
-        return self._episodes.observation(0), float(done.rewards[0]), over, cut, info
+        terminated, truncated = bool(done.terminated[0]), bool(done.truncated[0])
+        info = self._info(done.invalid, self._episodes.final_info(done) if terminated or truncated else {})
+        return self._episodes.observation(0), float(done.rewards[0]), terminated, truncated, info
 
     def _info(self, invalid: Flags, more: dict[str, Floats]) -> dict[str, Any]:
         info = {**self._episodes.info(), "invalid": invalid, **more}
@@ -195,7 +190,7 @@ class SchedulingVectorEnvBase(gymnasium.vector.VectorEnv[Any, Ints, npt.NDArray[
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode at every place; arguments as in `OneEnv.reset`.
+        """Begin an episode at every place; arguments as in `SchedulingEnvBase.reset`.
 
         With a list of seeds [B], each place draws like a single environment of its seed, as in Gymnasium's
         ``SyncVectorEnv``; None leaves a place's generator as it is.

@@ -50,7 +50,6 @@ class EpisodeOutcome:
         return float(values.max() if largest else values.mean())
 
     def started(self) -> "EpisodeOutcome":
-        """Return the jobs that have started."""
         which = self.start >= 0
         if which.all():
             return self
@@ -100,8 +99,8 @@ class Reward:
             the cause.
         penalty: subtracted for every backfill that EASY would not allow (RLBackfilling's guard by penalty).
         idle: what node time costs that is idle while a waiting job fits, in the metric's unit for as much of
-            it as the episode's jobs take (`Episode.idle`). Where it is not 0, x and base are the metric and
-            this cost.
+            it as the episode's jobs take (`EpisodeOutcome.idle`). Where it is not 0, x and base are the
+            metric and this cost.
         base_order, base_candidate_order: order of the queue, and among EASY's candidates, of the base; empty
             = the agent's own setup.
     """
@@ -115,7 +114,6 @@ class Reward:
     base_candidate_order: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a value that is none of those above."""
         metric: object = self.metric
         if callable(metric):
             what, remedy = "metric cannot be a function", "A function is an environment's whole `reward`."
@@ -129,7 +127,6 @@ class Reward:
         return episode.value(self.metric) + self.idle * idle
 
     def check(self) -> None:
-        """Refuse what contradicts itself."""
         if self.base_candidate_order and not self.base_order:
             remedy = "Name reward.base_order, too, such as fcfs."
             raise BridgeError("reward.base_candidate_order belongs to a base of its own", remedy=remedy)
@@ -146,11 +143,7 @@ class Reward:
 
 @dataclass(frozen=True)
 class OwnReward(Reward):
-    """What a function of the user's own says that an episode is worth; all of it at the last decision.
-
-    Attributes:
-        function: takes an `EpisodeOutcome` and returns the reward, a finite number; more is better.
-    """
+    """A user's function of an `EpisodeOutcome`: a finite reward, at the last decision; more is better."""
 
     form: Form = "plain"
     function: Callable[[EpisodeOutcome], float] = field(kw_only=True)

@@ -205,7 +205,6 @@ _subject = by_type(_subject_pooled, cluster_subject, ClusterState)
 
 @inner
 def _write_queued(state: State, b: int, programs: EncoderPrograms, context: Array) -> int:
-    """Write the rows of the first waiting jobs but the head, and return how many numbers that is."""
     which = state.scratch[_JOBS]
     width = programs.queued.ends.shape[0]
     size = programs.queued_rows[0] * width

@@ -73,7 +73,6 @@ class EpisodeSnapshot:
 
     @property
     def in_use(self) -> int:
-        """Amount that jobs use now."""
         jobs = self.schedule
         return int(jobs.nodes[(jobs.start <= self.now) & (jobs.end > self.now)].sum())
 

@@ -78,7 +78,6 @@ class AcceptancePeer:
 
 
 def workload(jobs: Sequence[TrialJob], nodes: int) -> dict[str, Any]:
-    """The jobs as a Batsim workload, all submitted at once."""
     rows: list[dict[str, Any]] = []
     profiles: dict[str, dict[str, Any]] = {}
     for job in jobs:

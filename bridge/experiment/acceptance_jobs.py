@@ -94,7 +94,6 @@ class _Jobs:
     def explicit(
         self, about: str, hosts: list[int], pairs: list[tuple[int, int]], flops: list[float]
     ) -> None:
-        """A `parallel` profile with its own vector and matrix."""
         names, count = self.names(hosts), len(hosts)
 
         def seconds(size: float, flops: list[float]) -> float:
@@ -110,7 +109,6 @@ class _Jobs:
         return self.size(lambda size: self.timing.homogeneous(names, 0, size)) if len(hosts) > 1 else 0
 
     def exchange(self, about: str, hosts: list[int], cpu: float = 0.0) -> None:
-        """`parallel_homogeneous`: everyone sends to everyone."""
         com = self.all_to_all(hosts)
         cpu = cpu or (0.0 if com else self.work(hosts))
         profile = {"type": "parallel_homogeneous", "cpu": cpu, "com": com}

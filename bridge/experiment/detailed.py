@@ -72,7 +72,7 @@ class WatchedEndpoint(Endpoint):
 
 
 class Simulation(Protocol):
-    """What is simulated, and who decides: a `bridge.experiment.prepare.Task` with a platform, for one.
+    """What is simulated, and who decides, as a `bridge.experiment.prepare.PreparedExperiment` says.
 
     `hosts` are the compute hosts of the platform, `nodes` how many of them the machine has.
     """
@@ -118,7 +118,6 @@ class DetailedRun:
     fault: BridgeError | None
 
     def record_fields(self, task: Simulation) -> dict[str, Any]:
-        """Return what a run's record says of the simulation."""
         result, platform = self.result, task.platform
         return {
             "platform": platform.root.name if platform is not None else "",

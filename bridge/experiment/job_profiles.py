@@ -127,8 +127,6 @@ def cost(nodes: int) -> float:
 
 
 class _Sizing:
-    """Sizes jobs of one kind for one platform."""
-
     def __init__(self, kind: ProfileKind, platform: "Platform") -> None:
         self.kind = kind
         self._speeds: dict[tuple[str, int], tuple[float, float]] = {}
@@ -153,7 +151,6 @@ class _Sizing:
         self.storage = file_system(platform).name if kind.name == "io" else ""
 
     def profiles(self, jobs: pd.DataFrame) -> tuple[list[str], dict[str, ProfileFields]]:
-        """Return each job's profile name, and the profiles (see `bridge.workload.batsim`)."""
         delay_profiles(jobs)  # refuses what no profile can do: a run time that is not positive
         res = jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"])
         self._refuse_large(jobs, res, len(self.hosts))

@@ -9,7 +9,8 @@ from bridge.platform.model import Host, Platform
 from bridge.scheduler.state import SECOND
 from bridge.wire.wattages import Watts
 from bridge.workload.job_power import PowerLevels, round_power_demands
-from bridge.workload.table import Workload, idle_power_of
+from bridge.workload.resources import idle_power_of
+from bridge.workload.table import Workload
 from bridge.worlds.batsim.power_states import Dvfs, PowerPlan
 
 

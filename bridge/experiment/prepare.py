@@ -10,7 +10,7 @@ from bridge.base import files
 from bridge.base.errors import BridgeError
 from bridge.cluster.source import cluster_file
 from bridge.experiment.job_profiles import builder
-from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD
+from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD, with_dynamic_jobs
 from bridge.experiment.site_jobs import on_nodes
 from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.judge.compare import trained_on_them
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PreparedExperiment:
-    """An experiment whose files are read; with a platform, what `bridge.experiment.detailed.conduct` takes.
+    """An experiment whose files are read; with a platform, `bridge.experiment.detailed.Simulation`.
 
     Attributes:
         setup: its setup with seed and machine size filled in.
@@ -55,7 +55,6 @@ class PreparedExperiment:
 
     @property
     def warnings(self) -> list[str]:
-        """What its numbers are not good for, a line each."""
         if self.agent is None or not self.trained_on:
             return self.prepared.warnings
         return [*self.prepared.warnings, trained_on_them(self.agent.name, self.trained_on, self.n_jobs)]
@@ -66,7 +65,11 @@ class PreparedExperiment:
 
     @property
     def detailed(self) -> Detailed:
-        return self.experiment.detailed
+        """The platform program's inputs, with what a policy that kills jobs needs."""
+        detailed = self.experiment.detailed
+        if not self.setup.action or self.on in ("fast", BATSIM5):  # which is asked by the hello
+            return detailed
+        return with_dynamic_jobs(detailed)
 
     @property
     def hosts(self) -> int:
@@ -79,7 +82,6 @@ class PreparedExperiment:
 
     @property
     def shares_nodes(self) -> bool:
-        """Whether jobs share nodes."""
         return self.prepared.cluster is not None and self.prepared.cluster.is_shared
 
     @property
@@ -130,13 +132,14 @@ class PreparedExperiment:
 
     def repeat_command(self, socket: str) -> tuple[str, ...]:
         """Return the command line that decides once more where the inputs are."""
+        detailed = self.experiment.detailed
         agent = self.experiment.agent
         here = dataclasses.replace(
             self.experiment,
             workload=WORKLOAD,
             agent=agent if is_own(agent) else agent and str(Path(agent).absolute()),
             setup=dataclasses.replace(self.setup, first=None, rebase=None, cluster=self._cluster),
-            detailed=dataclasses.replace(self.detailed, platform=PLATFORM, image="", program=""),
+            detailed=dataclasses.replace(detailed, platform=PLATFORM, image="", program=""),
         )
         where = ("--no-start", "--socket", socket, "--exchange", "again", "--out", "again/run")
         return (*shlex.split(here.command()), *where)
@@ -178,7 +181,7 @@ def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
     kept = records if simulated else None
     n = 0 if agent is None else _count_trained_on(agent, experiment.workload, logged, jobs)
     del records, logged
-    scenario = setup.build_scenario(jobs, policy)
+    scenario = dataclasses.replace(setup.build_scenario(jobs, policy), seed=experiment.seed)
     if simulated:
         scenario.refuse_beliefs("simulated platforms")
     return PreparedExperiment(experiment, setup, kept, scenario, platform, agent, n)
@@ -239,7 +242,10 @@ def beliefs(prepared: Scenario) -> tuple["EstimateLookup", "WorkloadFacts"]:
     users = dict(zip(map(str, jobs.user.tolist()), prepared.users.tolist(), strict=True))
     queues = dict(zip(map(str, jobs.queue.tolist()), prepared.partition.tolist(), strict=True))
     longest = float(believed.order.max()) / SECOND
-    facts = WorkloadFacts(longest, users, prepared.share.tolist(), queues, numbering)
+    permits: dict[int, int] = {}
+    if prepared.permits is not None:
+        permits = dict(zip(jobs.number.tolist(), prepared.permits.tolist(), strict=True))
+    facts = WorkloadFacts(longest, users, prepared.share.tolist(), queues, numbering, permits)
     return EstimateLookup(lengths, numbering), facts
 
 

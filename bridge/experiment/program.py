@@ -12,13 +12,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from bridge.base.errors import BridgeError
 from bridge.experiment.spec import Detailed
+from bridge.worlds.batsim.attempts import DYNAMIC, REUSE
 
 #: Its files, in the folder in which it runs.
 PLATFORM, WORKLOAD, PREFIX = "platform.xml", "workload.json", "out"
@@ -83,6 +84,13 @@ def find(on: str, detailed: Detailed, folder: Path) -> PlatformProgram:
         "from a container image, or use --on simgrid, the embedded platform model."
     )
     return PlatformProgram((_on_path("batsim", remedy),))
+
+
+def with_dynamic_jobs(detailed: Detailed) -> Detailed:
+    """Return the options of a program in which killed jobs may run again."""
+    needed = (DYNAMIC, REUSE) if detailed.kind.contends else (DYNAMIC,)
+    options = detailed.options
+    return replace(detailed, options=(*(word for word in needed if word not in options), *options))
 
 
 def where(on: str, endpoint: str, prefix: str) -> list[str]:
@@ -162,7 +170,6 @@ class Child:
             return None
 
     def end(self) -> int:
-        """End it, by force if need be, with all that it has started; return the exit status."""
         if not self.ended:
             self._signal(signal.SIGTERM)
             if self._stop:

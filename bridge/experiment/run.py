@@ -16,6 +16,7 @@ from bridge.base.errors import BridgeError
 from bridge.base.interrupts import interrupts_once
 from bridge.base.progress import SILENT, ProgressReporter
 from bridge.base.version import __version__
+from bridge.experiment.job_lives import lives_metrics, merge_lives
 from bridge.experiment.prepare import PreparedExperiment, numbering_of
 from bridge.experiment.program import PREFIX, simulation_folder
 from bridge.experiment.site_jobs import SiteOutcome, add_site_columns, nodes_record, outcome_of
@@ -36,6 +37,7 @@ from bridge.worlds.fast.jobs_table import JobsTableBuilder
 if TYPE_CHECKING:
     from bridge.experiment.detailed import DetailedRun
     from bridge.workload.select import Jobs
+    from bridge.worlds.batsim.acting_dispatcher import ActingJob
     from bridge.worlds.batsim.estimates import Numbering
     from bridge.worlds.batsim.jobs import DispatchedJob
 
@@ -123,7 +125,7 @@ def run_detailed(
 ) -> tuple[Run, "DetailedRun"]:
     """Run an experiment in the detailed world; return the run and how it ended, both whether complete or not.
 
-    `folder` exists, for the simulation's files; `more` is for `bridge.experiment.detailed.conduct`.
+    `folder` exists, for the simulation's files; `more` is for `bridge.experiment.detailed.run_simulation`.
     """
     from bridge.experiment.detailed import run_simulation
 
@@ -150,7 +152,6 @@ def detailed_run(
 
 
 def collect(task: PreparedExperiment, conducted: "DetailedRun") -> Run:
-    """Return the run of a detailed simulation, complete or not."""
     site = _site_of(task, conducted)
     jobs = jobs_table(task, conducted, site)
     detailed = task.experiment.detailed
@@ -173,8 +174,18 @@ def collect(task: PreparedExperiment, conducted: "DetailedRun") -> Run:
             "energy.machine.joules": power_trace.energy,
             "over_budget.seconds": power_trace.over,
         }
+    if (acting := _acting_jobs(conducted)) is not None:
+        more |= lives_metrics(task.prepared, acting, numbering_of(task.prepared.jobs))
     result = _run(task, jobs, {"detailed": record_fields}, f" on {task.experiment.on}")
     return dataclasses.replace(result, metrics=result.metrics | more)
+
+
+def _acting_jobs(conducted: "DetailedRun") -> "list[ActingJob] | None":
+    """Return the jobs of a simulation under a rule of action; None without one."""
+    from bridge.worlds.batsim.acting_dispatcher import ActingDispatcher
+
+    dispatcher = conducted.result.dispatcher
+    return dispatcher.acting_jobs if isinstance(dispatcher, ActingDispatcher) else None
 
 
 def _audited(
@@ -215,7 +226,6 @@ def versions() -> dict[str, str]:
 
 
 def record(task: PreparedExperiment) -> dict[str, Any]:
-    """Return what `run.toml` says of an experiment, whatever its world."""
     jobs, experiment = task.prepared.jobs, task.experiment
     return {
         "command": experiment.command(),
@@ -254,14 +264,18 @@ def jobs_table(
         table = pd.DataFrame({name: pd.Series(dtype=kinds[kind]) for name, kind in COLUMNS.items()})
     else:
         table = read_jobs(path)
-    jobs, result = task.prepared.jobs, conducted.result
-    numbering = numbering_of(jobs)
+    jobs = task.prepared.jobs
+    numbering, decided = numbering_of(jobs), conducted.result.jobs
+    if (acting := _acting_jobs(conducted)) is not None:
+        table = merge_lives(table, acting)
     numbers = [numbering(str(name)) for name in table["job_id"]]
     row = pd.Index(jobs.number).get_indexer(pd.Index(numbers))
     if (unknown := table["job_id"][row < 0]).size:
         what = f"job {unknown.iloc[0]} is none of the workload's"
         raise BridgeError(what, where=str(path), remedy="Was the folder used by another simulation?")
-    jobs_by_number = {numbering(job.job_id): job for job in result.jobs}
+    jobs_by_number = {numbering(job.job_id): job for job in decided}
+    if acting is not None:
+        jobs_by_number |= {numbering(job.event.job_id): job.current for job in acting}
     reasons = [_reason(jobs_by_number.get(number), jobs, numbering) for number in numbers]
     table["job_id"] = jobs.id[row].astype(str)
     table["workload_name"] = jobs.name
@@ -282,7 +296,7 @@ def _reason(job: "DispatchedJob | None", jobs: "Jobs", numbering: "Numbering") -
         return "", "", math.nan
     past = numbering(job.overtook)
     return (
-        "backfilled" if job.backfilled else "head",
+        "speculative" if getattr(job, "speculative", False) else "backfilled" if job.backfilled else "head",
         "" if past is None else str(jobs.called(past)),
         job.promised / MICRO if job.promised >= 0 else math.nan,
     )

@@ -83,7 +83,6 @@ def nodes_record(classes: NodeClasses) -> dict[str, str]:
 
 
 def _amounts(classes: NodeClasses) -> Ints:
-    """Return what each node has [N, R]."""
     amounts: Ints = classes.amounts[classes.class_of]
     return amounts
 

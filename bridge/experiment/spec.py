@@ -94,7 +94,6 @@ class Detailed:
 
     @property
     def kind(self) -> "ProfileKind":
-        """What jobs do, parsed."""
         from bridge.experiment.job_profiles import parse_kind
 
         return parse_kind(self.profile)
@@ -116,7 +115,6 @@ class Detailed:
 
     @property
     def limit(self) -> Walltime:
-        """When jobs are killed."""
         from bridge.experiment.job_profiles import default_walltime
 
         usual = "none" if self.dvfs else default_walltime(self.kind, staged=self.staging is not None)
@@ -124,12 +122,10 @@ class Detailed:
 
     @property
     def switches(self) -> bool:
-        """Whether hosts change their power state."""
         return bool(self.power or self.shutdown_after or self.dvfs)
 
     @property
     def powered(self) -> bool:
-        """Whether power is simulated."""
         return self.energy or self.switches
 
 
@@ -140,7 +136,7 @@ class Experiment:
     Attributes:
         workload: a file, a bundled workload or a fetched log.
         on: the world: fast, simgrid (the embedded platform model), batsim (4) or batsim5.
-        seed: of the estimator noisy(P), the only thing that is drawn at random.
+        seed: of the estimator noisy(P), and of the phases of Slurm's clocks; nothing else is drawn at random.
         threshold: run time below which the bounded slowdown stops growing, s.
         malformed: what to do about lines of the log that are no record.
         dependencies: submit jobs after their preceding ones have ended, and the think time is over.
@@ -231,8 +227,11 @@ class Sampling:
     metric: Annotated[str, Constraint(choices=lambda: METRICS)] = "bsld"
 
 
-#: What `bridge.judge.sequences.value_of` knows, without resources' utilisations.
-METRICS = ("bsld", "slowdown", "wait", "turnaround", "bsld.max", "wait.max", "utilisation")
+#: What `bridge.judge.sequences.compute_sequence_metric` knows, without resources' utilisations.
+METRICS = (
+    *("bsld", "slowdown", "wait", "turnaround", "bsld.max", "wait.max"),
+    *("wait.small", "wait.large", "utilisation"),
+)
 
 
 def _tables(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,6 +253,9 @@ def parse(document: Mapping[str, Any], where: str, options: Mapping[str, Any] | 
     experiment = from_tables(Experiment, {"workload": "", **document}, where)
     if options:
         experiment = from_tables(Experiment, _tables(options), "the options", experiment)
+    setup, stated = document.get("setup"), {*(options or {})}
+    stated |= {*setup} if isinstance(setup, Mapping) else set()
+    experiment = dataclasses.replace(experiment, setup=experiment.setup.with_usual_policy(stated))
     detailed = {*fields_of(Detailed)} - {*IN_BOTH}
     detailed_options = {name: value for name, value in (options or {}).items() if name in detailed}
     ignored = sorted(name for name, value in detailed_options.items() if value != getattr(Detailed, name))

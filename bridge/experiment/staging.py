@@ -103,7 +103,6 @@ def add_staging(
         return profiles
 
     def written(name: str, total: float, nodes: int) -> dict[str, ProfileFields]:
-        """Return the stripes of so many bytes that all nodes write to the burst buffer."""
         size = {"bytes_to_read": 0, "bytes_to_write": total / len(buffers) / nodes}
         profile = {"type": "parallel_homogeneous_pfs", **size}
         return {f"{name}_{buffer}": {**profile, "storage": buffer} for buffer in buffers if total > 0}
@@ -121,7 +120,6 @@ def add_staging(
         return first | saved | last | {name: composed}
 
     def profiles(jobs: pd.DataFrame) -> tuple[list[str], dict[str, ProfileFields]]:
-        """Return each job's profile name, and the profiles (see `bridge.workload.batsim`)."""
         if RESOURCE not in jobs.columns:
             what = f"the workload has no column {RESOURCE}: no job stages anything"
             remedy = "Take a workload with requests (see `bridge workload generate mrsch --help`), or the "

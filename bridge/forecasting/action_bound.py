@@ -43,7 +43,6 @@ class ActionRow:
     wait: ConfidenceInterval | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON values."""
         return {
             "policy": self.policy,
             "estimator": self.belief,

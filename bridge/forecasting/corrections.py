@@ -61,7 +61,6 @@ class LevelCorrection:
         return (n * self._sorted[place] + weight * self._first) / (n + weight) + self._integral
 
     def record_miss(self, below: bool) -> None:
-        """Record whether the outcome was below the forecast quantile."""
         self._integral += self._gain * (self.level - below)
 
     def learn(self, score: float) -> None:
@@ -103,7 +102,6 @@ class QuantileCorrector:
 
     @property
     def corrections(self) -> tuple[float, ...]:
-        """What is added to quantiles, in scales."""
         return tuple(level.correction() for level in self._levels)
 
     def record_exceeded(self, k: int) -> None:

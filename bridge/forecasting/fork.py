@@ -58,7 +58,7 @@ class Fork:
         scheduler.free[:] = state.free + state.demand[: state.n_running].sum(axis=0)
         scheduler_state.empty_lists(scheduler, slice(None))
         jobs[:] = np.zeros((), jobs.dtype)
-        for name in ("start", "end", "reserved", "past"):
+        for name in ("start", "end", "reserved", "promise", "past"):
             jobs[name] = -1
         jobs["start"][:, : state.n_running] = state.start[: state.n_running]
         for name, values in (
@@ -107,7 +107,6 @@ class Fork:
         return starts
 
     def _allocate(self, length: int, users: int, resources: int) -> None:
-        """Make room for `length` jobs of so many users."""
         window = 1 if self.compiled.chooser is None else length
         arrays = scheduler_state.allocate(2, length, resources, window=window, users=users)
         self._scheduler = self.compiled.install_in(arrays)

@@ -91,8 +91,7 @@ def play_futures(
 ) -> tuple[int, int]:
     """Play the futures from one on, each from where it stands.
 
-    Returns:
-        (the future that needs Python before it can go on, or their number; the kind it needs)
+    Returns the one that needs Python before it can go on, or their number; and the kind that it needs.
     """
     n = runs.shape[1]
     while future < runs.shape[0]:

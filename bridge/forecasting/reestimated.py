@@ -13,13 +13,9 @@ _LEVELS = (0.001, 0.999)
 
 
 def with_beliefs(state: MachineState, beliefs: RunningBeliefs) -> MachineState:
-    """Return the state after the last belief of each running job; others stay as they are.
+    """Return the state after the last belief of each running job, by place; others stay as they are.
 
     A distribution keeps its shape and moves to its new median. One without distributions believes requests.
-
-    Args:
-        state: with n jobs.
-        beliefs: about these n jobs, by place.
     """
     state.refuse_site("a progress series")
     levels, quantiles = state.levels, state.quantiles.copy()

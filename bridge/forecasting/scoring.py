@@ -31,7 +31,7 @@ class ForecastScore:
         coverage90_low, coverage90_high: 95 % interval of `coverage90`, over blocks of jobs; None where there
             are too few blocks.
         coverage90_b, coverage90_kind: how many blocks, and the kind of the interval (see
-            `bridge.judge.stats.Estimate`).
+            `bridge.judge.stats.ConfidenceInterval`).
         median_abs_error: median of the differences between start and median forecast.
         mean_width: mean width of the 90 % intervals that are finite.
         winkler: their mean interval score: the width, and 20 times the distance of a start outside.
@@ -86,7 +86,6 @@ def by_history(what: ForecastCases, user: Ints) -> Floats:
 
 
 def score(what: ForecastCases, quantiles: Floats, horizon: int) -> ForecastScore:
-    """Score the forecasts of one horizon."""
     those = what.horizon == horizon
     n = int(those.sum())
     if n == 0:

@@ -37,7 +37,7 @@ def quantile_knots(state: MachineState) -> tuple[Floats, Floats]:
 
 
 def share_ended(levels: Floats, times: Floats, elapsed: Floats) -> Floats:
-    """Return the probability [n] that a job ends within `elapsed` [n] s; `levels`, `times`: see `knots`."""
+    """Return the probability [n] that a job ends within `elapsed` [n] s; the others: `quantile_knots`."""
     with np.errstate(divide="ignore"):
         log = np.log(elapsed)[:, None]
     last = (times <= log).sum(axis=1) - 1  # the last knot that is not later

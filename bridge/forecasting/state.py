@@ -20,23 +20,17 @@ if TYPE_CHECKING:
 END = 1 << 60
 #: Largest amount of a resource.
 MOST = 1 << 62
-#: What is believed of a run time, by its use, see `bridge.scheduler.estimators.Estimate`.
+#: What is believed of a run time, by its use, see `bridge.scheduler.estimators.RunTimeEstimates`.
 LENGTHS = ("order", "waiting", "running")
 
 
 def micro(seconds: ArrayLike) -> Ints:
-    """Return times as whole microseconds."""
     return np.asarray(np.rint(np.asarray(seconds, np.float64) * SECOND), np.int64)
 
 
 @dataclass(frozen=True)
 class FairShareUser:
-    """What fair share knows of a user.
-
-    Attributes:
-        share: assigned share of the machine.
-        used: node-seconds of ended jobs.
-    """
+    """What fair share knows of a user: assigned share of the machine, and node-seconds of ended jobs."""
 
     share: Unsigned = 1.0
     used: Unsigned = 0.0
@@ -117,12 +111,10 @@ class MachineState:
 
     @property
     def waiting(self) -> Ints:
-        """Jobs that wait, by their index."""
         return np.arange(self.n_running, len(self))
 
     @property
     def elapsed(self) -> Ints:
-        """[n] how long jobs have run, microseconds."""
         return np.where(np.arange(len(self)) < self.n_running, self.now - self.start, 0)
 
     def refuse_site(self, subject: str) -> None:

@@ -126,7 +126,6 @@ def read_state(path: Path | str) -> MachineState:
 
 
 def state_of(document: object, where: str = "state") -> MachineState:
-    """Return the state of a document, see `read_state`."""
     version = document.get("version") if isinstance(document, Mapping) else None
     if isinstance(document, Mapping) and document.get("format") == FORMAT and version != VERSION:
         what = f"version {version!r} is unknown, this version of bridge reads {VERSION}"
@@ -199,7 +198,6 @@ def document_of(state: MachineState) -> dict[str, Any]:
 
 
 def write_state(state: MachineState, path: Path | str) -> None:
-    """Write a state's file, whole or not at all (BridgeError)."""
     with files.open_write(Path(path)) as out:
         out.write((json.dumps(document_of(state), indent=1, ensure_ascii=False) + "\n").encode())
 

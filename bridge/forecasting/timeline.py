@@ -158,12 +158,10 @@ class ForecastCases:
         return len(self.job)
 
     def take(self, which: Ints) -> "ForecastCases":
-        """Return some of them."""
         return ForecastCases(self.job[which], self.horizon[which], self.time[which], self.start[which])
 
     @property
     def after(self) -> Floats:
-        """[m] seconds from forecast to start."""
         return (self.start - self.time) / SECOND
 
 

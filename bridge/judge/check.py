@@ -20,6 +20,7 @@ from bridge.judge.jobs import (
     jobs_of,
     plain_ids,
 )
+from bridge.workload.resources import UNITS
 from bridge.workload.table import Workload
 
 #: Every kind of violation; ``capacity`` and ``larger-than-machine`` are followed by ``:resource``.
@@ -30,7 +31,6 @@ KINDS: tuple[str, ...] = (
     "allocation-size", "host-range", "host-overlap", "node-amount", "power-budget", "not-in-workload",
     "workload-demand", "workload-submit", "workload-run",
 )  # fmt: skip
-UNITS = {"nodes": "nodes", "burst_buffer": "bytes", "power": "W"}
 #: How many running jobs a violation of the capacity names.
 NAMED = 8
 #: Files round every time to 1 µs, so a sum of three of them may be off by this much, in s.
@@ -39,8 +39,6 @@ ROUNDING = 1.5e-6
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule: its kind, when (s), the jobs (culprit first), and a sentence with the numbers."""
-
     kind: str
     time: float
     jobs: tuple[str, ...]
@@ -73,7 +71,6 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether no rule is broken."""
         return self.first is None
 
 
@@ -261,7 +258,6 @@ def _check_rows(schedule: _Schedule) -> None:
 
 
 def _check_capacity(schedule: _Schedule, resource: str, amount: int) -> float:
-    """Sweep starts and releases (releases first); return the peak use of ``resource``."""
     column = schedule.frame[demand_column(resource)]
     demand = column.to_numpy(np.int64 if column.dtype.kind in "iu" else np.float64)
     limit = amount if demand.dtype.kind == "i" else amount * (1 + 1e-12)

@@ -19,8 +19,6 @@ SAME = 1.5e-6
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """The earliest job whose start differs; a start of None means that it never started."""
-
     job: str
     base_start: float | None
     start: float | None
@@ -143,7 +141,6 @@ def index_by_job(runs: Sequence[Run], names: Sequence[str]) -> list[pd.DataFrame
 
 
 def _keys(jobs: pd.DataFrame) -> "pd.Series[str]":
-    """Return ids, or workloads and ids where one id stands in several workloads."""
     ids = jobs["job_id"].astype("str")
     return jobs["workload_name"].astype("str") + "!" + ids if ids.duplicated().any() else ids
 

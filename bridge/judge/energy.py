@@ -44,7 +44,6 @@ class PowerTrace:
 
     @property
     def span(self) -> float:
-        """From time 0 to the last row, s."""
         return float(self.end[-1]) if len(self.end) else 0.0
 
 
@@ -91,7 +90,6 @@ class PowerAudit:
 
     @property
     def finding(self) -> str:
-        """The violation in one sentence; empty if there is none."""
         if self.first_over is None:
             return ""
         return (

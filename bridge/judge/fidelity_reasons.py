@@ -110,7 +110,6 @@ class RecordedRun:
         return np.flatnonzero((self.start <= time) & (self.end > time))
 
     def waiting(self, time: float) -> Ints:
-        """Return the jobs that wait at a time."""
         return np.flatnonzero((self.submit <= time) & (self.start > time))
 
     def reasons(self, time: float, running: Ints, waiting: Ints) -> tuple[Ints, float]:

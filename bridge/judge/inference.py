@@ -34,13 +34,7 @@ _MICRO = 1_000_000
 
 @dataclass(frozen=True)
 class Estimate:
-    """One thing that a record says, or does not.
-
-    Attributes:
-        what: of which it is, as in "size of partition gpu".
-        value: None: not identifiable.
-        evidence: in words.
-    """
+    """One thing that a record says, with its evidence in words; value None: it cannot be told."""
 
     what: str
     value: int | float | None
@@ -63,18 +57,12 @@ class PoolEstimates:
 
 
 class RecordedUse:
-    """How much is in use, and by how many jobs waited, of sets of partitions.
-
-    Args:
-        run: what happened.
-        names: of partitions, by code.
-    """
+    """How much is in use, and by how many jobs waited, of sets of partitions; `names`: by code."""
 
     def __init__(self, run: RecordedRun, names: Mapping[int, str]) -> None:
         self.run, self.names = run, names
 
     def of(self, codes: Sequence[int]) -> "UseOfPool":
-        """Return the use of a set of partitions together."""
         return UseOfPool(self.run, np.isin(self.run.partition, codes))
 
 
@@ -98,7 +86,6 @@ class UseOfPool:
 
     @cached_property
     def largest(self) -> int:
-        """The most in use."""
         return round(float(self.steps[1].max(initial=0.0)))
 
     @cached_property

@@ -51,7 +51,6 @@ RST_FIELDS = ("id", "procs", "procs", "requested time", "run", "wait", "submit",
 
 
 def demand_column(resource: str) -> str:
-    """Return the jobs-table column that holds the demand for ``resource``."""
     return "requested_number_of_resources" if resource == "nodes" else resource
 
 
@@ -59,7 +58,8 @@ def is_killed_attempt(jobs: pd.DataFrame) -> Flags:
     """Tell which rows are attempts that were killed so that the job could run again: [n].
 
     Such a row is COMPLETED_KILLED, its id is ``J#1``, ``J#2``, …, and job J stands in the table, too: it is
-    that job's time on its hosts, but no job. Whoever counts or averages jobs leaves it out (`once`).
+    that job's time on its hosts, but no job. Whoever counts or averages jobs leaves it out
+    (`drop_killed_attempts`).
     """
     is_killed = (jobs["final_state"] == "COMPLETED_KILLED").to_numpy(np.bool_, copy=True)
     if is_killed.any():
@@ -240,7 +240,6 @@ def read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _finite(jobs: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Return the table if no number in Batsim's columns is infinite."""
     for name in (name for name, kind in COLUMNS.items() if kind is float):
         infinite = np.isinf(jobs[name].to_numpy(np.float64))
         if infinite.any():

@@ -41,7 +41,7 @@ class Run:
         capacity: machine capacity per resource, ``nodes`` first.
         jobs: the jobs table, columns as in ``bridge.judge.jobs.JOBS_COLUMNS`` and any extras (``user``, …);
             with `rows` only those that are measured.
-        metrics: flat dict as ``bridge.judge.metrics.compute`` returns it; unknown values are None.
+        metrics: flat dict as ``bridge.judge.metrics.compute_metrics`` returns it; unknown values are None.
         oracle: whether an estimator read true run times, which no real scheduler could.
         rows: makes the whole table's rows from one up to another, for runs that are too long to hold it.
     """
@@ -185,5 +185,4 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def run_folder(out: Path, policy: str) -> Path:
-    """Return the folder of a policy's runs among those of all."""
     return out / re.sub(r"[^\w.+-]+", "_", policy)

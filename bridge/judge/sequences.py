@@ -22,11 +22,7 @@ Play = Callable[["Scenario", Ints, int, ProgressCallback], "list[Schedule]"]
 
 @dataclass(frozen=True)
 class PairedResult:
-    """A policy's mean, and its difference to the base (policy − base; None for the base itself).
-
-    Attributes:
-        verdict: on the difference; empty for the base.
-    """
+    """A policy's mean, and its difference to the base (policy − base) with the verdict on it."""
 
     mean: ConfidenceInterval
     difference: ConfidenceInterval | None
@@ -36,10 +32,11 @@ class PairedResult:
 def compute_sequence_metric(prepared: Scenario, schedule: Schedule, first: int, metric: str) -> float:
     """Return the metric of a sequence, by its outcome and its first job in the workload.
 
-    ``bsld``, ``slowdown``, ``wait``, ``turnaround`` (means, s), ``bsld.max``, ``wait.max``, ``idle.fitting``
-    (node-time idle while a waiting job fits, see `idle_share`), or ``utilisation`` (node-time used,
-    first submit to last end), ``utilisation.NAME`` of a resource. Raises BridgeError: unknown metric, or it
-    is not defined because no job of the sequence takes any time.
+    ``bsld``, ``slowdown``, ``wait``, ``turnaround`` (means, s), ``bsld.max``, ``wait.max``, ``wait.small``,
+    ``wait.large`` (see `_by_size`), ``idle.fitting`` (node-time idle while a waiting job fits, see
+    `idle_share`), or ``utilisation`` (node-time used, first submit to last end), ``utilisation.NAME`` of a
+    resource. Raises BridgeError: unknown metric, or it is not defined because no job of the sequence takes
+    any time.
     """
     part = slice(first, first + len(schedule.start))
     submit, run = schedule.submit, prepared.jobs.run[part] / 1e6
@@ -61,6 +58,8 @@ def compute_sequence_metric(prepared: Scenario, schedule: Schedule, first: int, 
             return float(np.nanmean(slowdown(wait, run)))
         case "wait" | "wait.max":
             return float(wait.max() if what == "wait.max" else wait.mean())
+        case "wait.small" | "wait.large":
+            return float(wait[_by_size(prepared.jobs.demand[part, 0], what)].mean())
         case "turnaround":
             return float(turnaround.mean())
         case "idle.fitting" if prepared.cluster is not None:
@@ -96,6 +95,17 @@ def compute_sequence_metric(prepared: Scenario, schedule: Schedule, first: int, 
     raise BridgeError("unknown metric", where=repr(metric))
 
 
+def _by_size(nodes: Ints, metric: str) -> Flags:
+    """Return which jobs are the large ones, or the small ones, of those that request so many nodes.
+
+    Large: at least as many as the upper quartile; small: at most as many as the lower one. Both may be the
+    same jobs where sizes hardly differ.
+    """
+    low, high = np.quantile(nodes, (0.25, 0.75))
+    which: Flags = nodes >= high if metric == "wait.large" else nodes <= low
+    return which
+
+
 def _of_some(prepared: Scenario, schedule: Schedule, first: int, metric: str, which: Flags) -> float:
     """Return the metric of the jobs of a sequence that started; BridgeError: none has."""
     last = first + len(which)
@@ -120,7 +130,7 @@ def values_of(
     play: Play | None = None,
     note: Callable[[Scenario, "Schedule", int], None] | None = None,
 ) -> Floats:
-    """Replay every sequence and return its metric, [sequences]; see `value_of`.
+    """Replay every sequence and return its metric, [sequences]; see `compute_sequence_metric`.
 
     `starts`, `length`: [sequences] first jobs; jobs a sequence. `progress` is called with the number of
     finished ones. `play` replays them where an agent decides; else the built-in rules do. `note` is called

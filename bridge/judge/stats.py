@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
+from bridge.judge.distributions import kendall, t_quantile
 
 #: Of every interval.
 CONFIDENCE = 0.95
@@ -53,11 +54,9 @@ class ConfidenceInterval:
 
     @property
     def mark(self) -> str:
-        """Mark behind the interval in a table."""
         return mark_of(self.kind)
 
     def percent_of(self, base: float) -> "ConfidenceInterval":
-        """Return it in percent of a positive number."""
         low, mean, high = (100 * one / base for one in (self.low, self.mean, self.high))
         return ConfidenceInterval(mean, low, high, self.n, self.b, self.kind)
 
@@ -68,7 +67,6 @@ class ConfidenceInterval:
 
 
 def mark_of(kind: str | None) -> str:
-    """Return the mark behind an interval of that kind in a table."""
     return MARK if kind == "t" else ""
 
 
@@ -116,7 +114,6 @@ class Part:
     deviations: Floats
 
     def scaled(self, factor: float) -> "Part":
-        """Return the variance part of a multiple of the mean."""
         return Part(factor**2 * self.variance, self.freedom, factor * self.deviations)
 
 
@@ -226,14 +223,11 @@ def rank_agreement(values: ArrayLike, others: ArrayLike) -> tuple[float, float]:
     is all ties τ-b is not defined: then both are NaN. Raises BridgeError: lengths differ, or fewer than two
     policies.
     """
-    from scipy import stats
-
     a, b = np.asarray(values, np.float64), np.asarray(others, np.float64)
     if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
         message = "rank agreement needs two rankings of the same policies"
         raise BridgeError(f"{message}, got {a.size} and {b.size}")
-    result = stats.kendalltau(a, b)
-    return float(result.statistic), float(result.pvalue)
+    return kendall(a, b)
 
 
 def _sample(values: ArrayLike) -> Floats:
@@ -255,9 +249,7 @@ def _differences(values: ArrayLike, base: ArrayLike) -> Floats:
 
 def _quantile(freedom: float) -> float:
     """Return the quantile of Student's t that the interval reaches to; of the normal one for infinity."""
-    from scipy import special
-
-    return float(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2))
+    return t_quantile(freedom, 0.5 + CONFIDENCE / 2)
 
 
 def _circular(deviation: Floats, block: int, resamples: int, generator: np.random.Generator) -> Floats:

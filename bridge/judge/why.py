@@ -130,7 +130,6 @@ def _some(ids: tuple[str, ...], most: int = 5) -> str:
 
 
 def describe_reason(reason: StartExplanation, capacity: int) -> list[str]:
-    """Tell a reason in plain sentences."""
     wait = reason.started - reason.submitted
     other_demands = "".join(f" and {amount:,} {name}" for name, amount in reason.also_asked.items())
     free, ahead = _count(reason.free_at_submit, "node"), _count(reason.ahead, "job")

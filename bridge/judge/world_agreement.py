@@ -67,11 +67,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class ValidationDocument:
-    """A validation as its file has it (`as_dict`), see `read_validation`.
-
-    Attributes:
-        policies, ranks: each policy in both worlds; see `ranks`.
-    """
+    """A validation as its file has it (`as_dict`): each policy in both worlds, and `ranks`."""
 
     format: int
     inputs: Mapping[str, Any]
@@ -177,7 +173,6 @@ def as_dict(agreements: Sequence[Agreement], inputs: Mapping[str, Any]) -> dict[
 
 
 def write_document(document: Mapping[str, Any], path: Path) -> None:
-    """Write a validation, whole or not at all (BridgeError)."""
     with files.atomic_write(path) as out:
         out.write((json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
 

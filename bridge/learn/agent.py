@@ -59,7 +59,7 @@ def schedules_by(
     length: int,
     progress: ProgressCallback = ignore_progress,
 ) -> list[Schedule]:
-    """Return `schedules` of whatever answers, for example a fixed rule, by what it sees."""
+    """Return `play_sequences` of whatever answers, for example a fixed rule, by what it sees."""
     batch = Batch(prepared, encoder, min(_TOGETHER, max(len(starts), 1)), length)
     schedules: list[Schedule] = []
     for k in range(0, len(starts), _TOGETHER):
@@ -131,7 +131,6 @@ class AgentDecider:
 
 
 def refused(agent: LogAgent, what: str, remedy: str) -> BridgeError:
-    """Return the error of an agent that does not fit."""
     return BridgeError(what, where=str(agent.folder), remedy=remedy)
 
 
@@ -145,7 +144,6 @@ def require_resources(agent: LogAgent, names: Sequence[str]) -> None:
 
 
 def require_protocol(agent: LogAgent, protocol: str, cross: bool) -> None:
-    """Raise BridgeError for an agent of another protocol, unless `cross` allows it."""
     learnt = agent.recipe.setup.protocol
     if learnt != protocol and not cross:
         what = f"has learnt under the protocol {learnt}, not {protocol}"

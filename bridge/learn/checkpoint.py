@@ -64,7 +64,6 @@ _ABSENT = ("resources", "others", "cluster_sha256")
 
 
 def write_agent(folder: Path, recipe: AnyRecipe, origin: Provenance) -> None:
-    """Write agent.json, whole or not at all."""
     head: dict[str, Any] = {"format": FORMAT}
     if recipe.scheduler != Recipe.scheduler:
         head["scheduler"] = recipe.scheduler
@@ -78,7 +77,6 @@ def write_agent(folder: Path, recipe: AnyRecipe, origin: Provenance) -> None:
 
 
 def read_agent(folder: Path, kind: type[AnyRecipe] | None = None) -> tuple[Any, Provenance]:
-    """Read agent.json, of a recipe of this kind if one is given; BridgeError: it is missing or none."""
     path, document = folder / AGENT, read_document(folder)
     scheduler, wanted = scheduler_of(folder), kind.scheduler if kind else ""
     if scheduler not in ((wanted,) if wanted else SCHEDULERS):
@@ -99,7 +97,6 @@ def _short(value: object) -> str:
 
 
 def add_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return tensors with a prefix before their names."""
     return {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
 
 
@@ -114,7 +111,6 @@ def write_weights(folder: Path, weights: Mapping[str, Tensor], epoch: int, mode:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> None:
-    """Write tensors and texts to one safetensors file, whole or not at all."""
     from safetensors.torch import save
 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -133,7 +129,6 @@ def _ordered(file: bytes) -> bytes:
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read tensors and texts. Raises BridgeError: the file is missing or damaged."""
     try:
         with safe_open(str(path), framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -170,7 +165,6 @@ def load_weights_into(network: nn.Module, tensors: Mapping[str, Tensor], prefix:
 def _fitting(
     network: nn.Module, tensors: Mapping[str, Tensor], prefix: str, where: Path
 ) -> dict[str, Tensor]:
-    """Return the tensors whose names begin with a prefix, without it."""
     own = strip_prefix(prefix, tensors)
     if {k: v.shape for k, v in own.items()} != {k: v.shape for k, v in network.state_dict().items()}:
         what = "the weights are not of the network that the recipe describes"
@@ -210,7 +204,6 @@ def load_any(folder: str | Path) -> Agent[Any]:
 
 
 def network_of(recipe: AnyRecipe) -> nn.Module:
-    """Return a fresh network that answers."""
     return kind_of(recipe.scheduler).network(recipe)
 
 

@@ -46,7 +46,6 @@ def read_document(folder: str | Path) -> dict[str, Any]:
 
 
 def epochs_of(folder: Path) -> int:
-    """Return for how many epochs an agent has learnt here."""
     import pyarrow.parquet as pq
 
     return int(pq.read_metadata(folder / PROGRESS).num_rows)
@@ -113,13 +112,11 @@ class Provenance:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the digest of a log file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that decide the bits of a training."""
     import torch
 
     versions_by_name = {

@@ -26,7 +26,6 @@ def facts(recipe: AnyRecipe) -> dict[str, Any]:
 
 
 def lines(recipe: AnyRecipe, facts: dict[str, Any], package: str) -> Iterator[tuple[str, str]]:
-    """Yield the further lines of a description, beside the features."""
     yield f"{recipe.name}/{recipe.setting}", recipe.summary
     yield "source", recipe.source
     yield "package", package
@@ -94,7 +93,6 @@ def _event_lines(recipe: Recipe, facts: dict[str, Any]) -> Iterator[tuple[str, s
 
 
 def _pairs(settings: Any) -> str:
-    """Return what a dataclass holds, in words."""
     values_set = ((name, value) for name, value in record_of(settings).items() if value not in ("", ()))
     values = ((name, value if isinstance(value, list | tuple) else [value]) for name, value in values_set)
     return ", ".join(f"{name} {'–'.join(map(str, value))}" for name, value in values)

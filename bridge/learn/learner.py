@@ -4,6 +4,7 @@ A new one is a subclass, named on the command line as ``module:ATTR`` or provide
 entry points `bridge.algorithms`; see `bridge.learn.algorithms`.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -78,19 +79,35 @@ class TrainingContext(Generic[R]):
     teacher: Path | None = None
 
 
+def _warn_of_adams() -> None:
+    text = "Learner.adams is now Learner.optimizers; the old name goes with the next release"
+    warnings.warn(text, DeprecationWarning, stacklevel=3)
+
+
 class Learner(ABC):
     """Learns epoch by epoch; same seed, same bits, also when it goes on from `tensors`.
 
-    It is made with an `TrainingContext` as its only argument, behind ``torch.manual_seed``.
+    It is made with a `TrainingContext` as its only argument, behind ``torch.manual_seed``.
 
     Attributes:
-        adams: its optimisers, by the name that their memory has in a file.
+        optimizers: by the name that their memory has in a file.
         base: the base policy's mean on the validation sequences; NaN if there are none.
     """
 
     actor: nn.Module
-    adams: Mapping[str, optim.Optimizer]
+    optimizers: Mapping[str, optim.Optimizer]
     base: float = NAN
+
+    @property
+    def adams(self) -> Mapping[str, optim.Optimizer]:
+        """Return `optimizers` under their former name, which goes with the next release."""
+        _warn_of_adams()
+        return self.optimizers
+
+    @adams.setter
+    def adams(self, optimizers: Mapping[str, optim.Optimizer]) -> None:
+        _warn_of_adams()
+        self.optimizers = optimizers
 
     def begin(self) -> None:  # noqa: B027  (random weights are a start)
         """Give the actor a start, before the first epoch."""
@@ -111,14 +128,14 @@ class Learner(ABC):
         """Return what is needed to go on, beside the actor and `extra`: the optimisers' memories."""
         return {
             f"adam.{which}.{place}.{k}": torch.as_tensor(v)
-            for which, adam in self.adams.items()
+            for which, adam in self.optimizers.items()
             for place, state in adam.state_dict()["state"].items()
             for k, v in state.items()
         }
 
     def restore(self, tensors: Mapping[str, Tensor], path: Path) -> None:  # noqa: ARG002
         """Take over `tensors` (and `extra` under ``now.``); BridgeError: of another network."""
-        for which, adam in self.adams.items():
+        for which, adam in self.optimizers.items():
             state: dict[int, dict[str, Tensor]] = {}
             for name, tensor in tensors.items():
                 if name.startswith(f"adam.{which}."):

@@ -29,8 +29,6 @@ MOST_PARAMETERS = 10**9
 
 
 class Stack(nn.Sequential):
-    """Layers one behind the other."""
-
     def __call__(self, inputs: Tensor) -> Tensor:
         output: Tensor = super().__call__(inputs)
         return output
@@ -96,7 +94,6 @@ class Padded(nn.Module):
         self.register_buffer("padding", padding, persistent=False)
 
     def dense(self, rows: Tensor, offsets: Tensor) -> Tensor:
-        """Return the rows as [D, W, F]."""
         dense = self.padding.to(rows.dtype).expand(len(offsets) - 1, self.places, -1).clone()
         dense[places(offsets)] = rows
         return dense
@@ -111,7 +108,6 @@ class Flat(Padded):
         self.layers = perceptron((size, *shape.hidden, outputs))
 
     def inputs(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
-        """Return the layers' inputs, [D, inputs]; they do not depend on weights."""
         dense = self.dense(rows, offsets).flatten(1)
         return torch.cat((dense, context), 1) if context.shape[1] else dense
 
@@ -194,10 +190,10 @@ class Future(Padded):
     """Predicts by how much each answer will change the measurements: scores [N, 1].
 
     Modules for state, measurements and goal; their outputs side by side go through an expectation stream,
-    and an action stream whose mean over the actions is taken away unless `Prediction.dueling` is off
-    (Dosovitskiy & Koltun, ICLR 2017; MRSch §III-A). The last 2 R numbers of the context are the R
+    and an action stream whose mean over the actions is taken away unless `FuturePredictionConfig.dueling` is
+    off (Dosovitskiy & Koltun, ICLR 2017; MRSch §III-A). The last 2 R numbers of the context are the R
     measurements and the goal. A score is the prediction weighted by the goal and, over the offsets, by
-    `Prediction.weights`.
+    `FuturePredictionConfig.weights`.
     """
 
     weights: Tensor
@@ -333,7 +329,6 @@ def set_initial_reject_rate(actor: nn.Module, rejecting: float) -> None:
 
 
 def parameters(network: nn.Module) -> int:
-    """Return how many numbers the network learns."""
     return sum(p.numel() for p in network.parameters())
 
 

@@ -29,7 +29,7 @@ from bridge.env.reward import Reward as Reward
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 #: How an agent decides once it has learnt: ``greedy`` takes the best answer; ``sample`` draws from its
-#: probabilities as SchedInspector's public code does, but reproducibly (`bridge.learn.rollout.deciding`);
+#: probabilities as SchedInspector's public code does, but reproducibly (`rollout.make_action_function`);
 #: ``validated`` takes whichever of the two does better on the validation sequences.
 Deploy = Literal["greedy", "sample", "validated"]
 #: Widths of layers; wider ones than these are a mistake.
@@ -95,12 +95,10 @@ class TrainingBase:
 
     @property
     def validates(self) -> bool:
-        """Whether there are sequences to validate on; else the last weights are the best."""
         return True
 
     @property
     def epoch_limit(self) -> int:
-        """Epochs that it may take."""
         return max(self.epochs, self.max_epochs if self.validates else 0)
 
     def ended(self, epoch: int, best: int) -> bool:
@@ -356,7 +354,7 @@ class Recipe(RecipeBase, DecisionConfig):
             `FuturePredictionConfig`), ``evolution`` (see `EvolutionConfig`), or one that a package or the
             user brings (`bridge.learn.algorithms`).
         options: what such an algorithm wants to know.
-        guard, max_rejects, retry_after: see `bridge.env.env_config.Task`.
+        guard, max_rejects, retry_after: see `bridge.env.env_config.EnvConfig`.
         deploy: see `Deploy`.
         test_from: fraction of the workload from which on held-out sequences are drawn; 1 = none is held out.
     """
@@ -383,7 +381,6 @@ class Recipe(RecipeBase, DecisionConfig):
 
     @property
     def decision(self) -> DecisionKind:
-        """Kind of decision that the agent makes."""
         return self.encoder.decision
 
     @property
@@ -397,7 +394,7 @@ class Recipe(RecipeBase, DecisionConfig):
         return self.setup.protocol
 
     def check(self) -> None:
-        """Refuse what cannot be trained, see `Named.check`; a function is no plain data."""
+        """Refuse what cannot be trained, see `RecipeBase.check`; a function is no plain data."""
         if callable(self.reward) or isinstance(self.reward, OwnReward):
             remedy = "Write a Reward; an environment (`bridge.make_env`) takes a function as its reward."
             raise BridgeError("reward cannot be a function", where="recipe", remedy=remedy)

@@ -19,12 +19,7 @@ GROUP = "bridge.policies"
 
 @dataclass(frozen=True)
 class Installed:
-    """A policy that a package provides.
-
-    Attributes:
-        settings: setting -> recipe, the default first; empty if broken.
-        error: why it cannot be used; empty if it can.
-    """
+    """A policy that a package provides: setting -> recipe, the default first; or why it cannot be used."""
 
     name: str
     package: str
@@ -44,7 +39,6 @@ def _checked(point: EntryPoint) -> Installed:
 
 
 def _settings(settings: object, name: str = "") -> Mapping[str, AnyRecipe]:
-    """Return what a policy's package or module provides."""
     if not name and isinstance(settings, AnyRecipe):
         settings = {settings.setting: settings}
     if not isinstance(settings, Mapping) or not settings:
@@ -108,7 +102,6 @@ def find_policy(name: str) -> Installed:
 
 
 def find_recipe(name: str, setting: str = "") -> AnyRecipe:
-    """Return a policy's recipe in a setting, see `find_policy` and `recipe_in`."""
     return recipe_in(find_policy(name), setting)
 
 

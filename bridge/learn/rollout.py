@@ -90,7 +90,6 @@ def argmax_actions(scores: Floats, sizes: Ints) -> Ints:
 
 
 def select_waiting(view: PackedObservations) -> tuple[Ints, PackedObservations]:
-    """Return the episodes that wait for an answer, and only their decisions."""
     sizes = np.diff(view.offsets)
     live = np.flatnonzero(sizes)
     offsets = np.concatenate(([0], np.cumsum(sizes[live])))
@@ -100,7 +99,6 @@ def select_waiting(view: PackedObservations) -> tuple[Ints, PackedObservations]:
 def collect(
     batch: Batch, actor: nn.Module, starts: Ints, rng: np.random.Generator, limit: int = 0
 ) -> Rollout:
-    """Play an episode from each start, drawing from the actor's probabilities; see `collect_by`."""
     return collect_by(batch, lambda view: sample_actions(*scores_of(actor, view), rng), starts, limit)
 
 
@@ -146,7 +144,6 @@ def collect_by(
 
 
 def concatenate_rollouts(parts: Sequence[Rollout]) -> Rollout:
-    """Return the trajectories of several batches as those of one, one behind the other."""
     if len(parts) == 1:
         return parts[0]
     rows = np.cumsum([0, *(len(part.rows) for part in parts)])
@@ -200,11 +197,7 @@ def play(batch: Batch, answer: ActionFunction, starts: Ints) -> None:
 
 
 class DecisionRecorder:
-    """Wraps an action function; records observations and actions.
-
-    Attributes:
-        kept: rows, rows of each decision, context and actions, step by step.
-    """
+    """Wraps an action function, and keeps rows, rows of each decision, context and actions, step by step."""
 
     def __init__(self, answer: ActionFunction) -> None:
         self._answer = answer
@@ -222,7 +215,7 @@ class DecisionRecorder:
 
 
 def make_action_function(actor: nn.Module, how: Mode, seed: int) -> ActionFunction:
-    """Return how a trained actor answers, alike in every world; give it an actor from `decided`.
+    """Return how a trained actor answers, alike in every world; give it an actor from `copy_for_inference`.
 
     ``greedy`` takes the best answer. ``sample`` draws from its probabilities, with random numbers that depend
     on the seed and the keys of the rows only, so that a decision is drawn the same wherever it comes up.

@@ -45,14 +45,12 @@ class EpochRecord:
     more: Mapping[str, float] = field(default_factory=dict)
 
     def row(self) -> dict[str, Any]:
-        """Return all columns by name."""
         columns = record_of(self)
         more: dict[str, float] = columns.pop("more")
         return columns | more
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "EpochRecord":
-        """Return the record of a row; inverse of `row`."""
         own = {name: row[name] for name in cls.__dataclass_fields__ if name != "more"}
         return cls(**own, more={name: value for name, value in row.items() if name not in own})
 
@@ -239,7 +237,6 @@ class TensorBoardWriter:
             self._writer.flush()
 
     def close(self) -> None:
-        """Finish the file."""
         with written(self._path):
             self._writer.close()
 

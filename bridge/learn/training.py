@@ -72,7 +72,6 @@ class TrainingData:
 
 
 def cluster_digest_of(recipe: AnyRecipe) -> str:
-    """Return the digest of the cluster that a recipe's setup names; empty if it names none."""
     name = recipe.setup.cluster if isinstance(recipe, Recipe) else None
     return "" if name is None else digest_of_cluster(name)
 
@@ -116,7 +115,7 @@ def train_or_resume(
 ) -> Agent[R]:
     """Return an agent, trained as far as its recipe says; a training that broke off goes on.
 
-    Arguments and errors are those of `opened`; `report` is called with every epoch.
+    Arguments and errors are those of `open_trainer`; `report` is called with every epoch.
     """
     open_trainer(context).run(report)
     return load(context.folder, type(context.recipe))
@@ -148,7 +147,6 @@ def _refuse_another(
 
 
 def _fields(prefix: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (name, old, new) of every value of two nested tables."""
     for name in dict.fromkeys([*old, *new]):
         was, after = old.get(name), new.get(name)
         if isinstance(was, dict) and isinstance(after, dict):

@@ -23,8 +23,8 @@ class UserPolicy:
     """What answers the decisions of an environment, whatever it is made of.
 
     Attributes:
-        task: what it decides and sees, as in its environment: see `bridge.env.env_config.task`. The features'
-            constants are those of the task's workload.
+        task: what it decides and sees, as in its environment: see `bridge.env.env_config.build_env_config`.
+            The features' constants are those of the task's workload.
         predict: called with an observation and the mask of legal actions, as the environment shows them;
             returns an action. An illegal one counts as it does in the environment.
     """
@@ -42,11 +42,9 @@ class OwnAgent(Agent[Recipe]):
 
     @property
     def name(self) -> str:
-        """Label in tables."""
         return self.own.name
 
     def answer(self, view: PackedObservations) -> Ints:
-        """Return the answers of the decisions that wait."""
         observation = ObservationBuffer(self.recipe.encoder, len(view.offsets) - 1)
         observation.write(view)
         predicted = (

@@ -56,7 +56,6 @@ def _pstates(nodes: Nodes) -> tuple[str, dict[str, str]]:
 
 
 def _numbered(word: str, count: int) -> list[str]:
-    """Names with numbers padded with zeros."""
     return [f"{word}{number:0{len(str(count - 1))}}" for number in range(count)]
 
 
@@ -144,12 +143,10 @@ class _Author:
         return path
 
     def power(self, watts: float) -> dict[str, str]:
-        """Properties of a host that always draws the same, if power is described at all."""
         flat = {"wattage_per_state": f"{watts:g}:{watts:g}:{watts:g}", "wattage_off": "0"}
         return flat if self.spec.nodes.power is not None else {}
 
     def storage(self) -> list[tuple[str, str, str, dict[str, str]]]:
-        """Storage hosts: name, bandwidth, latency, properties."""
         files = []
         for store in self.spec.storage:
             properties = {"role": "storage", "storage_kind": store.kind}

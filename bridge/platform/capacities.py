@@ -37,7 +37,6 @@ def sleep_states(host: Host) -> tuple[SleepState, ...]:
 
 
 def computing_pstates(host: Host) -> list[int]:
-    """Pstates that compute: neither sleeping nor in transition. Raises ValueError."""
     busy = {number for state in sleep_states(host) for number in state}
     return [number for number in range(len(host.speeds)) if number not in busy]
 

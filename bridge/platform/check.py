@@ -40,10 +40,7 @@ def check_platform(
 
 
 def require_valid(path: str | Path, data: bytes | None = None, *, energy: bool = False) -> list[LintFinding]:
-    """Check a file, or contents before they are written; return the warnings.
-
-    Raises BridgeError for the first error.
-    """
+    """Return a file's warnings, before it is written if `data` is given; BridgeError: its first error."""
     return raise_first_error(check_platform(path, data=data, energy=energy))
 
 

@@ -50,7 +50,6 @@ class LintFinding:
 
     @property
     def where(self) -> str:
-        """`file:line`."""
         return f"{self.path}:{self.line}"
 
 
@@ -68,7 +67,6 @@ class FindingCollector:
         self.powered = 0
 
     def add(self, line: int, key: str, *, loads: bool = False, **words: Any) -> None:
-        """Add a finding of the catalogue; `loads`: what SimGrid else refuses it takes in this case."""
         severity, message, remedy = CATALOGUE[key]
         words = {k: shortened(v, _LONGEST) if isinstance(v, str) else v for k, v in words.items()}
         refused = severity == "refused"
@@ -81,7 +79,6 @@ class FindingCollector:
 
     @property
     def errors(self) -> int:
-        """Number of errors so far."""
         return sum(finding.severity == "error" for finding in self.findings)
 
     def sorted(self) -> list[LintFinding]:
@@ -90,7 +87,6 @@ class FindingCollector:
 
 
 def verdict(findings: Iterable[LintFinding]) -> Verdict:
-    """Return SimGrid's verdict on a file with these findings."""
     return "refuses" if any(finding.simgrid == "refuses" for finding in findings) else "loads"
 
 

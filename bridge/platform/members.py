@@ -63,7 +63,6 @@ class Members(AttributeReader):
     def add_link(
         self, element: Element, name: str, bandwidth: float, latency: float, sharing: Sharing, zone: Zone
     ) -> None:
-        """Add one link, or one half of a split-duplex link."""
         self.in_main_tree(element, zone, "link")
         if zone.routing == "wifi" and zone.wifi:
             raise self.stop(element, "wifi/second", zone=zone.name)
@@ -78,7 +77,6 @@ class Members(AttributeReader):
                 self.add_finding(element, "wifi/latency", name=name)
 
     def add_duplex(self, element: Element, name: str, bandwidth: float, latency: float, zone: Zone) -> None:
-        """Add both halves of a split-duplex link."""
         for half in ("UP", "DOWN"):
             self.add_link(element, f"{name}_{half}", bandwidth, latency, "SHARED", zone)
         self.duplex.add(name)
@@ -193,7 +191,6 @@ class Members(AttributeReader):
 
     # ---- clusters ------------------------------------------------------------------------------------------
     def cluster(self, element: Element, zone: Zone, values: _Values) -> None:
-        """The hosts and links of a `<cluster>`, whose zone exists already."""
         numbers = self.radical(element)
         properties = self.properties(element)
         shaped = values.get("topology", "FLAT") in TOPOLOGIES

@@ -96,13 +96,11 @@ class Zone:
     tag: str = "zone"
 
     def walk(self) -> Iterator["Zone"]:
-        """This zone and all zones inside it, in the order of the file."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     def ancestors(self) -> list["Zone"]:
-        """This zone, its parent, …, the root."""
         return [self, *(self.parent.ancestors() if self.parent is not None else ())]
 
 
@@ -140,7 +138,6 @@ class Platform:
 
     @property
     def storage(self) -> list[Host]:
-        """Storage hosts; Batsim numbers them after the compute hosts."""
         return self.hosts_of("storage")
 
     @property
@@ -154,7 +151,6 @@ class Platform:
         return {host.name: number for number, host in enumerate([*self.compute, *self.storage])}
 
     def link(self, name: str) -> Link:
-        """The link of that name. Raises KeyError."""
         for zone in self.zones.values() if name not in self.links else ():
             figures = zone.topology.link(name) if zone.topology is not None else None
             if figures is not None:

@@ -169,7 +169,6 @@ class _Reader(Members):
 
     # ---- routes --------------------------------------------------------------------------------------------
     def route(self, element: Element, zone: Zone) -> None:
-        """A `<route>`, `<zoneRoute>` or a bypass. Raises StopError."""
         values = self.values(element)
         src, dst = values["src"], values["dst"]
         gateways = values.get("gw_src", ""), values.get("gw_dst", "")

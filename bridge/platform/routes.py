@@ -41,7 +41,6 @@ class Routes:
         self._numbers: dict[str, dict[str, int]] = {}
 
     def route(self, src: str, dst: str) -> Route:
-        """Return the route from host (or router) `src` to `dst`; RouteError: there is none."""
         names = self._global(src, dst, 0)
         links = tuple(LOOPBACK if name == LOOPBACK.name else self.platform.link(name) for name in names)
         return Route(links, sum(link.latency for link in links))
@@ -97,7 +96,6 @@ class Routes:
 
     # ---- inside one zone -----------------------------------------------------------------------------------
     def _local(self, zone: Zone, src: str, dst: str, depth: int) -> RouteEntry:
-        """The route between two members of a zone."""
         if zone.routing == "full":
             return self._step(zone, src, dst)
         if zone.routing == "star":

@@ -86,7 +86,6 @@ class ContentModel:
 
 
 def _takes(kind: str, text: str) -> bool:
-    """Whether SimGrid takes the text for a setting of this kind."""
     try:
         if kind == "whole":
             number = int(text, 16 if "x" in text.lower() else 10)

@@ -35,8 +35,6 @@ def _quantity(table: Mapping[str, float], *, zero: bool = False) -> Constraint:
 
 
 def _name(pattern: str, rule: str) -> Constraint:
-    """A text of the form that names have."""
-
     def check(text: str) -> None:
         if not re.fullmatch(pattern, text):
             raise ValueError("names have another form")
@@ -146,8 +144,6 @@ class Master:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Spec:
-    """A whole platform in short."""
-
     name: Name
     nodes: Nodes
     network: NetworkSpec
@@ -238,7 +234,6 @@ def read_spec(path: str | Path) -> Spec:
 
 
 def read_spec_document(path: str | Path) -> Any:
-    """Read the plain values of a description; errors as `read_spec`."""
     path = Path(path)
     return _yaml(path) if path.suffix in (".yaml", ".yml") else read_toml(path)
 

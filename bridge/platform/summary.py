@@ -55,7 +55,6 @@ def _management(platform: Platform) -> float | None:
 
 
 def summary_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the summary as rows of (label, value)."""
     rows = [
         ("compute hosts", f"{summary['compute_hosts']:,} ({summary['first_host']} … {summary['last_host']})")
     ]

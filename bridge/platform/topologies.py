@@ -92,11 +92,9 @@ class Topology(abc.ABC):
 
     @property
     def link_ids(self) -> int:
-        """How many of SimGrid's running link numbers this zone uses up."""
         return len(self._cables)
 
     def link(self, name: str) -> Figures | None:
-        """Bandwidth and latency of the link, None if it is not one of this zone (limiters are not)."""
         width = self._widths.get(name)
         return None if width is None else (self.wiring.bandwidth * width, self.wiring.latency)
 
@@ -202,7 +200,6 @@ class FatTree(Topology):
 
     @property
     def switches(self) -> int:
-        """Number of switches on all levels."""
         return sum(self.sizes[1:])
 
     @functools.cached_property

@@ -39,7 +39,6 @@ class AttributeReader:
         self.profiles: set[str] = set()  # names of availability profiles; SimGrid takes each once
 
     def add_finding(self, element: Element, key: str, *, loads: bool = False, **words: Any) -> None:
-        """Add a finding of the catalogue about an element."""
         self.findings.add(element.line, key, loads=loads, **({"tag": element.tag} | words))
 
     def stop(self, element: Element, key: str, **words: Any) -> StopError:
@@ -81,7 +80,6 @@ class AttributeReader:
         return text
 
     def _quantity(self, element: Element, name: str, text: str, kind: str) -> float:
-        """Bytes per second, seconds or flop/s of an attribute."""
         table, default, fallback, remedy = _QUANTITIES[kind]
         words: dict[str, Any] = {"name": name, "text": text, "remedy": remedy}
         strict = ""  # what the strict reading has against the text; it gives hints

@@ -1,27 +1,13 @@
-"""Attempts at a job: the first is the platform's own; after each kill another one is registered.
-
-A dynamic job's id must be new to Batsim for ever, jobs of static workloads still to come included, so that
-attempts live in a workload of their own. Batsim forgets a profile with the last job that uses it (unless told
-``--enable-profile-reuse``), so that each attempt brings a copy of its profile, under a name of its own.
-
-Not so for composed profiles: Batsim 4.2.1 knows the parts of those alone that it has read from a file, and
-dies of a segmentation fault as soon as a job starts with a registered one. An attempt at such a job stays in
-the job's workload, with the profile itself, which Batsim must therefore be told to keep.
-"""
+"""Attempts at a job of the pool, in steps; see `bridge.worlds.batsim.attempts`."""
 
 import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.wire import events as ev
+from bridge.worlds.batsim.attempts import REGISTERED, register_attempt
 from bridge.worlds.batsim.jobs import DispatchedJob
 from bridge.worlds.batsim.profiles import JobProfiles
-from bridge.worlds.batsim.referee import AGAIN
-
-#: Batsim's option without which a profile is gone with the last job that uses it.
-REUSE = "--enable-profile-reuse"
-#: States of an attempt between waiting and running, or running and over.
-REGISTERED, KILLING = "registered", "being killed"
 
 
 @dataclass(slots=True)
@@ -48,11 +34,7 @@ class Attempt(DispatchedJob):
 
 @dataclass(slots=True, eq=False)
 class PoolJob:
-    """A job of the pool.
-
-    Attributes:
-        attempts: at it, the current one last.
-    """
+    """A job of the pool, and the attempts at it, the current one last."""
 
     event: ev.JobSubmitted
     attempts: list[Attempt] = field(default_factory=list)
@@ -75,15 +57,7 @@ class PoolJob:
         does any job.
         """
         last, first = self.current, self.event
-        workload, _, name = first.job_id.partition("!")
         number = last.number + 1
-        if profiles.composed(workload, first.profile):
-            job_id, profile = f"{first.job_id}{AGAIN}{number}", first.profile
-            registered: list[ev.Decision] = []
-        else:
-            own, profile = f"{workload}_again", f"{name}_{number}:{first.profile}"
-            job_id = f"{own}!{name}_{number}"
-            registered = [ev.RegisterProfile(now, own, profile, profiles.get(workload, first.profile))]
         history = {
             "attempt": number,
             "again": first.job_id,
@@ -92,12 +66,12 @@ class PoolJob:
             "believed": last.belief,
             "progress": last.progress,
         }
+        job_id, registered = register_attempt(now, first, number, profiles, history)
         state = REGISTERED if acknowledges else "waiting"
         attempt = Attempt(job_id, last.submit, last.n_hosts, last.index, state=state, number=number)
         attempt.storage = last.storage
         self.attempts.append(attempt)
-        fields = {**first.fields, **history}
-        return [*registered, ev.RegisterJob(now, job_id, first.res, first.walltime, profile, fields)]
+        return registered
 
 
 def plain(value: Any) -> Any:

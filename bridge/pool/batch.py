@@ -141,7 +141,7 @@ class PoolBatch(PoolBatchBase):
         """Answer every waiting decision and return what is seen at the next ones.
 
         The view's arrays are written anew by the next call; `rewards`, `moved`, `masks` and `waiting` too.
-        `actions` [B] are those of `bridge.pool.machine.answer`, not read where no decision waits. With
+        `actions` [B] are those of `bridge.pool.machine.apply_action`, not read where no decision waits. With
         ``kill`` other than ``learned``, kills are legal here but nowhere in `masks`. Raises BridgeError:
         there is no such action.
         """
@@ -155,13 +155,12 @@ class PoolBatch(PoolBatchBase):
         return self._view()
 
     def outlooks(self, places: Ints) -> Floats32:
-        """Return what a critic knows at some places whose decision waits, float32 [N, NUMBERS]."""
+        """Return what a critic knows at some places whose decision waits, float32 [N, N_CRITIC_FEATURES]."""
         out = np.empty((len(places), N_CRITIC_FEATURES), np.float32)
         _outlooks(self.state, self.world, places, out)
         return out
 
     def schedule(self, b: int) -> PoolSchedule:
-        """Return a copy of what has become of the jobs of a pool."""
         return schedule_of(self.state, b)
 
     def values(self, b: int, objective: Objective) -> Floats:
@@ -214,7 +213,6 @@ class LivePool(PoolBatchBase):
 
     @property
     def now(self) -> int:
-        """The step that it is at."""
         return int(self.state.env.now[0])
 
     @property

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.base.errors import BridgeError
-from bridge.pool.attempts import KILLING, REGISTERED, REUSE, Attempt, PoolJob, plain
+from bridge.pool.attempts import Attempt, PoolJob, plain
 from bridge.pool.batch import Arrival, LivePool
 from bridge.pool.heuristics import PoolActionFunction
 from bridge.pool.jobset import MOST_UNITS, STEP_SECONDS
@@ -18,7 +18,7 @@ from bridge.pool.settings import PoolConfig
 from bridge.scheduler.names import Kill
 from bridge.wire import events as ev
 from bridge.wire.times import MICRO
-from bridge.worlds.batsim import profiles
+from bridge.worlds.batsim.attempts import KILLING, REGISTERED, refuse_static, refuse_unrepeatable
 from bridge.worlds.batsim.estimates import Believe, estimate_from_series, number_of
 from bridge.worlds.batsim.wire_scheduler import PlacementConfig, WireScheduler, by_submission
 
@@ -26,17 +26,13 @@ from bridge.worlds.batsim.wire_scheduler import PlacementConfig, WireScheduler, 
 STEP, LAG = STEP_SECONDS * MICRO, MICRO
 #: Steps that a tick may come late; the time of a simulation does not jump.
 MOST_LATE = 1000
-#: Batsim's option without which nothing can be killed and run again.
-DYNAMIC = "--enable-dynamic-jobs"
 
 
 @dataclass(frozen=True)
 class PoolDispatcherConfig(PlacementConfig):
-    """Configuration of a pool's dispatcher.
+    """Configuration of a pool's dispatcher; a unit of the pool is one host.
 
-    Attributes:
-        answer: the policy; for one simulation only, since it may count its answers.
-        settings: of the pool; a unit of it is one host.
+    `answer`: the policy; for one simulation only, since it may count its answers.
     """
 
     answer: PoolActionFunction
@@ -69,7 +65,6 @@ class PoolDispatcher(WireScheduler[Attempt]):
 
     @property
     def _busy(self) -> bool:
-        """Whether jobs are unfinished, or more may come."""
         return self._more_jobs or self._unfinished > 0
 
     def _begin(self, begin: ev.SimulationBegins) -> None:
@@ -79,13 +74,7 @@ class PoolDispatcher(WireScheduler[Attempt]):
             what = f"the platform has {hosts:,} compute hosts, the pool {setup.settings.units} units"
             raise BridgeError(what, remedy="Use a larger platform, or a smaller pool (--pool-units).")
         if self.registers:
-            if not begin.dynamic_jobs:
-                what = "the policy kills jobs, which can only run again as dynamic jobs, and "
-                remedy = f"Start the platform program with {DYNAMIC}."
-                raise BridgeError(f"{what}{DYNAMIC} is missing", where="SIMULATION_BEGINS", remedy=remedy)
-            all_profiles = (profile for profiles in begin.profiles.values() for profile in profiles.values())
-            if any(profile.get("type") == "composed" for profile in all_profiles):
-                self._check_reuse("SIMULATION_BEGINS")
+            refuse_static(begin)
             self._registering = True
         elif begin.dynamic_jobs:
             self._say(ev.FinishRegistration)
@@ -139,7 +128,6 @@ class PoolDispatcher(WireScheduler[Attempt]):
         self._unfinished += 1
 
     def _refuse_unfit(self, event: ev.JobSubmitted) -> None:
-        """Refuse a job that the pool could not deal with later."""
         longest, believed = self._setup.settings.horizon - 1, self._setup.believe(event, 0)
         where = f"job {event.job_id}"
         if not 1 <= believed <= longest:
@@ -147,25 +135,8 @@ class PoolDispatcher(WireScheduler[Attempt]):
             raise BridgeError(what, where=where, remedy="Leave the job out.")
         if not self.registers:
             return
-        profile = self._profiles.get(event.job_id.partition("!")[0], event.profile)
-        if not profile:
-            what = f"its profile {event.profile!r} is not known, so that it could not run again after a kill"
-            remedy = "Start the platform program with --forward-profiles-on-submission."
-            raise BridgeError(what, where=where, remedy=remedy)
-        if profile.get("type") == "composed":  # which is used again as it is
-            self._check_reuse(where)
-        elif wrong := profiles.find_fault(profile):
-            what = f"its profile {event.profile!r} could not be registered again after a kill: {wrong}"
-            remedy = "Use another profile, or a policy that does not kill."
-            raise BridgeError(what, where=where, remedy=remedy)
-
-    def _check_reuse(self, where: str) -> None:
-        """Refuse composed profiles that would be gone when a killed job is to run again."""
         assert self._begin_event is not None
-        if not self._begin_event.profile_reuse:
-            what = f"the policy kills jobs, and composed profiles cannot be used again: {REUSE} is missing"
-            remedy = f"Start the platform program with {DYNAMIC} {REUSE}."
-            raise BridgeError(what, where=where, remedy=remedy)
+        refuse_unrepeatable(event, self._profiles, self._begin_event)
 
     def _complete(self, event: ev.JobCompleted) -> None:
         attempt, was = self._finish(event, "running", KILLING)
@@ -278,7 +249,7 @@ class PoolDispatcher(WireScheduler[Attempt]):
         self._held = held
 
     def on_refused(self, decision: ev.Decision, why: str) -> None:
-        """See `Scheduling.refused`; a job that cannot be registered again is lost as well."""
+        """See `WireScheduler.on_refused`; a job that cannot be registered again is lost as well."""
         if isinstance(decision, ev.KillJob):
             for job_id in decision.job_ids:
                 self.jobs[job_id].state = "running"  # it runs on

@@ -69,8 +69,6 @@ _BELIEVERS = {"running": estimate_from_series, "submit": estimate_at_submission}
 
 
 class PoolBackend:
-    """See `bridge.commands.request.CommandBackend`."""
-
     name, title = "pool", "the time-stepped pool"
 
     def unsupported_options(self, command: str, typed: Collection[str]) -> Iterable[str]:
@@ -228,7 +226,6 @@ def _jobs_and_options(
 
 
 def _unclamped(options: EvaluationOptions) -> EvaluationOptions:
-    """Return options without the oracles, which no platform can have."""
     return replace(options, settings=options.settings.honest())
 
 

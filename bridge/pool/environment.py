@@ -39,7 +39,7 @@ class PoolEnvConfig:
     Attributes:
         data: a job file, a set of jobs, or None for synthetic jobs.
         kill: ``learned`` (the agent kills), ``rule`` (the paper's rule, before every decision), ``none``.
-        estimator: beliefs, see `bridge.pool.jobset.believing`.
+        estimator: beliefs, see `bridge.pool.jobset.with_estimates`.
         settings: of the pool, its objective among them.
         sequences: if given, these are played, in turn, and none is drawn; their beliefs are as they are.
         seed: of the draws, until a reset names another one.
@@ -70,7 +70,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
 
 
 class PoolEpisodes:
-    """B places, each with an episode that waits for a decision or is over, see `bridge.env.gym_env.Asked`.
+    """B parallel episodes of pools, see `bridge.env.gym_env.VectorEpisodes`.
 
     `observations` is float32 [B, H, width], see `bridge.pool.observation`; 0 where the episode is over. It
     and `masks` are new arrays after every call, so that a caller may keep them. Raises BridgeError: the jobs
@@ -106,7 +106,6 @@ class PoolEpisodes:
         return self.observations[b]
 
     def info(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the time since each episode began, s."""
         return {"time": self.pools.state.env.now * float(STEP_SECONDS)}
 
     def reset(self, rng: Draws, options: dict[str, Any], *, rewind: bool) -> None:
@@ -118,7 +117,6 @@ class PoolEpisodes:
             self.reset_at(places, own)
 
     def reset_at(self, places: Ints, rng: np.random.Generator) -> None:
-        """Begin an episode at these places; BridgeError: all sequences drawn are without jobs."""
         sequences, which = self._sequences(len(places), rng)
         self.observations = self.observations.copy()
         self.observations[places] = self.pools.begin(places, sequences, which).pictures(places)
@@ -160,7 +158,6 @@ class PoolEpisodes:
         return self.pools.schedule(b)
 
     def snapshot(self, b: int) -> EpisodeSnapshot:
-        """Return what a place's pool looks like now, bookings included."""
         return take_snapshot(self.pools.state, b, self.task.settings.slots)
 
     def final_info(self, done: StepResult) -> dict[str, Floats]:
@@ -175,9 +172,10 @@ class PickOrKillEnv(SchedulingEnvBase):
     """RLSchert's pool: pick a waiting job, kill a running one, or let time pass.
 
     An observation is the picture of `bridge.pool.observation`. Actions are those of
-    `bridge.pool.machine.answer`: a slot, none, a kill slot. One that is not legal (see `action_masks`) never
-    fails: it counts as none, and ``info["invalid"]`` is True. Options are fields of `Task`; errors as
-        `Episodes`.
+    `bridge.pool.machine.apply_action`: a slot, none, a kill slot. One that is not legal (see `action_masks`)
+    never fails: it counts as none, and ``info["invalid"]`` is True. Options are fields of `PoolEnvConfig`;
+    errors as
+        `PoolEpisodes`.
 
     The reward of an answer that lets time pass is minus the slowdown, or the completion time in steps, that
     all jobs in the system gain by it (`bridge.pool.machine`); other answers earn 0. An episode terminates
@@ -185,7 +183,7 @@ class PickOrKillEnv(SchedulingEnvBase):
 
     `info` has ``time`` (s), ``invalid`` and ``action_mask`` (int8 [actions]); with the episode's last step
     also ``slowdown`` and ``completion_time`` (s), means over its jobs; one that has not ended by then
-    counts as if it had. `outcome` is a `bridge.pool.schedule.Schedule`.
+    counts as if it had. `outcome` is a `bridge.pool.schedule.PoolSchedule`.
     """
 
     def __init__(self, *, render_mode: str | None = None, **options: Any) -> None:

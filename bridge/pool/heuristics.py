@@ -137,13 +137,13 @@ class DecisionBuffers(NamedTuple):
     masks: Annotated[Array, "?", "B", "A"]  # which answers are legal
     rewards: Annotated[Array, "f8", "B"]  # of the last answer; 0 where none was given
     moved: Annotated[Array, "i8", "B"]  # steps that passed with it, 0 or 1
-    cells: Annotated[Array, "i4", "C"]  # the pictures' corners, see `bridge.pool.observation.View`
+    cells: Annotated[Array, "i4", "C"]  # the pictures' corners, see `bridge.pool.observation.PictureBatch`
     values: Annotated[Array, "f4", "C"]
     offsets: Annotated[Array, "i8", "B + 1"]
 
 
 class PoolBatchBase:
-    """B pools whose decisions wait: `bridge.pool.batch.PoolBatch`, or one, `bridge.pool.batch.Live`.
+    """B pools whose decisions wait: `bridge.pool.batch.PoolBatch`, or one, `bridge.pool.batch.LivePool`.
 
     Attributes:
         state: what the scheduler knows; not to be changed.

@@ -146,7 +146,6 @@ def begin_step(state: PoolState, b: int) -> None:
 
 @hot
 def finish(state: PoolState, b: int, j: int) -> None:
-    """Job `j` has ended by now."""
     env = state.env[b]
     job = state.jobs[b, j]
     if job.until > env.now:
@@ -170,7 +169,6 @@ def _extend(state: PoolState, b: int) -> None:
 
 @inline
 def _estimate_again(state: PoolState, b: int) -> None:
-    """Shrink or grow the bookings of running jobs to what is believed now."""
     env = state.env[b]
     free = state.free[b]
     for k in range(env.n_booked):
@@ -246,6 +244,5 @@ def end_step(state: PoolState, b: int) -> None:
 
 @inline
 def is_empty(state: PoolState, b: int) -> bool:
-    """Tell whether no job waits, runs, is booked or ready."""
     env = state.env[b]
     return bool(env.n_booked + env.n_ready + env.n_waiting + env.tail - env.head == 0)

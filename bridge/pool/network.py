@@ -100,8 +100,8 @@ class Convolutions(nn.Module):
 class ActorCritic(nn.Module):
     """Scores of A actions and a value over shared hidden layers (RLSchert, Section 4.1.3).
 
-    `shape`: of the picture. `critic`: it has one of its own, too: a value of what `bridge.pool.world.outlook`
-    knows, [N]; it only helps to learn.
+    `shape`: of the picture. `critic`: it has one of its own, too: a value of what
+    `bridge.pool.world.critic_features` knows, [N]; it only helps to learn.
     """
 
     def __init__(
@@ -137,7 +137,8 @@ class ActorCritic(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Return the scores [N, A] and values [N] of some pictures.
 
-        With their `bridge.pool.world.outlook` [N, NUMBERS] the critic says the values, if there is one.
+        With their `bridge.pool.world.critic_features` [N, N_CRITIC_FEATURES] the critic says the values, if
+        there is one.
         """
         inner = self.hidden(self.eye(view, which))
         if self.critic is None or outlooks is None:

@@ -49,7 +49,6 @@ def shape(settings: PoolConfig) -> tuple[int, int]:
 
 
 def most_corners(settings: PoolConfig) -> int:
-    """Return the largest number of corners."""
     return settings.horizon * settings.units + settings.slots + FEATURES * settings.kill_slots + 1
 
 
@@ -65,8 +64,6 @@ def highest(settings: PoolConfig) -> Floats32:
 
 
 class Scratch(NamedTuple):
-    """What the encoder writes on the way."""
-
     last: Annotated[Array, "?", "H"]  # whether the pool looks different in the step behind
     ending: Annotated[Array, "i4", "H"]  # one of the bookings that end with a step, or -1
     following: Annotated[Array, "i4", "L"]  # another one that ends with the same step, or -1
@@ -205,7 +202,7 @@ def block(column: int, units: int, width: int) -> int:
 
 @kernel
 def paint(cells: Array, values: Array, offsets: Array, which: Array, units: int, out: Array) -> None:
-    """Write the pictures `which` (i8 [N]) in full to `out` f4 [N, H, width]; see `View` for their corners.
+    """Write the pictures `which` (i8 [N]) in full to `out` f4 [N, H, width]; corners: see `PictureBatch`.
 
     `units`: R.
     """
@@ -299,11 +296,9 @@ def multiply(
 ) -> None:
     """Add pictures times a matrix; or `back`, to the gradient by that matrix what one by the product gives.
 
-    Args:
-        cells, values, offsets: the corners of D pictures, see `View`.
-        which: i8 [N] the pictures wanted.
-        matrix: [H * width, M] integrated; `back`: added to.
-        rows: [N, M] added to; `back`: the gradient by them.
+    `cells`, `values`, `offsets`: the corners of D pictures, see `PictureBatch`. `which`: i8 [N] the pictures
+    wanted. `matrix`: [H * width, M] integrated; `back`: added to. `rows`: [N, M] added to; `back`: the
+    gradient.
     """
     for i in range(which.shape[0]):
         row = rows[i]

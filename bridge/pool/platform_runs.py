@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +15,19 @@ from bridge.base.progress import SILENT, ProgressCallback, ProgressReporter, ign
 from bridge.experiment.detailed import run_simulation
 from bridge.experiment.job_profiles import builder
 from bridge.experiment.prepare import placement
-from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD, simulation_folder
+from bridge.experiment.program import (
+    BATSIM5,
+    PLATFORM,
+    WORKLOAD,
+    simulation_folder,
+    with_dynamic_jobs,
+)
 from bridge.experiment.spec import Detailed
 from bridge.judge.metrics import compute_metrics
 from bridge.judge.run import Run, run_folder, write_run
 from bridge.platform.model import Platform
 from bridge.policy_name import PolicyName, parse_policy
-from bridge.pool.attempts import REUSE
-from bridge.pool.batsim_dispatcher import DYNAMIC, PoolDispatcher, PoolDispatcherConfig
+from bridge.pool.batsim_dispatcher import PoolDispatcher, PoolDispatcherConfig
 from bridge.pool.evaluate import PoolEvaluation, as_document, evaluate
 from bridge.pool.heuristics import PoolActionFunction, heuristic_actions
 from bridge.pool.jobset import STEP_SECONDS, JobSet
@@ -49,13 +54,7 @@ READ_PLATFORM = ("best-fit", "topology")
 
 @dataclass(frozen=True)
 class PoolPolicy:
-    """A heuristic, with or without the kill rule, or a trained agent; for both worlds.
-
-    Attributes:
-        text: as it was named: ``saf``, ``saf+rule``, an agent's folder.
-        kill: who kills.
-        agent: None for a heuristic.
-    """
+    """A heuristic, with or without the kill rule, or a trained agent; `text`: as it was named."""
 
     text: str
     kill: Kill
@@ -63,12 +62,10 @@ class PoolPolicy:
 
     @property
     def name(self) -> str:
-        """Label in tables."""
         return self.agent.name if self.agent else self.text
 
     @property
     def rule(self) -> str:
-        """The heuristic's name alone."""
         return self.text.partition("+")[0].strip()
 
     def make(self) -> PoolActionFunction:
@@ -82,7 +79,6 @@ class PoolPolicy:
     def fast(
         self, jobs: JobSet, options: EvaluationOptions, progress: ProgressCallback = ignore_progress
     ) -> PoolEvaluation:
-        """Play drawn sequences in the fast world."""
         if self.agent is None:
             return evaluate(jobs, self.rule, self.kill, options, progress=progress)
         from bridge.pool.rollout import evaluate_agent
@@ -128,7 +124,7 @@ def dispatcher(
 
 @dataclass(frozen=True)
 class PoolTask:
-    """One sequence under one policy on a platform, see `bridge.experiment.detailed.conduct`.
+    """One sequence under one policy on a platform, see `bridge.experiment.detailed.run_simulation`.
 
     Attributes:
         on: ``simgrid``, ``batsim`` or ``batsim5``.
@@ -162,11 +158,7 @@ class PoolTask:
         """Inputs of the platform program."""
         if self.policy.kill == "none" or self.on == BATSIM5:  # which is asked by the hello
             return self.detailed_options
-        needed = (DYNAMIC, REUSE) if self.detailed_options.kind.contends else (DYNAMIC,)
-        options = self.detailed_options.options
-        return replace(
-            self.detailed_options, options=(*(word for word in needed if word not in options), *options)
-        )
+        return with_dynamic_jobs(self.detailed_options)
 
     @property
     def hosts(self) -> int:
@@ -174,7 +166,6 @@ class PoolTask:
 
     @property
     def nodes(self) -> int:
-        """How many of them are the pool's."""
         return self.settings.units
 
     @property
@@ -267,7 +258,7 @@ def to_steps(task: PoolTask, decided: PoolDispatcher) -> tuple[PoolSchedule, tup
     return schedule, tuple(text_of(attempt.hosts) for attempt in held)
 
 
-#: What is compared, by its name in `bridge.pool.evaluate.plain`.
+#: What is compared, by its name in `bridge.pool.evaluate.as_document`.
 COMPARED = ("slowdown", "completion_time", "kills", "lost_steps")
 
 
@@ -385,7 +376,7 @@ class TwoWorldResult:
 
 
 def beyond(documents: Sequence[Mapping[str, Any]], tolerance: float) -> list[str]:
-    """Return a line for each value of `Both.as_dict` that differs by more than a share of the fast world."""
+    """Return a line for each value of `TwoWorldResult.as_dict` off by more than a share of the fast one."""
     problems = []
     for one in documents:
         for key in COMPARED:

@@ -34,7 +34,7 @@ class PoolTrainingConfig(TrainingBase):
 
     Attributes:
         sequences: of an epoch, played side by side.
-        rate, steps: of the sequences, see `bridge.pool.world.draw`.
+        rate, steps: of the sequences, see `bridge.pool.world.draw_sequences`.
         draw_seed: of the training set.
         fresh: every epoch draws new sequences; else the training set is played again and again.
         valid_seed, valid_sequences: of validation.
@@ -43,7 +43,7 @@ class PoolTrainingConfig(TrainingBase):
             only where time moves.
         critic: ``head``: the value comes from the network's second head, as in the paper; ``outlook``: from a
             small network of its own, which knows the whole pool and the arrivals to come
-            (`bridge.pool.world.outlook`), and is not needed any more once the agent has learnt.
+            (`bridge.pool.world.critic_features`), and is not needed any more once the agent has learnt.
         value: weight of the value's error.
         value_loss: ``squared``, or ``smooth``: half the square of errors up to 1, linear behind (smooth L1).
         normalised: advantages have mean 0 and deviation 1 in every epoch.
@@ -101,7 +101,7 @@ class PoolRecipe(RecipeBase):
     Attributes:
         pool: what it decides on, and the objective.
         kill: ``none``, ``rule`` (the paper's rule, before every decision), ``learned`` (the agent kills).
-        estimator: beliefs, see `bridge.pool.jobset.believing`; ``submit`` is DeepRM's view.
+        estimator: beliefs, see `bridge.pool.jobset.with_estimates`; ``submit`` is DeepRM's view.
         mask: empty slots cannot be chosen. Without it choosing one is a way of waiting, as in the paper.
             Kills are masked anyhow where the agent does not kill.
         idle: it may let time pass although the pool is empty and a job waits. An agent that always takes its

@@ -30,7 +30,7 @@ class PoolRollout:
     Attributes:
         view: the pictures.
         places: [D] whose decision it is.
-        outlooks: float32 [D, NUMBERS] what the critic knew; 0 columns without such a critic.
+        outlooks: float32 [D, N_CRITIC_FEATURES] what the critic knew; 0 columns without such a critic.
         masks: [D, A] the answers it had.
         actions, logp: [D] the one that was taken, and its log probability.
         teacher_actions: [D] the teacher's answers; empty if nobody teaches.

@@ -80,8 +80,8 @@ def jobs_table(schedule: PoolSchedule, name: str, hosts: Sequence[str] = ()) -> 
     sequence may hold the same logged job twice, whose id is the ``profile``. The start is that of the attempt
     that ended, so that the waiting time includes all that was lost. Killed attempts (``COMPLETED_KILLED``, id
     ``J#1``, ``J#2``, …) are submitted when the job was; what is counted per job leaves them out
-    (`bridge.judge.jobs.attempts`). `hosts`: of each job and, behind them, of each killed attempt, as Batsim
-    writes them. Raises BridgeError: a job did not end.
+    (`bridge.judge.jobs.is_killed_attempt`). `hosts`: of each job and, behind them, of each killed attempt, as
+    Batsim writes them. Raises BridgeError: a job did not end.
     """
     import pandas as pd
     import pyarrow as pa

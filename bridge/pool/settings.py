@@ -57,7 +57,6 @@ class PoolConfig:
 
     @property
     def actions(self) -> int:
-        """Number of answers: select a slot, none, kill a slot."""
         return self.slots + 1 + self.kill_slots
 
     @property
@@ -67,7 +66,6 @@ class PoolConfig:
 
     @property
     def oracle(self) -> bool:
-        """Whether true lengths are read."""
         return bool(self.oracles)
 
     def honest(self) -> "PoolConfig":
@@ -84,7 +82,7 @@ class EvaluationOptions:
         rate: arrivals per step.
         steps: steps with arrivals.
         sequences: sequences to play.
-        estimator: beliefs, as `bridge.pool.jobset.believing` names them.
+        estimator: beliefs, as `bridge.pool.jobset.with_estimates` names them.
         predictable: share of the jobs that are predicted while they run.
         packing_weight: weight of packing in Tetris*.
         settings: of the pool.

@@ -48,7 +48,7 @@ class Heuristic:
 
 
 class Drawing(Protocol):
-    """How sequences are drawn, see `bridge.study.windows.Drawn`."""
+    """How sequences are drawn, see `bridge.study.windows.PoolDraw`."""
 
     @property
     def rate(self) -> float: ...
@@ -99,14 +99,12 @@ def learnt_by(recipe: AnyRecipe | None) -> AnyRecipe | None:
 
 
 def read_jobs(name: str) -> "JobSet":
-    """Return the jobs of a name, see `bridge.pool.evaluate.jobs_of`."""
     from bridge.pool.evaluate import jobs_of
 
     return jobs_of(name)
 
 
 def digest_of(jobs: "JobSet") -> str:
-    """Return the SHA-256 of jobs: lengths, sizes and beliefs."""
     digest = hashlib.sha256(jobs.name.encode())
     for values in (jobs.id, jobs.units, jobs.length, jobs.believed, jobs.beliefs):
         digest.update(values.tobytes())

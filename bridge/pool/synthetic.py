@@ -65,7 +65,6 @@ class SyntheticJobs:
 
 
 def synthetic(jobs: int = 4870, seed: int = 0) -> SyntheticJobs:
-    """Make N jobs of the model; the same seed gives the same jobs."""
     if jobs < 1:
         raise BridgeError(f"the number of synthetic jobs must be 1 or more, not {jobs}")
     rng = np.random.default_rng(seed)

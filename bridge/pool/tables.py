@@ -8,7 +8,6 @@ from bridge.report.table import Table
 
 
 def pool_evaluation(document: Mapping[str, Any]) -> list[Any]:
-    """Return the tables and lines of the pool's evaluation document."""
     size = f"{document['sequences']} sequences of {document['steps']} steps, rate {document['rate']:g}"
     headings = ("policy", "kill", "mean slowdown", "mean completion, steps")
     table = Table(headings, title=f"{document['data']}: {size}", words=(1,))
@@ -28,7 +27,6 @@ _ROWS = (
 
 
 def pool_validation(document: Mapping[str, Any]) -> list[Any]:
-    """Return the tables and lines of the pool's validation document."""
     policies = document["policies"]
     one = policies[0]
     size = f"{one['data']}: {one['sequences']} sequences of {one['steps']} steps"

@@ -57,13 +57,12 @@ class PoolPpo(Learner):
         if training.inherit and self._teacher is not None:
             copy_teacher_weights(self.actor, self._teacher)
         self.adam = self._optimiser()
-        self.adams = {"network": self.adam}
+        self.optimizers = {"network": self.adam}
         self._rates = [group["lr"] for group in self.adam.param_groups]
         self.base = self._saf(self._valid)
         self._unit = self._typical() if training.scaled else 1.0
 
     def _optimiser(self) -> torch.optim.Adam:
-        """Return Adam of the network, and with a rate of its own of its critic, if it has one."""
         rate, critic = self.training.learning_rate, self.actor.critic
         mine = [p for name, p in self.actor.named_parameters() if not name.startswith("critic.")]
         groups = [{"params": mine, "lr": rate}]
@@ -106,7 +105,6 @@ class PoolPpo(Learner):
             write_agent(copied, teacher.recipe, teacher.origin)
 
     def _answers(self, teacher: PoolCheckpoint | None) -> PoolActionFunction | None:
-        """Return how the teacher answers, if there is one."""
         name = self.training.teacher
         if not name:
             return None

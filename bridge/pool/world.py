@@ -90,7 +90,7 @@ def _add(out: Array, at: int, units: int, length: int) -> None:
 
 @kernel
 def critic_features(state: PoolState, world: PoolWorldState, b: int, out: Array) -> None:
-    """Write what a critic may know of pool `b`, which is ASKING, while it teaches: [NUMBERS] of order 1.
+    """Write what a critic may know of pool `b`, which is ASKING: [N_CRITIC_FEATURES] of order 1.
 
     That is the whole pool, hidden jobs too, and the arrivals to come: a baseline may depend on everything
     that an action does not change, and these are most of what makes a return differ from another (H. Mao et
@@ -161,12 +161,10 @@ class Sequences:
         return steps, self.arrivals[s, steps]
 
     def repeat(self, times: int) -> "Sequences":
-        """Return every sequence so many times, one after the other."""
         return replace(self, arrivals=np.repeat(self.arrivals, times, axis=0)) if times > 1 else self
 
     @property
     def most(self) -> int:
-        """Jobs of the longest sequence."""
         return int((self.arrivals[:, 1:] >= 0).sum(axis=1).max())
 
 

@@ -75,11 +75,7 @@ class ProgressSeries:
 
 
 def read_series(path: Path) -> ProgressSeries:
-    """Read a file of series.
-
-    Raises:
-        BridgeError: no such file, no values, or something that is no number.
-    """
+    """Read a file of series; BridgeError: no such file, no values, or something that is no number."""
     where = str(path)
     try:
         table = pd.read_parquet(path)
@@ -92,7 +88,6 @@ def read_series(path: Path) -> ProgressSeries:
 
 
 def series_of(table: pd.DataFrame, where: str) -> ProgressSeries:
-    """Return the series of a table; BridgeError as `read_series`."""
     names = [name for name in table.columns if name not in KEYS]
     missing = [name for name in KEYS if name not in table.columns]
     if missing or not names:

@@ -48,12 +48,7 @@ class SeriesSettings:
 
 
 class SeriesModel(nn.Module):
-    """The network: P parameters and series of S numbers a step.
-
-    Args:
-        parameters, series: P and S.
-        hidden: see `SeriesSettings`.
-    """
+    """The network: P parameters, and series of S numbers a step; `hidden`: see `SeriesSettings`."""
 
     parameter_scale: Tensor  # [2, P] mean and deviation, after `_squeezed`
     series_scale: Tensor  # [2, S]
@@ -71,14 +66,10 @@ class SeriesModel(nn.Module):
         self.join = nn.Sequential(nn.Linear(2 * hidden + 1, hidden), nn.ReLU(), nn.Linear(hidden, 1))
 
     def forward(self, parameters: Tensor, series: Tensor) -> Tensor:
-        """Return total lengths believed after 0, 1, … W steps.
+        """Return total lengths [B, W + 1] steps, believed after 0, 1, … W steps.
 
-        Args:
-            parameters: [B, P].
-            series: [B, W, S], NaN after what has been seen; what is believed there is of no use.
-
-        Returns:
-            [B, W + 1] steps.
+        `parameters`: [B, P]; `series`: [B, W, S], NaN after what has been seen: what is believed there is of
+        no use.
         """
         n, width, _ = series.shape
         embedded = self.embed((_squeezed(parameters) - self.parameter_scale[0]) / self.parameter_scale[1])
@@ -96,15 +87,11 @@ class SeriesModel(nn.Module):
         return total
 
     def totals(self, parameters: Floats, series: Floats) -> Floats:
-        """Predict total lengths while jobs run.
+        """Predict total lengths while jobs run: [n, W], believed after 0, 1, … W - 1 steps.
 
-        Args:
-            parameters: [n, P].
-            series: [n, W, S] seen after 1, 2, … steps, NaN after what has been seen.
-
-        Returns:
-            [n, W] believed after 0, 1, … W - 1 steps; where the series has ended what was believed last. What
-            the whole series says, which is not asked while a job of at most W steps runs, is left out.
+        `parameters`: [n, P]; `series`: [n, W, S] seen after 1, 2, … steps, NaN after what has been seen:
+        there what was believed last stands. What the whole series says, which is not asked while a job of at
+        most W steps runs, is left out.
         """
         _check(parameters, series, self.sizes["parameters"], self.sizes["series"])
         with torch.no_grad():
@@ -114,16 +101,11 @@ class SeriesModel(nn.Module):
         return np.take_along_axis(predictions, np.minimum(np.arange(width), steps[:, None]), axis=1)
 
     def save(self, path: Path) -> None:
-        """Write the network to one safetensors file, whole or not at all."""
         write_tensors(path, self.state_dict(), {"predictor": json.dumps(self.sizes, separators=(",", ":"))})
 
 
 def load(path: Path | str) -> SeriesModel:
-    """Read a network that `SeriesModel.save` wrote.
-
-    Raises:
-        BridgeError: the file is missing, damaged, or holds something else.
-    """
+    """Read a network that `SeriesModel.save` wrote; BridgeError: missing, damaged, or something else."""
     import json
 
     path = Path(path)
@@ -150,17 +132,10 @@ def fit(
     """Train a network on jobs that have ended; same input, same machine, same network, bit for bit.
 
     What is made small is the difference of logarithms of believed and true total length, after each step at
-    which the job still ran; every job weighs the same.
-
-    Args:
-        parameters: [n, P].
-        series: [n, W, S] seen after 1, 2, … steps, NaN after the end.
-        length: [n] true lengths, steps, 1 … W.
-        settings: of network and training.
-        progress: called after each epoch with its number and the mean error.
-
-    Raises:
-        BridgeError: shapes that do not fit, or a length outside 1 … W.
+    which the job still ran; every job weighs the same. `parameters`: [n, P]; `series`: [n, W, S] seen after
+    1, 2, … steps, NaN after the end; `length`: [n] true lengths, steps, 1 … W. `progress` is called after
+    each epoch with its number and the mean error. BridgeError: shapes that do not fit, or a length outside
+    1 … W.
     """
     settings = settings or SeriesSettings()
     _check(parameters, series, parameters.shape[-1], series.shape[-1])
@@ -206,10 +181,8 @@ def predict_others(
 ) -> Floats:
     """Predict every job while it runs, by a network trained on the jobs of all other folds: [n, W].
 
-    Args:
-        parameters, series, length, settings: as in `fit`.
-        folds: each job in exactly one of them.
-        progress: called after each epoch of each fold, with the number of epochs and the mean error.
+    Each job is in exactly one of the `folds`; `progress` is called after each epoch of each fold, with the
+    number of epochs and the mean error; the others as in `fit`.
     """
     settings = settings or SeriesSettings()
     predictions = np.empty(series.shape[:2])

@@ -50,7 +50,6 @@ class Submissions:
         return len(self.submit)
 
     def take(self, which: slice | Ints) -> "Submissions":
-        """Return some of the jobs."""
         parts: dict[str, Any] = {}
         for one in fields(self):
             values = getattr(self, one.name)

@@ -20,7 +20,6 @@ def action_costs(rows: Sequence[tuple[str, Mapping[str, float | None]]]) -> Tabl
 
 
 def action_bound_tables(document: Mapping[str, Any], rows: Sequence[ActionRow]) -> list[Table]:
-    """Return the tables of `bridge bound LOG --actions`."""
     caption = (
         f"{document['sequences']:,} sequences of {document['length']:,} jobs, each on an idle machine; "
         f"{document['share']:.0%} of the users permit the action. Differences to the first row, in %, with "

@@ -52,7 +52,6 @@ def cluster_picture(cluster: Cluster) -> Figure:
 
 
 def _spans(members: Ints) -> list[tuple[int, int]]:
-    """Return ascending indices as (first, length) of those that follow each other."""
     breaks = np.flatnonzero(np.diff(members) > 1) + 1
     return [(int(part[0]), len(part)) for part in np.split(members, breaks) if len(part)]
 

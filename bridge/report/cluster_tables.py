@@ -110,7 +110,6 @@ def _limits(cluster: Cluster) -> list[Table]:
 
 
 def limits_text(limits: Limits) -> str:
-    """Return the limits that are stated, in words."""
     words = []
     for field in fields(limits):
         value: Any = getattr(limits, field.name)

@@ -110,7 +110,6 @@ def _agreement(one: Agreement) -> Table:
 
 
 def _differences(one: Agreement) -> Iterator[str]:
-    """Yield a sentence for each difference between the worlds."""
     jobs = one.jobs
     yield f"{jobs.differing_starts:,} of {jobs.common:,} jobs start at another time on the platform"
     if jobs.first is not None:

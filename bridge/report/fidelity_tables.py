@@ -26,7 +26,6 @@ def policies_of(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def fidelity(document: Mapping[str, Any]) -> list[Any]:
-    """Return the tables and lines of a document of `bridge fidelity`."""
     policies = policies_of(document)
     mean = document["recorded"]["wait.mean"]
     how = f", {document['windows']:,} windows of {document['window']:,} jobs" if document["windows"] else ""

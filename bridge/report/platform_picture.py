@@ -36,8 +36,6 @@ _Places = dict[str, tuple[float, float]]
 
 @dataclasses.dataclass(slots=True)
 class Piece:
-    """One drawn node: the graph nodes that it stands for."""
-
     name: str
     role: str
     hosts: list[str] = dataclasses.field(default_factory=list)
@@ -172,7 +170,6 @@ def label(platform: Platform, piece: Piece) -> str:
 
 
 def _tile(axes: Any, hosts: list[str], x: float, y: float, size: float, names: bool) -> None:
-    """A box with one square per host."""
     columns = math.ceil(math.sqrt(len(hosts)))
     cell = size / columns
     height = cell * math.ceil(len(hosts) / columns)

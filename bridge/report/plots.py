@@ -100,7 +100,8 @@ def _legend(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
 def bin_step_function(instants: Floats, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
     """Return the time-weighted mean and the maximum of a step function in each span between ``edges``.
 
-    `instants`, `values`: as from ``bridge.judge.metrics.level``; before the first instant the value is 0.
+    `instants`, `values`: as from ``bridge.judge.metrics.step_function``; before the first instant the value
+    is 0.
     """
     area = np.concatenate(([0.0], np.cumsum(values[:-1] * np.diff(instants))))
     integral = np.interp(edges, instants, area)  # exact: the area grows linearly between instants
@@ -234,7 +235,6 @@ def shares(values: Floats, at: Floats) -> Floats:
 
 
 def distributions(runs: Sequence[Run], names: Sequence[str]) -> Figure:
-    """Draw the cumulative distribution of wait and of bounded slowdown, one curve per run, log axes."""
     most = len(COLOURS) * len(LINES)
     if not 1 <= len(runs) <= most:
         raise BridgeError(f"1 to {most} runs can be told apart in one picture, got {len(runs)}")

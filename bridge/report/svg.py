@@ -45,7 +45,6 @@ def shrink(text: str) -> str:
 
 
 def _without_groups(text: str) -> str:
-    """Return a picture without groups that have nothing but a name."""
     keeps: list[bool] = []
 
     def tag(match: re.Match[str]) -> str:

@@ -59,12 +59,10 @@ def format_metric(key: str, value: float | None) -> str:
 
 
 def metric_name(key: str) -> str:
-    """Return a metric's title in a comparison."""
     return key.replace("jobs.state.COMPLETED_", "jobs ").lower()
 
 
 def metrics_table(run: Run) -> Table:
-    """Return the metrics of ``run`` as a table of five columns of numbers."""
     metric_of = run.metrics.get
     table = Table(("", *STATISTICS), title=run.name, caption=ORACLE_NOTE if run.oracle else "")
     for family, label in _LABELS["families"].items():
@@ -130,7 +128,6 @@ def _oracle_note(comparison: RunComparison) -> str:
 
 
 def signed(key: str, value: float | None) -> str:
-    """Return a difference of a metric with its sign."""
     return (
         format_metric(key, value)
         if not value
@@ -158,7 +155,6 @@ def wait_difference(jobs: JobDifference) -> list[str]:
 def format_interval(
     key: str, interval: ConfidenceInterval | None, format_value: Callable[[str, float], str] = format_metric
 ) -> str:
-    """Return an interval of a metric; a dash where it has no bounds."""
     if interval is None or math.isnan(interval.low):
         return "–"
     return f"{format_value(key, interval.low)} … {format_value(key, interval.high)}{interval.mark}"
@@ -274,7 +270,6 @@ def explanation_table(document: Mapping[str, Any], chosen: str, title: str) -> T
 
 
 def accuracy_table(accuracies: "Mapping[str, Accuracy | None]", title: str) -> Table:
-    """Return how near beliefs came to run times: shares of all jobs."""
     errors = _LABELS["errors"]
     table = Table(("believed", "jobs", *errors.values()), title=title)
     for name, one in accuracies.items():
@@ -285,7 +280,7 @@ def accuracy_table(accuracies: "Mapping[str, Accuracy | None]", title: str) -> T
 
 def log_tables(records: "Workload", summary: "Summary") -> list[Table]:
     """Return a log's totals, and the distributions of its quantities."""
-    from bridge.workload.table import idle_power_of
+    from bridge.workload.resources import idle_power_of
 
     labels = ((label, records.header.get(label)) for label in _LABELS["header"])
     rows = [(label, text.replace("\n", " ")) for label, text in labels if text]
@@ -328,7 +323,6 @@ def number(value: float) -> str:
 
 
 def tally_table(tally: "Tally", title: str) -> Table:
-    """Return the records that were dropped, repaired, noted and ignored, by reason."""
     table = Table(("", "records", "reason", "job ids, for example"), title=title, words=(2, 3))
     kinds = ("dropped", "repaired", "noted", "ignored")
     for why, reason in sorted(tally.items(), key=lambda item: kinds.index(item[1].kind)):

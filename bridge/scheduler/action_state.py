@@ -118,9 +118,13 @@ def reset_actions(state: ActionState, b: int) -> None:
     state.acts[b] = np.zeros((), ACTION_SCALARS)
     state.acts.wake_at[b] = NEVER
     state.idle[b] = state.capacity
-    lives = state.lives[b]
+    blank_lives(state.lives[b])
+
+
+def blank_lives(lives: Records) -> None:
+    """Let jobs have had no life; what they permit stays."""
     permits = lives.permits.copy()
-    state.lives[b] = np.zeros((), LIFE)
+    lives[:] = np.zeros((), LIFE)
     lives.permits = permits
     lives.limit_at = NEVER
     for name in ("first_start", "guest"):

@@ -17,7 +17,7 @@ Behind the seconds further words: ``restart=30`` (s that a killed job's next lif
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridge.base.errors import BridgeError
 from bridge.base.jsontext import shortened
@@ -146,6 +146,11 @@ def _number(text: str, where: str, above: float) -> float:
     if not above < value <= 1e9 and not (value == 0 and above <= 0):
         raise BridgeError(f"{shortened(text)!r} is no number from 0 to 1e9", where=where)
     return value
+
+
+def permits_of(stated: Mapping[str, Any]) -> int:
+    """Return what may be done to a job, as bits, by its fields; what it does not state is permitted."""
+    return sum(bit for name, bit in PERMITS.items() if stated.get(name, 1) == 1)
 
 
 def draw_permits(action: Action, user: "Ints", columns: "Mapping[str, Floats]") -> "Ints":

@@ -55,8 +55,8 @@ from bridge.scheduler.lanes import (
     remove_from_lane,
     sort_lanes,
 )
-from bridge.scheduler.names import CONSERVATIVE, EASY
-from bridge.scheduler.placement import allocate_chosen, release_allocation, select
+from bridge.scheduler.names import CONSERVATIVE, EASY, FILLER, NO_BACKFILL
+from bridge.scheduler.placement import allocate_chosen, release_allocation, select_now
 from bridge.scheduler.preemption import GONE, preempt
 from bridge.scheduler.queue import BY_ALT, BY_ORDER, precedes, size_class, sort_jobs
 from bridge.scheduler.running_jobs import remove_running
@@ -120,7 +120,6 @@ def cluster_begin_pass(state: ClusterState, b: int) -> None:
         env.wake_at = more.closed_until
         return
     more.pass_number += 1
-    more.passed_over = -1
     more.n_heads = 0
     more.n_reserved = 0
     more.n_profile = 0
@@ -162,6 +161,9 @@ def cluster_must_pause(state: ClusterState, b: int) -> bool:
 
 @inline
 def _has_head(state: ClusterState, b: int, g: int) -> bool:
+    """Tell whether the jobs of a lane wait behind a blocked one; under `filler` none does."""
+    if state.switches[0].backfill == FILLER:
+        return False
     return bool(state.heads[b, state.lanes[g].partition].job >= 0)
 
 
@@ -238,6 +240,19 @@ def _strike(state: ClusterState, b: int, j: int) -> None:
     note_head(state, b, j)
     for i in range(state.partition_first[p], state.partition_first[p + 1]):
         state.struck[b, state.partition_classes[i]] = more.pass_number
+
+
+@inline
+def _blocked_before(state: ClusterState, b: int, j: int) -> int:
+    """Return the first job of the partition of job `j` that was blocked in this pass, or -1."""
+    return int(state.heads[b, state.lanes[state.node_jobs[b, j].lane].partition].job)
+
+
+@inner
+def _note_blocked(state: ClusterState, b: int, j: int) -> None:
+    """Job `j` is the first blocked one of its partition, and nothing is reserved for it."""
+    state.heads[b, state.lanes[state.node_jobs[b, j].lane].partition].job = j
+    note_head(state, b, j)
 
 
 @inner
@@ -421,26 +436,28 @@ def cluster_advance(state: ClusterState, b: int) -> int:
             j = env.head
             env.head = -1
             env.phase = PHASE_PICK
-            strikes = rules.backfill != EASY
-            past = more.passed_over
+            strikes = rules.backfill == NO_BACKFILL
             chosen = fits_beside_heads(state, b, j, strikes)
             if chosen < 0 and rules.head_first:
                 j = _first_of_partition(state, b, state.lanes[state.node_jobs[b, j].lane].partition)
                 chosen = fits_beside_heads(state, b, j, strikes)
+            first_blocked = _blocked_before(state, b, j) if rules.backfill == FILLER else -1
             if chosen >= 0:
-                _start_on_nodes(state, b, j, chosen, STARTED_AS_HEAD if past < 0 else HOW_BACKFILLED, past)
+                how = STARTED_AS_HEAD if first_blocked < 0 else HOW_BACKFILLED
+                _start_on_nodes(state, b, j, chosen, how, first_blocked)
                 if rules.start_gap > 0:
                     _close(state, b, j)
                     return NOTHING
-            elif rules.no_reservation > 0:
-                note_head(state, b, j)
-                more.passed_over = j if past < 0 else past
+            elif first_blocked >= 0:
+                continue
             elif preempt(state, b, j, strikes) == GONE:
                 note_head(state, b, j)
                 env.phase = PHASE_IDLE
                 return NOTHING
             elif strikes:
                 _strike(state, b, j)
+            elif rules.backfill == FILLER:
+                _note_blocked(state, b, j)
             else:
                 make_head(state, b, j)
             continue
@@ -495,7 +512,7 @@ def _fits(state: ClusterState, b: int, j: int, guard: bool) -> int:
         return fits_beside_heads(state, b, j, False)
     state.node_scalars[b].n_caps = 0
     set_bars(state, b, j, state.scalars[b].now)
-    return select(state, b, state.node_jobs[b, j].shape_number, state.free_node[b], False)
+    return select_now(state, b, state.node_jobs[b, j].shape_number, False)
 
 
 @inner

@@ -147,19 +147,24 @@ NODE_SCALARS = np.dtype(
         ("inspected", "i4"),
         ("is_phase_two", "i4"),
         ("n_caps", "i4"),
-        ("passed_over", "i4"),  # the first job that this pass found blocked, where nothing is reserved; or -1
         ("next_locked", "i4"),  # partitions whose locked heads this pass has looked at
         ("n_profile", "i4"),  # steps of the profile of this pass; 0: there is none
         ("profile_place", "i4"),  # the running job that its next step releases
         ("profile_late", "i4"),  # jobs past their estimates are not released yet
         ("releases", "i8"),  # how often amounts were given back
+        ("changes", "i8"),  # how many changes of free amounts `changed` has noted, the newest of which it has
         ("pass_number", "i8"),
         ("closed_until", "i8"),  # no pass before, where a start takes time
     ],
     align=True,
 )
-#: `all_counted`: no node is shared, so that free nodes by class are all that there is.
-NODE_SWITCHES = np.dtype([("key", "i4"), ("all_counted", "i4"), ("kills_invalid", "i4")], align=True)
+#: What is kept of a shape: `n` nodes hold it, as things were after so many `changes`.
+FIT = np.dtype([("of_shape", "i8"), ("changes", "i8"), ("n", "i8")], align=True)
+#: `all_counted`: no node is shared, so that free nodes by class are all that there is. `keeps_fits`: which
+#: classes hold a shape is kept, see `bridge.scheduler.fitting`.
+NODE_SWITCHES = np.dtype(
+    [("key", "i4"), ("all_counted", "i4"), ("kills_invalid", "i4"), ("keeps_fits", "i4")], align=True
+)
 
 
 class ClusterFields(NamedTuple):
@@ -173,6 +178,8 @@ class ClusterFields(NamedTuple):
     class_partitions: Annotated[Array, "i4", "CP"]
     partition_first: Annotated[Array, "i4", "P1"]  # a partition's classes: `first[p]:first[p + 1]` of
     partition_classes: Annotated[Array, "i4", "PC"]
+    class_place: Annotated[Array, "i4", "C"]  # of a class in the packing order of all; and who has a place
+    class_at: Annotated[Array, "i4", "C"]
     shapes: Annotated[Records, SHAPE, "S"]
     vectors: Annotated[Array, "i8", "S", "R"]  # amounts of one node, or one task
     set_classes: Annotated[Array, "i4", "SC"]
@@ -216,6 +223,10 @@ class ClusterFields(NamedTuple):
     counter_used: Annotated[Array, "i8", "B", "K"]
     timers: Annotated[Records, TIMER, "B", "T"]
     no_fit: Annotated[Array, "i8", "B", "S"]  # `releases` at which a shape did not fit what was free
+    fits: Annotated[Records, FIT, "B", "F"]
+    fit_bits: Annotated[Array, "i8", "B", "F", "FW"]  # 32 a word, by a class's place
+    changed: Annotated[Array, "i4", "B", "CL"]  # classes whose free amounts have changed: a ring
+    changed_nodes: Annotated[Array, "i4", "B", "CL"]  # of a counted one: by how many nodes
     entry_class: Annotated[Array, "i4", "B", "E"]  # the pool of allocations: sparse lists of class and units
     entry_units: Annotated[Array, "i8", "B", "E"]
     entry_next: Annotated[Array, "i4", "B", "E"]

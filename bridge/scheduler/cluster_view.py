@@ -15,7 +15,7 @@ from bridge.scheduler.cluster_state import (
 )
 from bridge.scheduler.eligibility import is_eligible, lane_is_exhausted
 from bridge.scheduler.heads import fits_beside_heads, may_fit, partition_of_head, reserve_heads
-from bridge.scheduler.placement import amount_taken, select
+from bridge.scheduler.placement import amount_taken, select_now
 from bridge.scheduler.running_jobs import first_place, job_at, next_place
 from bridge.scheduler.score import Op, estimated_remaining, prepare_variable
 from bridge.scheduler.state import STACK
@@ -33,7 +33,7 @@ def _fits_now(state: ClusterState, b: int, j: int) -> bool:
     """Tell whether job `j` fits in what is free, whatever is reserved."""
     shape = state.node_jobs[b, j].shape_number
     state.node_scalars[b].n_caps = 0
-    return bool(may_fit(state, b, shape) and select(state, b, shape, state.free_node[b], False) >= 0)
+    return bool(may_fit(state, b, shape) and select_now(state, b, shape, False) >= 0)
 
 
 @inner

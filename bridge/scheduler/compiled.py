@@ -17,7 +17,7 @@ from bridge.scheduler.cluster_bookings import book_in_order
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.decisions import BOOK
 from bridge.scheduler.growing_scores import is_non_decreasing
-from bridge.scheduler.names import BACKFILLS, CONSERVATIVE, EASY
+from bridge.scheduler.names import BACKFILLS, CONSERVATIVE, CONSERVATIVE_KEEPS, EASY, SLURM_BACKFILL
 from bridge.scheduler.order import Order, order
 from bridge.scheduler.protocol import BLOCKED, UNCAPPED, Policy, Protocol
 from bridge.scheduler.python_rules import Chooser, decide
@@ -103,6 +103,8 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     Raises:
         BridgeError: unknown order, backfill or agent decision, or one that the protocol does not have.
     """
+    if rules_of.own_passes:
+        return _compile_own(policy, rules_of, on_nodes=on_nodes)
     chooser = _backfill_rule(policy, rules_of)
     _refuse_settings(policy, rules_of)
     main = order(policy.order, rules_of.orders)
@@ -141,8 +143,38 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     return CompiledPolicy(rules_of, policy, main, alt, rules, chooser, action)
 
 
+def _compile_own(policy: Policy, rules_of: Protocol, *, on_nodes: bool) -> CompiledPolicy:
+    """Return the policy under a protocol whose passes are its own: of a policy it has an order alone."""
+    remedy = "Leave it out: of a policy the protocol has an order alone, as in --policy saf."
+    for is_wrong, subject in (
+        (policy.backfill not in rules_of.backfills, f"backfilling {policy.backfill!r}"),
+        (bool(policy.agent), "an agent"),
+        (bool(policy.action), f"the action {policy.action!r}"),
+        (bool(policy.candidate_order), f"the candidate order {policy.candidate_order!r}"),
+        (bool(policy.blocked), f"blocked picks ({policy.blocked!r})"),
+    ):
+        if is_wrong:
+            what = f"the protocol {rules_of.name} has its own backfilling and clocks, and no {subject}"
+            raise BridgeError(what, where=f"policy {policy.order}+{policy.backfill}", remedy=remedy)
+    main = order(policy.order, rules_of.orders)
+    foreign = sorted(main.uses & {"fairshare", "partition"})
+    if main.lookahead is not None or main.scorer is not None or foreign:
+        what = f"reads {foreign[0]}" if foreign else "is no expression of a job"
+        remedy = "Use a named order, or an expression of s, t, n, w, z, l, t_max and n_max."
+        raise BridgeError(f"{what}, which the protocol {rules_of.name} does not have",
+                          where=f"order {policy.order!r}", remedy=remedy)  # fmt: skip
+    if not on_nodes:
+        what = f"the protocol {rules_of.name} needs the nodes and rules of a cluster"
+        remedy = "Give --cluster FILE; `bridge cluster import slurm.conf` makes one."
+        raise BridgeError(what, where="--cluster", remedy=remedy)
+    return CompiledPolicy(rules_of, policy, main, order("fcfs"), np.zeros(1, SWITCHES))
+
+
 def _backfill_rule(policy: Policy, rules_of: Protocol) -> Chooser | None:
     """Return the callable of a backfilling rule of a package; None for those of the kernels."""
+    if policy.backfill == SLURM_BACKFILL:
+        what = f"the protocol {rules_of.name} has no {policy.backfill} backfilling"
+        raise BridgeError(what, remedy=f"Choose {', '.join(rules_of.backfills)}, or the protocol slurm.")
     if policy.backfill not in BACKFILLS:
         rule = plugins.find("backfill", policy.backfill)
         if not callable(rule):
@@ -165,6 +197,12 @@ def _refuse_settings(policy: Policy, rules_of: Protocol) -> None:
             "only EASY's candidates have an order of their own",
             where=f"backfilling {policy.backfill!r}",
             remedy=f"Leave out {policy.candidate_order!r}, or backfill by EASY.",
+        )
+    if policy.backfill == "conservative_keeps" and (policy.agent or policy.blocked or policy.action):
+        raise BridgeError(
+            "keeps the planned starts of jobs in queue order; no agent and no action may change them",
+            where="backfilling 'conservative_keeps'",
+            remedy="Use conservative or easy, or a fixed rule such as sjf+conservative_keeps.",
         )
     if policy.blocked not in BLOCKED:
         raise BridgeError(
@@ -212,7 +250,8 @@ def _switches(
     one.max_rejects = UNCAPPED if rules_of.uncapped else policy.max_rejects
     one.retry_after = round(policy.retry_after * SECOND)
     one.keep_above = KEEP_ABOVE
-    needs_order = policy.agent or policy.blocked or one.backfill == CONSERVATIVE or one.agent_backfill
+    plans = one.backfill in {CONSERVATIVE, CONSERVATIVE_KEEPS}
+    needs_order = policy.agent or policy.blocked or plans or one.agent_backfill
     needs_order = needs_order or rules_of.persistent_sort or rules_of.tie or rules_of.skip_next
     one.growing_order = int(
         main.dynamic
@@ -244,14 +283,18 @@ def _refuse_on_nodes(policy: Policy, rules_of: Protocol) -> None:
     """Refuse what is not defined on the nodes of a cluster, or not there yet."""
     pairs = (
         (not rules_of.knows_clusters, f"the protocol {rules_of.name}"),
-        (policy.backfill == "conservative" and bool(policy.agent), "conservative backfilling with an agent"),
+        (policy.backfill == "conservative_keeps", "the backfilling conservative_keeps"),
+        (
+            policy.backfill in {"conservative", "filler"} and bool(policy.agent),
+            f"{policy.backfill} backfilling with an agent",
+        ),
         (bool(policy.action), f"the action {policy.action!r}"),
     )
     _refuse_first(
         pairs,
         "{} does not know the nodes of a cluster yet",
         f"policy {policy.order}+{policy.backfill}",
-        "Use the protocol standard with none, easy or conservative, or leave out --cluster.",
+        "Use the protocol standard with none, easy, conservative or filler, or leave out --cluster.",
     )
 
 
@@ -271,6 +314,7 @@ def _refuse_beside_action(policy: Policy, rules_of: Protocol, main: Order) -> No
     pairs = (
         (rules_of.name != "standard", f"the protocol {rules_of.name}"),
         (main.lookahead is not None, f"the order {policy.order!r}"),
+        (policy.backfill == "filler", "filler, which reserves nothing"),
         (bool(policy.agent - {*ACTING} or policy.blocked), "an agent that orders jobs"),
     )
     _refuse_first(

@@ -63,9 +63,16 @@ from bridge.scheduler.decisions import (
     SCORE,
 )
 from bridge.scheduler.growing_scores import bound_scores, find_highest_score
-from bridge.scheduler.lives import finish_with_lives, submit_with_lives
-from bridge.scheduler.names import CONSERVATIVE, EASY
+from bridge.scheduler.lives import (
+    adopt_life,
+    finish_with_lives,
+    recount_idle,
+    submit_with_lives,
+    withdraw_with_lives,
+)
+from bridge.scheduler.names import CONSERVATIVE, CONSERVATIVE_KEEPS, EASY, FILLER
 from bridge.scheduler.preemption_rules import ASK_AGENT, NO_ROOM, ROOM, apply_preemption, preempt_for_head
+from bridge.scheduler.promises import list_promises, move_promises
 from bridge.scheduler.queue import first, insert, list_in_order, rearrange, remove, size_class, sort
 from bridge.scheduler.reservation import reserve_head
 from bridge.scheduler.running_jobs import add_running, first_place, fits, job_at, next_place, remove_running
@@ -157,13 +164,24 @@ def _withdraw_pooled(state: State, b: int, j: int) -> None:
         env.is_reserved = 0
 
 
-_withdraw = by_type(_withdraw_pooled, cluster_withdraw, ClusterState)
+_withdraw = by_type(
+    by_type(_withdraw_pooled, withdraw_with_lives, ActionState), cluster_withdraw, ClusterState
+)
 
 
 @kernel
 def withdraw(state: State, b: int, j: int) -> None:
     """Waiting job `j` leaves the queue without having run; a lock on it is released."""
     _withdraw(state, b, j)
+
+
+@inline
+def _adopted_pooled(_state: State, _b: int, _j: int) -> None:
+    return
+
+
+#: A job was made to run from outside.
+_adopted = by_type(_adopted_pooled, adopt_life, ActionState)
 
 
 @kernel
@@ -178,6 +196,16 @@ def mark_running(state: State, b: int, j: int, start: int) -> None:
     job.serial = env.serial
     env.serial += 1
     add_running(state, b, j)
+    _adopted(state, b, j)
+
+
+@inline
+def _free_changed_pooled(_state: State, _b: int) -> None:
+    return
+
+
+#: What is free was set anew.
+_free_changed = by_type(_free_changed_pooled, recount_idle, ActionState)
 
 
 @kernel
@@ -190,6 +218,7 @@ def set_out_of_service(state: State, b: int, amounts: Array) -> None:
     while job_at(state, b, place) >= 0:
         take(free, state.demand[b, job_at(state, b, place)])
         place = next_place(state.run_job[b], place)
+    _free_changed(state, b)
 
 
 @inline
@@ -371,7 +400,10 @@ def _advance_pooled(state: State, b: int) -> int:
                     return SCORE
                 sort(state, b)
                 env.is_sorted = 1
-            if env.head >= 0:  # locked since an earlier pass
+            if rules.backfill == CONSERVATIVE_KEEPS:  # even the first job must leave the others their starts
+                list_promises(state, b)
+                env.phase = PHASE_BOOK
+            elif env.head >= 0:  # locked since an earlier pass
                 env.phase = PHASE_TRY
             elif rules.agent_pick:
                 _list_waiting(state, b)
@@ -414,16 +446,22 @@ def _advance_pooled(state: State, b: int) -> int:
                 if rules.resort_running:
                     _resort_running(state, b)
                 env.is_reserved = 1
+            if rules.backfill == FILLER:
+                env.shadow = NEVER  # nothing is reserved: each job that fits ends in time
             if rules.backfill == CONSERVATIVE:
                 _list_bookable(state, b)
                 env.phase = PHASE_BOOK
         if env.phase == PHASE_BOOK:
-            if not _book_in_order(state, b):
+            if rules.backfill == CONSERVATIVE_KEEPS:
+                is_done = move_promises(state, b)
+            else:
+                is_done = _book_in_order(state, b)
+            if not is_done:
                 return PAUSE
             _end_pass(state, b)
             return _kind_behind(state, b)
         if env.phase == PHASE_BACKFILL:
-            if rules.backfill == EASY:
+            if rules.backfill == EASY or rules.backfill == FILLER:
                 if rules.agent_backfill:
                     if env.n_candidates < 0:
                         _list_backfillable(state, b)

@@ -7,7 +7,14 @@ computed when they are needed first: where nobody else fits, nobody asks for the
 from bridge.base.arrays import Array
 from bridge.base.jit import inline, inner
 from bridge.scheduler.cluster_state import ClusterState
-from bridge.scheduler.placement import change_base, potential, select, tasks_on_empty_node
+from bridge.scheduler.placement import (
+    change_base,
+    potential,
+    potential_now,
+    select,
+    select_now,
+    tasks_on_empty_node,
+)
 from bridge.scheduler.reservation import behind_overrun
 from bridge.scheduler.running_jobs import first_place, next_place
 from bridge.scheduler.state import NEVER, SECOND
@@ -66,7 +73,8 @@ def _give_back(state: ClusterState, b: int, base: Array, shape: int, j: int) -> 
         elif state.admits[admits, c]:
             before = potential(state, b, shape, c, base)
             change_base(state, base, of, c, units, 1)
-            more += potential(state, b, shape, c, base) - before
+            if before == 0 or tasks > 0:  # a node holds a vector or not
+                more += potential(state, b, shape, c, base) - before
         else:
             change_base(state, base, of, c, units, 1)
         entry = state.entry_next[b, entry]
@@ -113,9 +121,7 @@ def _reserve(state: ClusterState, b: int, p: int) -> None:
             base[c, r] = state.free_node[b, c, r]
     more.n_caps = 0
     need = max(row.nodes, row.tasks)
-    has = 0
-    for i in range(row.first, row.last):
-        has += potential(state, b, shape, state.set_classes[i], base)
+    has = potential_now(state, b, shape, NEVER)
     ends, which = state.run_end[b], state.run_job[b]
     late, behind = first_place(state, b), behind_overrun(state, b)
     place = behind
@@ -305,11 +311,8 @@ def may_fit(state: ClusterState, b: int, shape: int) -> bool:
     if state.no_fit[b, shape] == releases:
         return False
     need = max(row.nodes, row.tasks)
-    has = 0
-    for i in range(row.first, row.last):
-        has += potential(state, b, shape, state.set_classes[i], state.free_node[b])
-        if has >= need:
-            return True
+    if potential_now(state, b, shape, need) >= need:
+        return True
     state.no_fit[b, shape] = releases
     return False
 
@@ -325,7 +328,7 @@ def fits_beside_heads(state: ClusterState, b: int, j: int, strikes: bool) -> int
         reserve_heads(state, b)
         set_caps(state, b, j, state.scalars[b].now)
     set_bars(state, b, j, state.scalars[b].now)
-    n = select(state, b, shape, state.free_node[b], strikes)
+    n = select_now(state, b, shape, strikes)
     more.n_caps = 0
     return n
 

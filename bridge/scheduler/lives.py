@@ -13,7 +13,7 @@ from bridge.scheduler.action_state import (
     ActionState,
 )
 from bridge.scheduler.actions import LAS, SPECULATIVE, TRIAL
-from bridge.scheduler.amounts import give, take
+from bridge.scheduler.amounts import copy_amounts, give, take
 from bridge.scheduler.queue import insert, remove, size_class
 from bridge.scheduler.queue_key import set_key
 from bridge.scheduler.running_jobs import add_running, first_place, job_at, next_place, remove_running
@@ -63,6 +63,37 @@ def give_up_trying(state: ActionState, b: int, j: int) -> None:
     if state.lives[b, j].may_try:
         state.lives[b, j].may_try = 0
         state.acts[b].n_to_try -= 1
+
+
+@inner
+def withdraw_with_lives(state: ActionState, b: int, j: int) -> None:
+    """Waiting job `j` leaves the queue: nobody tries it, and a lock on it is released."""
+    env = state.scalars[b]
+    give_up_trying(state, b, j)
+    remove(state, b, j)
+    if env.head == j:
+        env.head = -1
+        env.is_reserved = 0
+
+
+@inner
+def adopt_life(state: ActionState, b: int, j: int) -> None:
+    """Job `j` was made to run from outside, on nodes of its own."""
+    life = state.lives[b, j]
+    life.does = RUNS
+    life.first_start = state.jobs[b, j].start
+    if state.action[0].kind == SPECULATIVE:
+        take(state.idle[b], state.demand[b, j])
+
+
+@inner
+def recount_idle(state: ActionState, b: int) -> None:
+    """What is free has changed from outside: idle is what speculating jobs leave of it."""
+    acts = state.acts[b]
+    copy_amounts(state.idle[b], state.free[b])
+    for k in range(acts.n_limited):
+        if state.lives[b, state.limited[b, k]].does == SPECULATES:
+            take(state.idle[b], state.demand[b, state.limited[b, k]])
 
 
 @inline

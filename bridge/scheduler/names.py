@@ -52,9 +52,19 @@ def refuse_recorded() -> BridgeError:
 
 
 #: Codes of the backfilling rules, as the kernels read them.
-NO_BACKFILL, EASY, CONSERVATIVE = 0, 1, 2
-#: Backfilling rules: name -> code.
-BACKFILLS: Mapping[str, int] = {"none": NO_BACKFILL, "easy": EASY, "conservative": CONSERVATIVE}
+NO_BACKFILL, EASY, CONSERVATIVE, FILLER, CONSERVATIVE_KEEPS = range(5)
+#: Backfilling rules: name -> code. `filler` starts whatever fits, in queue order, and reserves nothing;
+#: `conservative_keeps` moves no planned start later, see `bridge.scheduler.promises`.
+BACKFILLS: Mapping[str, int] = {
+    "none": NO_BACKFILL,
+    "easy": EASY,
+    "conservative": CONSERVATIVE,
+    "filler": FILLER,
+    "conservative_keeps": CONSERVATIVE_KEEPS,
+}
+
+#: The backfilling of the protocol `slurm`, which has no other, and which no other protocol has.
+SLURM_BACKFILL = "slurm"
 
 #: How estimators are written, see `bridge.scheduler.estimators`.
 ESTIMATORS: tuple[str, ...] = (

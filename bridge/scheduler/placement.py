@@ -13,6 +13,7 @@ from bridge.scheduler.cluster_state import (
     UNCOUNTED,
     ClusterState,
 )
+from bridge.scheduler.fitting import next_fit, note_change, slot_of_fits
 from bridge.scheduler.timed_nodes import allocate_nodes, is_barred, release_nodes
 from bridge.scheduler.timed_state import TimedState
 
@@ -47,7 +48,11 @@ def _tasks_in(amount: int, of_one: int, full: int, most: int) -> int:
     """Return how many tasks fit in an amount."""
     if of_one == ALL_OF_IT:
         return most if amount >= full or full >= UNCOUNTED else 0
-    return min(most, amount // of_one) if of_one > 0 else most
+    if of_one == 0:
+        return most
+    if amount < of_one:
+        return 0
+    return 1 if most == 1 else min(most, amount // of_one)  # to divide costs more than all else
 
 
 @inner
@@ -138,7 +143,79 @@ def _walk_order(state: ClusterState, b: int, shape: int, base: Array, strikes: b
     return n
 
 
+@inline
+def _gives(units: int, of_one: int, tasks: int, nodes: int, exact: bool) -> tuple[int, int, int]:
+    """Return how many of the free nodes of a counted class tasks take, and what tasks and nodes are left."""
+    taken = 0
+    while units > 0 and tasks > 0 and (nodes > 0 or not exact):
+        tasks -= min(of_one, tasks - nodes + 1) if exact else min(of_one, tasks)
+        nodes -= 1
+        units -= 1
+        taken += 1
+    return taken, tasks, nodes
+
+
 @inner
+def _choose(state: ClusterState, b: int, shape: int, base: Array, strikes: bool, slot: int) -> int:
+    """Do as `select`; `slot`: where the bits of the classes stand that hold the demand, or -1."""
+    row = state.shapes[shape]
+    nodes, tasks = row.nodes, row.tasks
+    exact = nodes > 0
+    if exact and 0 < tasks < nodes:
+        return _NONE
+    by_set = state.node_switches[0].key == BY_SET
+    i, last = row.first - 1, row.last
+    if slot >= 0:
+        i = -1
+    elif not by_set:
+        i, last = -1, _walk_order(state, b, shape, base, strikes)
+    n = 0
+    while True:
+        if slot >= 0:
+            i = next_fit(state, b, slot, i + 1)
+            if i < 0:
+                return _NONE
+            c = state.class_at[i]
+        else:
+            i += 1
+            if i >= last:
+                return _NONE
+            c = state.set_classes[i] if by_set else state.class_order[i]
+        if by_set and strikes and state.struck[b, c] == state.node_scalars[b].pass_number:
+            continue
+        if is_barred(state, b, c):
+            continue
+        counted = state.classes[c].counted
+        if counted:
+            units = _available(state, b, base, c, 0)
+        elif slot >= 0 and tasks == 0 and state.node_scalars[b].n_caps == 0:
+            units = 1
+        else:
+            units = units_available(state, b, shape, c, base)
+        if units <= 0:
+            continue
+        if tasks == 0:
+            if counted and units < nodes and state.switches[0].one_machine > 0:
+                continue
+            units = min(units, nodes) if counted else 1
+            nodes -= units
+        elif counted:
+            on_one = tasks_on_empty_node(state, shape, c)
+            if on_one <= 0:
+                continue
+            units, tasks, nodes = _gives(units, on_one, tasks, nodes, exact)
+        else:
+            units = min(units, tasks - nodes + 1) if exact else min(units, tasks)
+            tasks -= units
+            nodes -= 1
+        state.chosen_classes[n] = c
+        state.chosen_units[n] = units
+        n += 1
+        if (exact and nodes == 0) or (not exact and tasks == 0):
+            return n if tasks == 0 else _NONE
+
+
+@inline
 def select(state: ClusterState, b: int, shape: int, base: Array, strikes: bool) -> int:
     """Choose classes for a demand: lists them and their units in ``chosen_classes`` and ``chosen_units``.
 
@@ -151,55 +228,18 @@ def select(state: ClusterState, b: int, shape: int, base: Array, strikes: bool) 
     Returns:
         How many classes; -1 if the demand does not fit.
     """
-    row = state.shapes[shape]
-    nodes, tasks = row.nodes, row.tasks
-    exact = nodes > 0
-    if exact and 0 < tasks < nodes:
-        return _NONE
-    by_set = state.node_switches[0].key == BY_SET
-    first, last = row.first, row.last
-    if not by_set:
-        first, last = 0, _walk_order(state, b, shape, base, strikes)
-    n = 0
-    for i in range(first, last):
-        c = state.set_classes[i] if by_set else state.class_order[i]
-        if by_set and strikes and state.struck[b, c] == state.node_scalars[b].pass_number:
-            continue
-        if is_barred(state, b, c):
-            continue
-        units = units_available(state, b, shape, c, base)
-        if units <= 0:
-            continue
-        if state.classes[c].counted:
-            if tasks == 0:
-                if units < nodes and state.switches[0].one_machine > 0:
-                    continue
-                units = min(units, nodes)
-                nodes -= units
-            else:
-                on_one = tasks_on_empty_node(state, shape, c)
-                if on_one <= 0:
-                    continue
-                there, units = units, 0
-                while there > 0 and tasks > 0 and (nodes > 0 or not exact):
-                    here = min(on_one, tasks - nodes + 1) if exact else min(on_one, tasks)
-                    tasks -= here
-                    nodes -= 1
-                    there -= 1
-                    units += 1
-        elif tasks == 0:
-            units = 1
-            nodes -= 1
-        else:
-            units = min(units, tasks - nodes + 1) if exact else min(units, tasks)
-            tasks -= units
-            nodes -= 1
-        state.chosen_classes[n] = c
-        state.chosen_units[n] = units
-        n += 1
-        if (exact and nodes == 0) or (not exact and tasks == 0):
-            return n if tasks == 0 else _NONE
-    return _NONE
+    return _choose(state, b, shape, base, strikes, _NONE)
+
+
+@inline
+def select_now(state: ClusterState, b: int, shape: int, strikes: bool) -> int:
+    """Choose classes as `select` from what is free now."""
+    slot = _NONE
+    if state.node_switches[0].keeps_fits:
+        slot = slot_of_fits(state, b, shape)
+        if state.shapes[shape].tasks == 0 and state.fits[b, slot].n < state.shapes[shape].nodes:
+            return _NONE
+    return _choose(state, b, shape, state.free_node[b], strikes, slot)
 
 
 @kernel
@@ -229,6 +269,26 @@ def potential(state: ClusterState, b: int, shape: int, c: int, base: Array) -> i
     return units if tasks > 0 or units <= 0 else 1
 
 
+@inner
+def potential_now(state: ClusterState, b: int, shape: int, need: int) -> int:
+    """Return how much all classes add, of what is free now, to what a demand needs, at least `need` of it."""
+    row, has = state.shapes[shape], 0
+    if not state.node_switches[0].keeps_fits:
+        for i in range(row.first, row.last):
+            has += potential(state, b, shape, state.set_classes[i], state.free_node[b])
+            if has >= need:
+                break
+        return int(has)
+    slot = slot_of_fits(state, b, shape)
+    if row.tasks == 0:
+        return int(state.fits[b, slot].n)
+    place = next_fit(state, b, slot, 0)
+    while place >= 0 and has < need:
+        has += potential(state, b, shape, state.class_at[place], state.free_node[b])
+        place = next_fit(state, b, slot, place + 1)
+    return int(has)
+
+
 @inline
 def is_empty(state: ClusterState, b: int, c: int) -> int:
     """Return 1 if nobody has anything of the single node of class `c`, else 0."""
@@ -242,6 +302,7 @@ def is_empty(state: ClusterState, b: int, c: int) -> int:
 def change_free(state: ClusterState, b: int, shape: int, c: int, units: int, sign: int) -> None:
     """Give back what a demand has in class `c`, or take it (`sign` -1)."""
     row = state.classes[c]
+    note_change(state, b, c, sign * units if row.counted else 0)
     if row.counted:
         state.free_node[b, c, 0] += sign * units
         state.free[b, 0] += sign * units

@@ -22,7 +22,7 @@
 
 | switch | elsewhere | alea |
 |---|---|---|
-| a blocked head | has a reservation | has none: whatever fits starts, in queue order |
+| backfilling | none, easy, conservative, filler | filler: AleaNG's aggressive backfilling |
 | a pass starts | all that may start | one job; the next pass is 800 microseconds later |
 | a job starts | at once | 800 microseconds later: its way over the network |
 | a job runs | as logged | the logged seconds, and one more |
@@ -37,17 +37,21 @@
 | rejections of one job | 72 at most | as many as it likes |
 | a rejection once all have arrived | lasts 600 s at most | until the next completion; free if none runs |
 
+`slurm` has no switches of these: its passes come by clocks of their own (`own_passes`), and what they do is
+Slurm's own, on the nodes and by the rules of a cluster, see `bridge.scheduler.slurm`. A policy may bring an
+order in place of the multifactor priority; backfilling, limits and the choice of nodes stay Slurm's.
+
 Sources: `standard` is textbook EASY (Mu'alem & Feitelson 2001) and conservative backfilling, one pass
 per instant; `cqsim` is CQSim (SPEAR group, IIT) as measured; `alea` is AleaNG (commit a759abe), `schedgym`
 the simulator shared by RLScheduler (SC 2020), SchedInspector (HPDC 2022) and RLBackfilling (2023), as their
-public code behaves.
+public code behaves; `slurm` is slurmctld 22.05.8 as measured.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from bridge.base.errors import BridgeError
-from bridge.scheduler.names import BACKFILLS
+from bridge.scheduler.names import BACKFILLS, SLURM_BACKFILL
 
 #: Rejections of one job where there is no cap: a policy that rejects for ever on an idle machine ends here.
 UNCAPPED = 10_000
@@ -80,15 +84,15 @@ class Protocol:
     backfills: tuple[str, ...] = tuple(BACKFILLS)
     orders: Mapping[str, str] = field(default_factory=dict)
     tie: str = ""
+    own_passes: bool = False
     needs_cluster: bool = False
-    no_reservation: bool = False
     start_gap: int = 0
     extra_second: bool = False
     one_machine: bool = False
 
     @property
     def knows_clusters(self) -> bool:
-        """Whether it is defined on the nodes of a cluster."""
+        """Whether the switches are defined on the nodes of a cluster."""
         return self.needs_cluster or self.name == "standard"
 
 
@@ -109,7 +113,7 @@ _SCHEDGYM = Protocol(
     candidate_order="fcfs",
     clamp_overrun=False,
     resort_running=True,
-    backfills=tuple(name for name in BACKFILLS if name != "conservative"),
+    backfills=("none", "easy"),
     orders=_FROZEN_WAIT,
 )
 
@@ -122,16 +126,16 @@ PROTOCOLS: Mapping[str, Protocol] = {
         truncate_wait=True,
         clamp_overrun=False,
         estimator="cqsim",
+        backfills=("none", "easy", "conservative"),
         orders={"fcfs": "w"},
     ),
     "alea": Protocol(
         "alea",
         needs_cluster=True,
-        no_reservation=True,
         start_gap=800,
         extra_second=True,
         one_machine=True,
-        backfills=("easy",),
+        backfills=("filler",),
     ),
     "schedgym": _SCHEDGYM,
     "schedgym-code": replace(
@@ -142,7 +146,10 @@ PROTOCOLS: Mapping[str, Protocol] = {
         uncapped=True,
         free_tail=True,
     ),
+    "slurm": Protocol("slurm", own_passes=True, backfills=(SLURM_BACKFILL,)),
 }
+#: Those of the compiled state machine, which differ by switches alone.
+SWITCHED: Mapping[str, Protocol] = {name: one for name, one in PROTOCOLS.items() if not one.own_passes}
 
 
 def protocol(name: str) -> Protocol:
@@ -160,7 +167,7 @@ class Policy:
 
     Attributes:
         order: name or expression of the queue's order.
-        backfill: ``none``, ``easy`` or ``conservative``.
+        backfill: ``none``, ``easy``, ``conservative``, ``filler`` or ``conservative_keeps``.
         candidate_order: order among EASY's candidates (static); empty = the protocol's.
         agent: decisions bound to an agent, any of ``pick``, ``inspect``, ``backfill``.
         guard: an agent's backfills must obey EASY's rule.

@@ -56,6 +56,8 @@ class Session:
         resources: names for errors, nodes first.
     """
 
+    has_lives = False  # jobs may be stopped, and wait again
+
     def __init__(
         self,
         capacity: Sequence[int],
@@ -70,7 +72,8 @@ class Session:
         self.resources = tuple(resources)
         self._names = self.resources or tuple(f"resource {r}" for r in range(len(capacity)))
         self.compiled = compile_policy(policy, protocol)
-        self.compiled.refuse_action("a scheduler that another world drives")
+        if not self.has_lives:
+            self.compiled.refuse_action("a scheduler that another world drives")
         self.n_jobs = 0
         self._capacity = tuple(map(int, capacity))
         self._pending_events: list[

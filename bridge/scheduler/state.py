@@ -40,6 +40,7 @@ JOB = np.dtype(
         ("end", "i8"),
         ("est_end", "i8"),  # start + est_run
         ("reserved", "i8"),  # the first shadow time it was given as blocked head
+        ("promise", "i8"),  # its planned start while it waits, see `bridge.scheduler.promises`; -1: none yet
         ("id", "i8"),  # the log's id
         ("serial", "i8"),  # its place among jobs that end together
         ("tie", "i8"),  # breaks equal scores before the submission order does; lower first
@@ -110,7 +111,7 @@ SCALARS = np.dtype(
 _SWITCHES = (
     *("per_event", "arrivals_first", "persistent_sort", "truncate_wait", "head_locked", "head_first"),
     *("reserve_once", "extra_nodes", "strict", "skip_next", "own_candidate_order", "scored_outside"),
-    *("lone_by_easy", "reserve_each_pick", "free_tail", "start_gap", "one_machine", "no_reservation"),
+    *("lone_by_easy", "reserve_each_pick", "free_tail", "start_gap", "one_machine"),
     *("clamp_overrun", "resort_running", "backfill", "dynamic_order", "growing_order", "uses_fairshare"),
     *("agent_pick", "agent_inspect", "agent_backfill", "guard", "max_rejects", "retry_after", "keep_above"),
 )
@@ -239,6 +240,6 @@ def empty_lists(state: State, which: slice) -> None:
 
 def unstarted(jobs: Records) -> None:
     """Make records [n] those of jobs that have not started."""
-    for name in ("start", "end", "reserved", "past"):
+    for name in ("start", "end", "reserved", "promise", "past"):
         jobs[name] = -1
     jobs["how"], jobs["rejects"] = HOW_WAITING, 0

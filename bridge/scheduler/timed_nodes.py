@@ -6,6 +6,7 @@ Where nothing changes in time, classes count their nodes, and nobody asks which 
 from bridge.base.arrays import Array
 from bridge.base.jit import by_type, inline, inner
 from bridge.scheduler.cluster_state import ALL_OF_IT, UNCOUNTED, ClusterState
+from bridge.scheduler.fitting import note_change
 from bridge.scheduler.running_jobs import first_place, job_at, next_place
 from bridge.scheduler.state import NEVER
 from bridge.scheduler.timed_state import MODE_SUSPEND, SUSPENDED, TimedState
@@ -111,6 +112,7 @@ def _change_cores(state: TimedState, b: int, c: int, cores: int) -> None:
 @inner
 def _show_node(state: TimedState, b: int, c: int, node: int) -> None:
     """Let the free amounts of a single node be what its state and its jobs leave."""
+    note_change(state, b, c, 0)
     whole, cores = _is_whole_node_free(state, b, c), state.free_node[b, c, 0]
     for r in range(state.free_node.shape[2]):
         left = state.node_amounts[c, r] - state.held_amounts[b, c, r]
@@ -121,6 +123,7 @@ def _show_node(state: TimedState, b: int, c: int, node: int) -> None:
 
 @inline
 def _change_count(state: TimedState, b: int, c: int, nodes: int) -> None:
+    note_change(state, b, c, nodes)
     state.free_node[b, c, 0] += nodes
     state.free[b, 0] += nodes
     _change_cores(state, b, c, nodes * state.node_amounts[c, 0])

@@ -48,7 +48,6 @@ class RunTimeModel:
         self._online.update(history_jobs.take(ended[np.argsort(history_jobs.end[ended], kind="stable")]))
 
     def into(self, document: dict[str, Any]) -> None:
-        """Add run-time estimates to the jobs of a state document."""
         jobs = [*document["running"], *document["waiting"]]
         if not jobs:
             return
@@ -89,11 +88,9 @@ def warm_up() -> None:
 
 @dataclass(frozen=True)
 class PartitionState:
-    """Slurm's answers at one time.
+    """Slurm's answers at one time, as a state's document; times in seconds since 1970.
 
-    Attributes:
-        document: of a state's file; times in seconds since 1970.
-        not_forecast: label -> why nothing is forecast of a job that waits.
+    `not_forecast`: label -> why nothing is forecast of a job that waits.
     """
 
     document: dict[str, Any]
@@ -124,7 +121,6 @@ class PartitionObserver:
             raise BridgeError(what, where=f"partition {partition!r}", remedy="Ask as an Operator.")
 
     def close(self) -> None:
-        """Let go of Slurm."""
         self._control.close()
 
     def read(self) -> PartitionState:
@@ -140,7 +136,7 @@ class PartitionObserver:
         now = time.time()
         rows = tuple(row for row in everything if self.partition in row.partition.split(","))
         occupied = frozenset().union(*(row.names for row in everything if row.state in HAS_NODES))
-        running, waiting, left = [], [], {}
+        running, waiting, not_forecast = [], [], {}
         here = {row.key for row in rows}
         self._estimates = {key: estimate for key, estimate in self._estimates.items() if key in here}
         for row in rows:
@@ -150,7 +146,7 @@ class PartitionObserver:
                     start = min(max(row.start, row.submit), now)
                     running.append({**self._job(row, now), "start": start, "demand": {"nodes": nodes}})
             elif why := self._left(row, machine, now):
-                left[row.label] = why
+                not_forecast[row.label] = why
             else:
                 waiting.append({**self._job(row, now), "demand": {"nodes": row.nodes}})
         document: dict[str, Any] = {
@@ -164,7 +160,7 @@ class PartitionObserver:
             "waiting": waiting,
         }
         self._beliefs.into(document)
-        return PartitionState(document, rows, left)
+        return PartitionState(document, rows, not_forecast)
 
     def _job(self, row: QueueEntry, now: float) -> dict[str, Any]:
         request = max(min(self._show(row)[1] or row.limit, float(LONGEST)), 1.0)

@@ -52,7 +52,6 @@ class Snapshot:
 
     @cached_property
     def state(self) -> MachineState:
-        """The state that futures begin with."""
         return state_of(self.present.document, "Slurm")
 
     def _once(self, key: str, make: Callable[[], T]) -> T:
@@ -75,7 +74,6 @@ class Snapshot:
         return {} if forecast is None else {str(row["job"]): row for row in forecast.rows()}
 
     def totals(self) -> dict[str, Any]:
-        """Return the totals that are never private."""
         document = self.present.document
         return {
             "now": document["now"],

@@ -112,7 +112,6 @@ def _configure(folder: Path, values: Mapping[str, Any], agent: str) -> Path:
 
 
 def _around(folder: Path) -> dict[str, str]:
-    """Return the environment of the cluster's programs."""
     return dict(os.environ, SLURM_CONF=str(folder / "slurm.conf"), PATH=_PATH)
 
 
@@ -167,7 +166,6 @@ def _works(words: list[str], env: Mapping[str, str]) -> bool:
 
 
 def start_controller(folder: Path) -> None:
-    """Start slurmctld again, after it was killed."""
     _daemon(folder, "slurmctld", "slurmctld")
 
 

@@ -47,11 +47,9 @@ class AgentProcess:
 
     @property
     def pid(self) -> int:
-        """Its process; 0 if it does not run."""
         return self._process.pid if self._process is not None and self._process.poll() is None else 0
 
     def start(self) -> None:
-        """Start it, and wait until it is ready; BridgeError has its last line."""
         beat = self._folder / "agent" / "agent" / "heartbeat"
         log_file = self._folder / "agent.log"
         started_at = time.time()
@@ -89,8 +87,6 @@ _LOOK, _PATIENCE = 1.0, 1200.0
 
 @dataclass(frozen=True)
 class DemoRun:
-    """Result of one Slurm: its jobs, and the forecasts made meanwhile."""
-
     outcome: DemoResult
     forecast: int
     inside: float
@@ -98,11 +94,7 @@ class DemoRun:
 
 @dataclass(frozen=True)
 class Demo:
-    """A demo: workload, nodes, policy.
-
-    Attributes:
-        policy: decides in the live and in the fast world.
-    """
+    """A demo: workload, nodes, and the policy, which decides in the live and in the fast world."""
 
     policy: str
     jobs: int
@@ -163,7 +155,6 @@ class Demo:
             cluster.stop(folder)
 
     def _beliefs(self, client: Client) -> RunTimeModel:
-        """Learn run times from the workload's earlier jobs."""
         earlier = window(read_log("bundled-128"), 0, _FIRST, self.nodes, self.factor)
         who = client.call("id", "-un").strip()
         return RunTimeModel(history(earlier, who, time.time()))

@@ -85,7 +85,6 @@ class Submission(threading.Thread):
         self.failed: BridgeError | None = None
 
     def run(self) -> None:
-        """Submit them all; called by `start`."""
         for job in self._jobs:
             if self._stopped.wait(max(self.started_at + job.submit - time.time(), 0.0)):
                 return
@@ -98,6 +97,5 @@ class Submission(threading.Thread):
                 return
 
     def stop(self) -> None:
-        """Submit no more."""
         self._stopped.set()
         self.join(20)

@@ -49,7 +49,6 @@ class DemoMonitor:
                 self.first.setdefault(job, (low, high))
 
     def line(self) -> str:
-        """Return the present in one line."""
         if self.present is None:
             return ""
         document = self.present.document

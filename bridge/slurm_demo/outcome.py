@@ -100,7 +100,6 @@ class DemoResult:
         self.workload = Workload(name, table, {"nodes": nodes})
 
     def live(self, policy: str) -> Run:
-        """Return the run of the real Slurm."""
         from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
         setup = SchedulerConfig()

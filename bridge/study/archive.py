@@ -45,7 +45,9 @@ def unpack(path: Path, store: Store) -> dict[str, str]:
         logs = [json.loads(text) for text in lines["logs"].unique()]
         digests = {file: digest for of in logs for file, digest in of.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        remedy = "Take it again from where the study came from, or remove it: `bridge study keep` writes it."
+        remedy = (
+            "Take it again from where the study came from, or remove it: `bridge study archive` writes it."
+        )
         raise BridgeError(f"cannot be read ({error!r})", where=str(path), remedy=remedy) from error
     for key, cell in cells.items():
         store.save(key, cell)
@@ -89,19 +91,16 @@ def _short(value: object) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can hold of a cell of a table."""
     value = value.tolist() if hasattr(value, "tolist") else value
     return None if isinstance(value, float) and value != value else value
 
 
 def paths(studies: Sequence[Study], file: Path) -> list[Path]:
-    """Return the records of studies that are there."""
     files = dict.fromkeys(path_of(study, file) for study in studies)
     return [path for path in files if path is not None and path.exists()]
 
 
 def unpack_all(studies: Sequence[Study], file: Path, store: Store) -> dict[str, str]:
-    """Unpack the records of studies; returns digests of their logs."""
     records: dict[str, str] = {}
     for path in paths(studies, file):
         records |= unpack(path, store)

@@ -23,7 +23,6 @@ from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 
 def digest(*parts: Any, letters: int = 12) -> str:
-    """Return a short digest of plain data."""
     text = json.dumps(parts, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:letters]
 
@@ -116,7 +115,6 @@ class Cell:
 
     @property
     def epochs(self) -> int:
-        """Epochs of its training, 0 if nothing is learnt."""
         return self.recipe.training.epochs if self.recipe else 0
 
     @property
@@ -137,12 +135,10 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """Title in progress displays."""
         return f"{self.row} on {self.log}" + (f", seed {self.seed}" if self.seed else "")
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The logs that it reads."""
         return tuple(dict.fromkeys(name for name in (self.learnt_on, self.file) if name))
 
 
@@ -154,12 +150,10 @@ def load_log(name: str) -> Any:
 
 @functools.cache
 def sha256_of(name: str) -> str:
-    """Return the digest of a log's contents."""
     return sha256_of_log(name, load_log(name))
 
 
 def sha256_of_log(name: str, log: Any) -> str:
-    """Return the digest of the contents of a log that was read already."""
     digest: str = digest_of(log) if name.startswith(PREFIX) else log.digest()
     return digest
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bridge.workload.select import Jobs
     from bridge.workload.table import Tally
 
-#: What `bridge.judge.sequences.value_of` knows; ``utilisation.NAME`` is a resource's.
+#: What `bridge.judge.sequences.compute_sequence_metric` knows; ``utilisation.NAME`` is a resource's.
 EVENT = (*METRICS, "idle.fitting")
 #: What decides in place of or beside a row's `setup`, one of these; and what only rows that learn have.
 DECIDES, LEARNS = (

@@ -31,7 +31,6 @@ class RejectRule:
         return Encoder("inspect", {str(k): text for k, text in enumerate(self.expressions)})
 
     def __call__(self, view: PackedObservations) -> Ints:
-        """Return 1 (reject) or 0 (accept) for each inspected job."""
         return np.asarray((view.rows > 0).any(1), np.int64)
 
 
@@ -51,5 +50,4 @@ class BackfillRule:
         return Encoder("backfill", {"value": self.expression})
 
     def __call__(self, view: PackedObservations) -> Ints:
-        """Return the chosen candidate of each decision."""
         return argmax_actions(view.rows[:, 0].astype(np.float64), np.diff(view.offsets))

@@ -13,11 +13,12 @@ HEADS = {
     "idle.fitting": ("idle while a job fits, %", 100.0, 1),
     "bsld.max": ("largest bounded slowdown", 1.0, 1),
     "wait.max": ("longest wait, h", 1 / 3600, 1),
+    "wait.small": ("mean wait of the small quarter, h", 1 / 3600, 2),
+    "wait.large": ("mean wait of the large quarter, h", 1 / 3600, 2),
 }
 
 
 def heading(metric: str) -> str:
-    """Return a metric's title with its unit."""
     return HEADS.get(metric, (metric, 1.0, 3))[0]
 
 

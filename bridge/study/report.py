@@ -84,7 +84,6 @@ _KEPT = "the best validated seed"
 
 
 def tests_of(document: Document) -> list[str]:
-    """Return the names of the tests, the first of which is the main one."""
     return list(dict.fromkeys(row["test"] for row in document["rows"]))
 
 
@@ -173,7 +172,6 @@ def details(document: Document, test: str) -> list[Table]:
 
 
 def tables_of(document: Document) -> list[Table]:
-    """Return the tables of a study for a terminal: rows and comparisons of every test."""
     return [table for test in tests_of(document) for table in details(document, test)]
 
 

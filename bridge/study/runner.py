@@ -63,7 +63,6 @@ def _names(cell: Cell) -> tuple[object, object, object]:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a time as people say it."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -98,7 +97,6 @@ class StudyProgress:
 
     @property
     def waiting(self) -> list[Cell]:
-        """Cells that have not been started in this run."""
         over = self.done | self.failed.keys() | self.running.keys()
         return [cell for key, cell in self.cells.items() if key not in over]
 

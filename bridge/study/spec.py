@@ -98,7 +98,8 @@ class Study:
         introduction: a paragraph below the title.
         details: what else there is to say, folded on the page.
         metric: what rows are compared by: bsld, wait, slowdown, turnaround, utilisation, bsld.max, wait.max,
-            idle.fitting; utilisation.NAME of a resource; slowdown and completion on the time-stepped pool.
+            wait.small, wait.large, idle.fitting; utilisation.NAME of a resource; slowdown and completion on
+            the time-stepped pool.
         extra_metrics: further metrics that are measured.
         seeds: trainings of every agent, with seeds 1, 2, …
         epochs: of every training, in place of the recipes' own.
@@ -110,7 +111,7 @@ class Study:
         tests: which sequences rows are judged on.
         comparisons: of rows; none = each row with its base, by default the first one.
         files: of logs: name or path, where `logs` has another word for it.
-        record: a file of cells that are done, beside the study's; see `bridge study keep`.
+        record: a file of cells that are done, beside the study's; see `bridge study archive`.
     """
 
     title: str
@@ -133,18 +134,15 @@ class Study:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """All that is measured, each once."""
         return tuple(dict.fromkeys((self.metric, *self.extra_metrics)))
 
     @property
     def compared(self) -> tuple[RowComparison, ...]:
-        """The comparisons that are asked for."""
         first = (self.rows[0].name,)
         pairs = ((row.name, base) for row in self.rows for base in dict.fromkeys(row.base or first))
         return self.comparisons or tuple(RowComparison(row, base) for row, base in pairs if row != base)
 
     def for_log(self, row: StudyRow, log: str) -> StudyRow:
-        """Return the row as it is on one log; raises BridgeError."""
         changes = self.changes_on.get(log, {})
         if row.policy or not changes:
             return replace(row, changes=merged(row.changes, changes))

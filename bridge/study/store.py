@@ -34,13 +34,7 @@ _DAMAGED = "Remove it: the cell is then done again, or taken from the study's re
 
 @dataclass(frozen=True)
 class Claim:
-    """Claim of a running cell.
-
-    Attributes:
-        runner: a token of the run that it belongs to.
-        epoch, epochs: how far the training is.
-        since: when it began, seconds since 1970.
-    """
+    """Claim of a running cell: a token of its run, how far it is, and since when (s since 1970)."""
 
     runner: str
     host: str
@@ -96,7 +90,6 @@ class Store:
         return record
 
     def save(self, key: str, record: Mapping[str, Any]) -> None:
-        """Save a cell's record. Raises BridgeError: a value is not finite."""
         self._write(self._path("cells", key), record)
         self._path("failed", key).unlink(missing_ok=True)
 
@@ -109,13 +102,11 @@ class Store:
             return ""
 
     def fail(self, key: str, error: str) -> None:
-        """Note why a cell failed."""
         self._write(self._path("failed", key), {"error": error})
 
     # Claims.
 
     def claim(self, key: str, claim: Claim) -> None:
-        """Record that a cell is running, and its progress."""
         self._write(self._path("claims", key), record_of(claim))
 
     def refresh_claim(self, key: str) -> None:
@@ -124,7 +115,6 @@ class Store:
             os.utime(self._path("claims", key))
 
     def release(self, key: str) -> None:
-        """Take back a claim."""
         self._path("claims", key).unlink(missing_ok=True)
 
     def claimed(self, key: str) -> Claim | None:
@@ -141,7 +131,6 @@ class Store:
     # Agents.
 
     def agent(self, key: str) -> Path:
-        """Return the folder of a trained agent."""
         return self.folder / "agents" / key
 
     @contextlib.contextmanager

@@ -111,16 +111,13 @@ class RowValues:
 
     @property
     def seeds(self) -> int:
-        """Trainings; 1 where nothing is learnt."""
         return len(self.of)
 
     @property
     def n_disjoint(self) -> int:
-        """Windows that do not overlap."""
         return n_disjoint(self.starts, self.length)
 
     def has_same_sequences(self, other: "RowValues") -> bool:
-        """Tell whether these are the same windows."""
         return self.length == other.length and np.array_equal(self.starts, other.starts)
 
 

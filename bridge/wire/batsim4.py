@@ -237,8 +237,6 @@ def _alone(frame: bytes) -> ev.Message | None:
 
 
 class Batsim4(JsonCodec):
-    """The codec of Batsim 4."""
-
     name = "Batsim 4"
 
     def decode(self, frame: bytes, number: int) -> ev.Message:

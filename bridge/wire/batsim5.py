@@ -99,7 +99,6 @@ _OF_PROFILE = frozenset({"id", "profile_type", "profile", "extra_data"})
 
 
 def _object_in(data: str) -> Object:
-    """Return the JSON object that a text is; an empty one if it is none."""
     try:
         document: Object = jsontext.loads(data, exact=True) if data.lstrip().startswith("{") else {}
     except ValueError:

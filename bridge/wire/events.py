@@ -90,8 +90,6 @@ class JobCompleted(Event):
 
 
 class JobKilled(Event):
-    """A kill was carried out; a JobCompleted for each job that still ran came before."""
-
     job_ids: tuple[str, ...]
     progress: FieldMap
 
@@ -105,8 +103,6 @@ class ResourceStateChanged(Event):
 
 
 class MachineAvailability(Event):
-    """Hosts have gone (`available` false) or have come back."""
-
     hosts: Hosts
     available: bool
 
@@ -123,8 +119,6 @@ class Notification(Event):
 
 
 class EnergyAnswer(Event):
-    """The answer to `QueryEnergy`, in joules."""
-
     joules: float
 
 
@@ -174,8 +168,6 @@ class ExecuteJob(Decision):
 
 
 class KillJob(Decision):
-    """Kill running jobs."""
-
     job_ids: tuple[str, ...]
 
 
@@ -186,14 +178,10 @@ class RejectJob(Decision):
 
 
 class CallMeLater(Decision):
-    """Ask for a wake-up at `at`."""
-
     at: int
 
 
 class RegisterProfile(Decision):
-    """Add a profile to a workload, which may be new."""
-
     workload: str
     name: str
     profile: FieldMap

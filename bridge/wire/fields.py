@@ -18,7 +18,7 @@ class Fields:
     """The members of a JSON object; `what` is what to call another value.
 
     Every reader raises BridgeError where a field is missing (and has no default) or is not what it should be;
-    the place is for the caller to add, by `bridge.base.errors.placed`.
+    the place is for the caller to add, by `bridge.base.errors.add_location`.
     """
 
     def __init__(self, value: Any, what: str = "is") -> None:
@@ -30,7 +30,6 @@ class Fields:
         return key in self.values
 
     def only(self, needed: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
-        """Refuse other fields than these."""
         for key in needed:
             self.any(key)
         for key in self.values:

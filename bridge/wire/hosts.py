@@ -58,7 +58,6 @@ def mask(hosts: Hosts, most: int) -> int:
 
 
 def ids_from_mask(bits: int) -> list[int]:
-    """Return the ids whose bits are set, in order."""
     ids = []
     while bits:
         ids.append((bits & -bits).bit_length() - 1)
@@ -77,12 +76,10 @@ def from_ids(ids: Sequence[int]) -> Hosts:
 
 
 def text_of(hosts: Hosts) -> str:
-    """Return the hosts as they go over the wire."""
     return " ".join([f"{low}-{high}" if high > low else str(low) for low, high in hosts])
 
 
 def size(hosts: Hosts) -> int:
-    """Return how many hosts they are."""
     return sum(high - low + 1 for low, high in hosts)
 
 
@@ -110,7 +107,6 @@ class HostSet:
         return tuple(zip(self.lows, self.highs, strict=True))
 
     def overlap(self, hosts: Hosts) -> Hosts:
-        """Return the given hosts that are in the set."""
         lows, highs = self.lows, self.highs
         ranges: list[tuple[int, int]] = []
         for low, high in hosts:
@@ -119,7 +115,6 @@ class HostSet:
         return tuple(ranges)
 
     def add(self, hosts: Iterable[tuple[int, int]]) -> None:
-        """Put hosts in; those that are in already stay."""
         lows, highs = self.lows, self.highs
         for low, high in hosts:
             # all that touch the interval become one with it
@@ -135,7 +130,6 @@ class HostSet:
             self.size += end - start + 1 - overlap
 
     def remove(self, hosts: Hosts) -> None:
-        """Take hosts out; those that are not in stay out."""
         lows, highs = self.lows, self.highs
         for low, high in hosts:
             first, last = bisect_left(highs, low), bisect_right(lows, high)
@@ -168,7 +162,6 @@ class HostSet:
 
 
 def merged(parts: Iterable[Iterable[tuple[int, int]]]) -> Hosts:
-    """Return the union of sets of hosts."""
     pieces: list[tuple[int, int]] = []
     last = -2
     for low, high in sorted(chain.from_iterable(parts)):

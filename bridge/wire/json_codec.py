@@ -51,7 +51,6 @@ text_of = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def is_json(value: object) -> bool:
-    """Return whether a value can be written as JSON in a decision."""
     try:
         jsontext.loads(text_of(value))
     except (TypeError, ValueError, ArithmeticError, RecursionError):
@@ -102,7 +101,6 @@ def read_int64(data: Object, key: str) -> int:
 
 
 def seconds(data: Object, key: str) -> int:
-    """Read seconds as microseconds."""
     try:
         return times.micro(data[key])
     except KeyError:
@@ -271,11 +269,7 @@ def passthrough_reader(kind: type[ev.Notification | ev.OpaqueDecision], name: st
 
 
 class JsonCodec:
-    """A codec of messages that are JSON objects with ``now`` and ``events``.
-
-    Attributes:
-        kind, data: the keys of an event's kind and data.
-    """
+    """A codec of JSON objects with ``now`` and ``events``; `kind` and `data`: the keys of an event."""
 
     events: CodecTable
     decisions: CodecTable
@@ -300,7 +294,6 @@ class JsonCodec:
         return ev.Reply(now, cast("tuple[ev.Decision, ...]", items))
 
     def encode_message(self, message: ev.Message) -> bytes:
-        """Return a message as the frame that the platform would have sent."""
         return self._write(message.now, message.events, self.events)
 
     def _document(self, frame: bytes) -> Any:

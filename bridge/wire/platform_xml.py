@@ -77,7 +77,6 @@ class Element:
     profile: str = ""
 
     def walk(self) -> Iterator["Element"]:
-        """This element and all inside it, in the order of the document."""
         stack = [self]
         while stack:
             yield (element := stack.pop())
@@ -97,7 +96,6 @@ _PLAIN = f"Write the text out; the document type is just {DOCTYPE}."
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Contents of the file. Raises BridgeError if it is missing, a folder, or absurdly large."""
     path = Path(path)
     try:
         size = path.stat().st_size
@@ -146,7 +144,6 @@ class _Scanner:
         return XmlError(self.line(at), "xml-syntax", message, remedy)
 
     def skip(self, at: int) -> int:
-        """Past white space, comments and processing instructions."""
         match = _SKIP.match(self.text, at)
         assert match is not None
         at = match.end()
@@ -222,7 +219,6 @@ class _Scanner:
             here = match.end()
 
     def profile(self, element: Element, at: int) -> int:
-        """The text of a `<trace>`, up to its end tag."""
         match = _PROFILE.match(self.text, at)
         if match is None:
             raise self.error(at, "not well-formed XML inside <trace>")

@@ -111,7 +111,6 @@ def of_wire(name: str, fields: ProfileFields, workload: str) -> dict[str, Any]:
 
 
 def to_wire(profile: ProfileFields, workload: str) -> tuple[str, dict[str, Any]]:
-    """Convert a profile to Batsim 5's type name and fields."""
     own = dict(profile)
     profile_type = str(own.pop("type", ""))
     own.pop("ret", None)

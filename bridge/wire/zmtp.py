@@ -111,7 +111,6 @@ def connected(address: str) -> socket.socket:
 
 
 def _is_left_over(path: str) -> bool:
-    """Tell whether this is a socket that nobody listens on any more."""
     with socket.socket(socket.AF_UNIX) as asks:
         return Path(path).is_socket() and asks.connect_ex(path) == errno.ECONNREFUSED
 

@@ -68,7 +68,6 @@ def write_batsim(
 def write_batsim5(
     workload: Workload, path: str | Path, profiles: ProfileBuilder = delay_profiles, walltime: Walltime = KEEP
 ) -> None:
-    """Write a workload of Batsim 5; see `write_batsim`."""
     top, jobs, profiles_by_name = _document(workload, profiles, walltime)
     for job in jobs:
         for name in (job["id"], job["profile"]):
@@ -82,7 +81,6 @@ def write_batsim5(
 def _document(
     workload: Workload, profiles: ProfileBuilder, walltime: Walltime
 ) -> tuple[dict[str, object], list[dict[str, Any]], Mapping[str, ProfileFields]]:
-    """Return what a file says of the whole workload, its jobs and its profiles; see `write_batsim`."""
     jobs = workload.jobs
     res = jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"])
     _refuse(jobs, res <= 0, "asks for no processor")
@@ -110,7 +108,6 @@ def _write(
     jobs: list[dict[str, Any]],
     profiles: Mapping[str, ProfileFields],
 ) -> None:
-    """Write a workload's parts as a file, a line a job and a profile."""
     parts = [f"{json.dumps(key)}: {_dump(value)}" for key, value in top.items()]
     parts.append('"jobs": [\n' + ",\n".join(f"  {_dump(job)}" for job in jobs) + "\n]")
     described = ",\n".join(f"  {json.dumps(n)}: {_dump(p)}" for n, p in profiles.items())
@@ -141,7 +138,6 @@ def _ids(jobs: pd.DataFrame) -> list[str]:
 def _job(
     row: _Row, ident: str, size: int, name: str, profile: ProfileFields, whole: set[str], walltime: Walltime
 ) -> dict[str, Any]:
-    """Return a job as Batsim has it; whole SWF fields that are -1 are unknown and left out."""
     job: dict[str, Any] = {"id": ident, "subtime": row["submit"], "res": size, "profile": name}
     limit = walltime.of(row["req_time"])
     if limit is not None:
@@ -298,7 +294,6 @@ def _row(
 
 
 def _once(ids: list[str], path: Path) -> None:
-    """Refuse an id that two jobs have."""
     if len(set(ids)) < len(ids):
         twice = next(ident for ident, count in Counter(ids).items() if count > 1)
         where = f"{path}, job {shortened(twice)}"

@@ -44,18 +44,15 @@ class Log:
 
     @property
     def file(self) -> str:
-        """The log's file name."""
         return self.url.rsplit("/", 1)[1]
 
     @property
     def verified(self) -> bool:
-        """Whether its content is known."""
         return self.sha256 is not None
 
 
 @cache
 def catalogue() -> dict[str, Log]:
-    """Return the logs that `bridge workload fetch` knows, by name."""
     content = read_toml(Path(__file__).with_name("catalogue.toml"))
 
     def log(name: str, path: str, terms: str = "", **more: Any) -> Log:
@@ -84,7 +81,6 @@ def cache_folder() -> Path:
 
 
 def bundled() -> dict[str, Path]:
-    """Return the workloads that come with bridge, by name."""
     return bundled_files("workloads", ".swf.gz")
 
 

@@ -23,13 +23,13 @@ from bridge.base.errors import BridgeError
 from bridge.base.jsontext import loads
 from bridge.workload.ids import of_texts
 from bridge.workload.ignored import note_column
+from bridge.workload.resources import parse_capacity
 from bridge.workload.table import (
     FLOAT_COLUMNS,
     SWF_COLUMNS,
     TallyEntry,
     Workload,
     format_header,
-    parse_capacity,
     parse_header,
     tally,
 )
@@ -281,7 +281,6 @@ def _refuse(
     place: Callable[[int], str],
     remedy: str = "Mend the cell.",
 ) -> None:
-    """Refuse the first row that is wrong."""
     if wrong.any():
         row = int(wrong.argmax())
         raise BridgeError(what if isinstance(what, str) else what(row), where=place(row), remedy=remedy)

@@ -26,7 +26,6 @@ _CLASSES = 8
 
 
 def at_least_one(count: int, what: str, option: str = "") -> None:
-    """Raise BridgeError for a count below one; it names the option, ``--what`` if none is given."""
     if count < 1:
         where = option or f"--{what}"
         raise BridgeError(f"{count} {what} were asked for", where=where, remedy="Ask for at least one.")
@@ -70,12 +69,10 @@ def head(workload: Workload, count: int) -> Workload:
 
 
 def add_note(header: Mapping[str, str], text: str) -> dict[str, str]:
-    """Return the header with one more note."""
     return {**header, "Note": "\n".join(line for line in (header.get("Note", ""), text) if line)}
 
 
 def with_records(header: Mapping[str, str], count: int) -> dict[str, str]:
-    """Return the header with its count of records set, if it has one."""
     return {**header, "MaxRecords": str(count)} if "MaxRecords" in header else dict(header)
 
 

@@ -4,7 +4,6 @@ Nodes are one pool, on which any job may run at any time. What is told of partit
 job may have, or the jobs that it waits for, changes nothing, and neither does a demand without a capacity.
 """
 
-import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -12,12 +11,9 @@ import numpy as np
 import pandas as pd
 
 from bridge.base.arrays import Flags
+from bridge.workload.resources import DEMAND, OF_NODES
 from bridge.workload.table import TallyEntry, Workload
 
-#: Columns that are demands by their names.
-DEMAND = re.compile(r"gpus(_\w+)?|main_memory|burst_buffer(_\w+)?|license_\w+|gres_\w+")
-#: Demands that are of single nodes, where capacities are of the whole machine.
-_OF_NODES = re.compile(r"gpus(_\w+)?|main_memory|gres_\w+")
 #: Texts that say nothing.
 _NOTHING = ("", "(null)", "None", "none", "N/A", "nan", "-1", "0")
 #: States of jobs that were stopped by the system.
@@ -61,7 +57,7 @@ def note_ignored(workload: Workload, heeded: Collection[str] = ()) -> dict[str, 
     ]
     for name in demands:
         notes |= _ignored(f"ask for {name}: no capacity of it is stated", _filled(jobs[name]), ids)
-    pooled = [name for name in workload.capacity if _OF_NODES.fullmatch(name) and name in jobs]
+    pooled = [name for name in workload.capacity if OF_NODES.fullmatch(name) and name in jobs]
     if pooled:
         asking = np.logical_or.reduce([_filled(jobs[name]) for name in pooled])
         notes |= _ignored(f"ask for {', '.join(pooled)}: one pool, whichever nodes have it", asking, ids)

@@ -34,7 +34,6 @@ class PowerLevels:
         return np.asarray(np.searchsorted(self.watts, per_node), np.int64)
 
     def booked(self, nodes: Ints, level: Ints) -> Ints:
-        """Return the demand (W) of jobs on levels that there are."""
         return np.asarray(nodes * (np.asarray(self.watts, np.int64)[level] - self.uncharged), np.int64)
 
     def round_up(self, nodes: int, power: int) -> tuple[int, int] | None:

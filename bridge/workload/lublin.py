@@ -18,6 +18,7 @@ import pandas as pd
 from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.workload.derive import add_note, at_least_one
+from bridge.workload.lublin_day import SHARES
 from bridge.workload.table import SWF_COLUMNS, Workload
 
 SLOTS = 48
@@ -90,10 +91,7 @@ ALL_JOBS, BATCH, INTERACTIVE = (JobClass(**{name: values[k] for name, *values in
 
 
 def scale_job_class(job_class: JobClass, nodes: int, below: float = 2.5) -> JobClass:
-    """Return the class with sizes up to `nodes`; the middle lies `below` powers of two under them.
-
-    The paper puts the middle 1.5 to 3.5 powers of two under the machine's size.
-    """
+    """Return the class for `nodes`; its middle is `below` powers of two under them (paper: 1.5 to 3.5)."""
     high = log2(nodes)
     return replace(job_class, size_mid=max(job_class.size_low, high - below), size_high=high)
 
@@ -156,7 +154,6 @@ def generate(model: LublinModel, jobs: int, seed: int, name: str = "lublin") -> 
 
 
 def _gamma_below(rng: np.random.Generator, shape: float, scale: float, limit: float, count: int) -> Floats:
-    """Draw gamma values, again where one exceeds the limit."""
     values = rng.gamma(shape, scale, count)
     while (over := np.flatnonzero(values > limit)).size:
         values[over] = rng.gamma(shape, scale, over.size)
@@ -165,11 +162,7 @@ def _gamma_below(rng: np.random.Generator, shape: float, scale: float, limit: fl
 
 def day_weights(job_class: JobClass) -> Floats:
     """Return [48] how much faster than on average jobs arrive in each half hour from midnight; mean 1."""
-    from scipy.stats import gamma
-
-    edges = np.arange(DAY_BEGIN, DAY_BEGIN + SLOTS + 1) - 0.5
-    shape, scale = job_class.day
-    shares = np.diff(gamma.cdf(edges, shape, scale=scale))
+    shares = np.array(SHARES[job_class.day])
     weights = np.empty(SLOTS)
     weights[(np.arange(DAY_BEGIN, DAY_BEGIN + SLOTS) - 1) % SLOTS] = shares
     return np.asarray(weights * SLOTS / weights.sum(), np.float64)

@@ -20,8 +20,9 @@ from bridge.base.plugins import did_you_mean
 from bridge.cluster.table_cells import MappedTable
 from bridge.cluster.table_map import OpenedMap, open_map
 from bridge.workload.columns import complete_columns
-from bridge.workload.ignored import DEMAND, note_ignored
+from bridge.workload.ignored import note_ignored
 from bridge.workload.requests import REQUEST_COLUMNS, heeded_columns
+from bridge.workload.resources import DEMAND
 from bridge.workload.table import SWF_COLUMNS, TallyEntry, Workload, tally
 
 #: Instants of a job, on the table's clock; the first three make waits and runs.

@@ -93,7 +93,6 @@ SETTINGS: Mapping[str, Setting] = (
 
 
 def find_setting(setting: str) -> Setting:
-    """Return the setting of this name. Raises BridgeError: there is none."""
     if setting not in SETTINGS:
         raise BridgeError(f"unknown setting {setting!r}", remedy=f"Known settings: {', '.join(SETTINGS)}.")
     return SETTINGS[setting]
@@ -164,9 +163,9 @@ def generate_mrsch(
     `arrivals` multiplies the time between arrivals, by the setting's factor if None.
 
     The workload has the column ``burst_buffer`` (bytes), with power also ``power`` (W, see
-    `Machine.accounting`) and ``node_power`` (W per node), their capacities, and in the header what each node
-    draws that no job is charged for. Raises BridgeError: no such setting; the base does not state its nodes,
-    or has such a column already; a factor, budget or step that cannot be.
+    `MrschMachine.accounting`) and ``node_power`` (W per node), their capacities, and in the header what each
+    node draws that no job is charged for. Raises BridgeError: no such setting; the base does not state its
+    nodes, or has such a column already; a factor, budget or step that cannot be.
     """
     chosen = find_setting(setting)
     machine = machine or MrschMachine()

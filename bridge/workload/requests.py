@@ -77,11 +77,9 @@ class Texts:
     texts: tuple[str, ...] = ()
 
     def take(self, which: slice | Ints | Flags) -> "Texts":
-        """Return a part of the jobs; the texts stay."""
         return replace(self, code=self.code[which])
 
     def of(self, job: int) -> str:
-        """Return a job's text; empty if it states none."""
         code = int(self.code[job])
         return self.texts[code] if code >= 0 else ""
 
@@ -137,7 +135,6 @@ class JobRequests:
         return len(self.nodes)
 
     def take(self, which: slice | Ints | Flags) -> "JobRequests":
-        """Return the requests of a part of the jobs."""
         parts: dict[str, Any] = {}
         for field in fields(self):
             column = getattr(self, field.name)

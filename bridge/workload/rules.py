@@ -63,6 +63,7 @@ DEFAULT_RULE: Mapping[str, str] = {
     "alea": "standard",
     "schedgym": "rlbackfilling",
     "schedgym-code": "rlbackfilling",
+    "slurm": "standard",
 }
 
 

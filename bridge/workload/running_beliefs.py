@@ -53,7 +53,6 @@ class RunningBeliefs:
 
 
 def write_beliefs(path: Path, ids: Sequence[object], beliefs: RunningBeliefs) -> None:
-    """Write beliefs about jobs of these ids [n], whole or not at all."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -66,10 +65,9 @@ def write_beliefs(path: Path, ids: Sequence[object], beliefs: RunningBeliefs) ->
 
 
 def read_beliefs(path: Path, ids: Sequence[object]) -> RunningBeliefs:
-    """Read the beliefs about jobs of these ids [n]; a job that the file does not name has none.
+    """Read the beliefs about jobs of these ids [n]; a job that is not named has none.
 
-    Raises:
-        BridgeError: no such file, or not one of beliefs.
+    BridgeError: no such file, or not one of beliefs.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -103,7 +101,6 @@ def read_beliefs(path: Path, ids: Sequence[object]) -> RunningBeliefs:
 
 
 def _seconds(column: "pd.Series[float]", name: str, where: str) -> Floats:
-    """Return a column of seconds; refuse what is none."""
     values = np.asarray(pd.to_numeric(column, errors="coerce"), np.float64)
     if not np.isfinite(values).all() or (values < 0).any() or (values > _LONGEST).any():
         raise BridgeError(f"{name!r} must be seconds from 0 to {_LONGEST:g}", where=where, remedy=_REMEDY)

@@ -17,17 +17,9 @@ from bridge.workload.following import NONE, leaders, refuse_circles
 from bridge.workload.ids import ranks
 from bridge.workload.ignored import note_ignored
 from bridge.workload.requests import JobRequests, heeded_columns, read_requests, with_default_times
+from bridge.workload.resources import idle_power_of
 from bridge.workload.rules import LoadRule
-from bridge.workload.table import (
-    LONGEST,
-    STATUS_CANCELLED,
-    SWF_COLUMNS,
-    Tally,
-    Workload,
-    idle_power_of,
-    submitted,
-    tally,
-)
+from bridge.workload.table import LONGEST, STATUS_CANCELLED, SWF_COLUMNS, Tally, Workload, submitted, tally
 
 #: Ids of jobs: int64, or objects that are texts.
 Ids = npt.NDArray[Any]
@@ -134,7 +126,6 @@ class Jobs:
         return number if self.id.dtype.kind == "i" else self.id[number - 1]
 
     def take(self, which: slice | Ints | Flags) -> "Jobs":
-        """Return a part of the jobs; times are left as they are."""
         parts: dict[str, Any] = {name: getattr(self, name)[which] for name in _PER_JOB}
         if self.follows is not None and self.think is not None:
             place = np.full(len(self) + 1, NONE, np.int64)  # the last is for nobody
@@ -187,14 +178,11 @@ def machine_capacity(workload: Workload, nodes: int | None = None) -> dict[str, 
 
 
 def _ids(workload: Workload) -> Ids:
-    """Return the ids [n]: numbers, or else objects that are texts."""
     column = workload.jobs["job_id"]
     return _number_column(workload, "job_id") if column.dtype.kind in "iuf" else column.to_numpy(object)
 
 
 class _Sieve:
-    """Which records are still there, and what was dropped or repaired so far."""
-
     def __init__(self, ids: Ids, counted: Tally) -> None:
         self.ids, self.counted = ids, dict(counted)
         self.alive = np.ones(len(ids), np.bool_)
@@ -237,7 +225,6 @@ def _requests(rule: LoadRule, request: Ints, run: Ints, sieve: _Sieve) -> Ints:
 
 
 def _processors(workload: Workload, rule: LoadRule, sieve: _Sieve) -> Ints:
-    """Return the nodes that jobs ask for [n]."""
     requested, allocated = _number_column(workload, "req_procs"), _number_column(workload, "procs")
     if rule.procs == "strict":
         procs = requested
@@ -260,6 +247,21 @@ def _demands(workload: Workload, procs: Ints, capacity: dict[str, int], sieve: _
             most = ("up to " if np.count_nonzero(large) > 1 else "") + str(demand[large, r].max())
             sieve.drop(large, f"larger than the machine ({name}: {most} asked, {limit} there)")
     return demand
+
+
+def _order(workload: Workload, rule: LoadRule, submit: Ints, first: int | None, sieve: _Sieve) -> Ints:
+    """Return the `first` records of those that are left, in the rule's order; BridgeError: there are none."""
+    rank = ranks(workload.jobs["job_id"])
+    order = np.lexsort({"id": (rank,), "file": (submit,), "submit": (rank, submit)}[rule.sort])
+    order = order[sieve.alive[order]][:first]
+    if len(order) == 0:
+        dropped = [f"{r.count} {why}" for why, r in sieve.counted.items() if r.kind == "dropped"]
+        reasons = "; ".join(dropped) or "the log is empty"
+        cancelled_too = ", or --cancelled keep" if _CANCELLED in sieve.counted else ""
+        what = f"no job is left under the loading rule {rule.name!r} ({reasons})"
+        remedy = f"Try another --protocol{cancelled_too}; see `bridge workload info`."
+        raise BridgeError(what, where=workload.where, remedy=remedy)
+    return order
 
 
 def _waiting(workload: Workload, ids: Ids, order: Ints, sieve: _Sieve) -> dict[str, Ints]:
@@ -325,16 +327,7 @@ def select(
         run = np.minimum(run, request)
     demand = _demands(workload, procs, capacity, sieve) if requests is None else procs[:, None]
     del procs
-    rank = ranks(table["job_id"])
-    order = np.lexsort({"id": (rank,), "file": (submit,), "submit": (rank, submit)}[rule.sort])
-    order = order[sieve.alive[order]][:first]
-    if len(order) == 0:
-        dropped = [f"{r.count} {why}" for why, r in sieve.counted.items() if r.kind == "dropped"]
-        reasons = "; ".join(dropped) or "the log is empty"
-        cancelled_too = ", or --cancelled keep" if _CANCELLED in sieve.counted else ""
-        what = f"no job is left under the loading rule {rule.name!r} ({reasons})"
-        remedy = f"Try another --protocol{cancelled_too}; see `bridge workload info`."
-        raise BridgeError(what, where=workload.where, remedy=remedy)
+    order = _order(workload, rule, submit, first, sieve)
     # From here on each column in its new order replaces the old one: a long log's take most of the memory.
     submit, run, request, logged_run = submit[order], run[order], request[order], logged_run[order]
     demand = demand[order]

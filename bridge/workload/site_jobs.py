@@ -29,8 +29,6 @@ _WITH_GPUS = 0.5
 
 @dataclass(frozen=True)
 class _Place:
-    """A partition, and the smallest amounts of its usable nodes."""
-
     partition: Partition
     nodes: int
     cores: int
@@ -83,7 +81,6 @@ def generate_site(
 
 
 def _place(cluster: Cluster, table: NodeTable, partition: Partition) -> _Place | None:
-    """Return what a partition offers; None: it takes no jobs."""
     groups = [cluster.nodes[group] for group in table.group[table.indices(partition.nodes)[0]]]
     usable = [group for group in groups if group.state == "up"]
     if not usable or partition.state in ("drain", "inactive"):
@@ -124,7 +121,6 @@ def _columns(
 
 
 def _powers_of_two(rng: np.random.Generator, most: Ints) -> Ints:
-    """Draw 1, 2, 4, … up to the largest power of two that is at most `most`, each alike."""
     exponents = np.floor(np.log2(most)).astype(np.int64) + 1
     return np.left_shift(1, np.floor(rng.random(len(most)) * exponents).astype(np.int64))
 

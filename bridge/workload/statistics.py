@@ -66,7 +66,6 @@ class Summary:
 
 
 def summarise(workload: Workload) -> Summary:
-    """Return the numbers that describe a workload, over its records as logged."""
     jobs = workload.jobs
     procs = demand(jobs)
     submit = np.sort(jobs["submit"][submitted(jobs)].to_numpy(dtype=np.float64))

@@ -19,16 +19,15 @@ import pandas as pd
 from bridge.base import files
 from bridge.base.errors import BridgeError
 from bridge.workload.columns import EXACT
+from bridge.workload.resources import capacity_of, with_capacity
 from bridge.workload.table import (
     FLOAT_COLUMNS,
     SWF_COLUMNS,
     Tally,
     Workload,
-    capacity_of,
     format_header,
     parse_header,
     tally,
-    with_capacity,
 )
 
 #: What to do about a line that is no record.
@@ -147,7 +146,6 @@ def _read_head(path: Path) -> tuple[list[str], int, int]:
 
 
 def _refuse_separated(text: str, where: str) -> None:
-    """Refuse a record whose fields are separated by something else than blanks."""
     for sign, name in ((";", "semicolons"), (",", "commas")):
         if text.count(sign) >= FEWEST - 1 and len(text.split()) < FEWEST:
             what = f"its fields are separated by {name}, as in a CSV table; those of SWF are by blanks"
@@ -172,7 +170,6 @@ def _words(names: list[str]) -> list[str]:
 
 
 def _names(header: dict[str, str], fields: int, path: Path) -> list[str]:
-    """Return the column names of a record with this many fields."""
     named = header.get("ExtensionFields", "").split()
     extra = max(0, fields - len(SWF_COLUMNS))
     unnamed = [f"x{n}" for n in range(len(SWF_COLUMNS) + 1, fields + 1)] if named else _unnamed(extra)

@@ -40,8 +40,6 @@ STATUS_COMPLETED, STATUS_CANCELLED = 1, 5
 
 @dataclass(frozen=True)
 class TallyEntry:
-    """How many records were dropped or repaired for one reason, and the first few job ids."""
-
     kind: Literal["dropped", "repaired", "noted", "ignored"]
     count: int
     examples: tuple[int | str, ...] = ()
@@ -131,7 +129,6 @@ class Workload:
 
     @property
     def where(self) -> str:
-        """Where it came from, for messages."""
         return self.source or self.name
 
     def digest(self) -> str:
@@ -181,10 +178,6 @@ LABELS: frozenset[str] = frozenset(
 FREE_TEXT = "Comment"
 _FIELD = re.compile(r"^;(?P<indent>\s*)(?P<label>[A-Za-z][A-Za-z0-9_]*):(?P<text>.*)$")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-#: A machine's size, with or without commas between thousands.
-_SIZE = re.compile(r"-?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)")
-#: No machine has more of anything than 19 digits say; longer texts are no numbers that Python would read.
-_PAIR = re.compile(r"([A-Za-z_]\w*)=(\d{1,19})", re.ASCII)
 
 
 def parse_header(lines: Iterable[str]) -> dict[str, str]:
@@ -210,57 +203,3 @@ def format_header(header: Mapping[str, str]) -> str:
     """Return the header as comment lines, one per line of text, so that `parse_header` gives it back."""
     lines = ((label, text) for label, texts in header.items() for text in texts.split("\n"))
     return "".join(f"; {label}: {_CONTROL.sub(' ', text)}".rstrip() + "\n" for label, text in lines)
-
-
-def capacity_of(header: Mapping[str, str], where: str = "") -> dict[str, int]:
-    """Return the machine's capacity per resource, ``nodes`` first; empty if the header does not state it.
-
-    ``nodes`` is the first number of MaxProcs, else of MaxNodes: the unit in which jobs ask. Further resources
-    come from our own field ``; Capacity: burst_buffer=1000 power=500``. Raises BridgeError: an amount is
-    none; `where` is the log, for messages.
-    """
-    capacity: dict[str, int] = {}
-    for label in ("MaxProcs", "MaxNodes"):
-        match = _SIZE.search(header.get(label, ""))
-        digits = match[0].replace(",", "") if match else "0"
-        if len(digits) > 19:
-            what = f"the header gives a machine size of {len(digits)} digits"
-            raise BridgeError(what, where=where, remedy="Mend it.")
-        if int(digits) > 0:
-            capacity["nodes"] = int(digits)
-            break
-    return {**capacity, **parse_capacity(header.get("Capacity", ""), where)}
-
-
-def idle_power_of(header: Mapping[str, str], where: str = "") -> int:
-    """Return what a node always draws, W, of our field ``; IdlePower: 60``; 0 without."""
-    text = header.get("IdlePower", "0").strip()
-    if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        what = f"IdlePower is {text[:40]!r} in the header, which is no whole number of W"
-        remedy = "Give what an idle node draws in one field of the header, as in IdlePower: 60."
-        raise BridgeError(what, where=where, remedy=remedy)
-    return int(text)
-
-
-def parse_capacity(text: str, where: str = "") -> dict[str, int]:
-    """Return resource -> amount of a text such as ``nodes=128 power=5000``; else BridgeError."""
-    capacity = {}
-    for word in text.split():
-        if not (match := _PAIR.fullmatch(word)):
-            what = f"{word[:40]!r} does not state a capacity"
-            raise BridgeError(what, where=where, remedy="Write resource=amount, as in nodes=128.")
-        capacity[match[1]] = int(match[2])
-    return capacity
-
-
-def with_capacity(header: Mapping[str, str], capacity: Mapping[str, int]) -> dict[str, str]:
-    """Return the header, changed no more than needed for it to state this capacity."""
-    stated = dict(header)
-    extra = " ".join(f"{name}={amount}" for name, amount in capacity.items() if name != "nodes")
-    if extra:
-        stated["Capacity"] = extra
-    else:
-        stated.pop("Capacity", None)
-    if "nodes" in capacity and capacity_of(stated).get("nodes") != capacity["nodes"]:
-        stated["MaxProcs"] = str(capacity["nodes"])
-    return stated

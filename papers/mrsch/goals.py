@@ -27,11 +27,7 @@ _WHOLE = TestSet("whole", "whole")
 
 
 def recorded(agent: checkpoint.LogAgent, name: str) -> pd.DataFrame:
-    """Return the goal at every decision of the agent on all jobs that it has not learnt from.
-
-    Returns:
-        time (s since the log's begin) and one column per resource.
-    """
+    """Return time (s since the log's begin) and each resource's goal, at every decision on unseen jobs."""
     recipe = agent.recipe
     prepared = recipe.setup.build_scenario(recipe.setup.select(log(name)), recipe.policy())
     starts, length = starts_of(_WHOLE, len(prepared.jobs), recipe.test_from)

@@ -51,11 +51,7 @@ class Optimise:
     mutation: Share = 0.05
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be searched.
-
-        Raises:
-            BridgeError: a number is out of range.
-        """
+        """Refuse what cannot be searched; BridgeError: a number is out of range."""
         verify(self, "optimisation (BBSched)")
 
     def encoder(self) -> Encoder:
@@ -80,13 +76,10 @@ class Optimise:
         )
 
     def _pick(self, share: Floats32, used: Floats32, keys: Ints) -> int:
-        """Return which of n waiting jobs is picked.
+        """Return which of n waiting jobs is picked; the same decision draws the same random numbers.
 
-        Args:
-            share: [n, R] fractions of the capacities, oldest job first.
-            used: [R] what is in use of them.
-            keys: [n] see `bridge.env.rows.key_rows`: the same decision is searched with the same random
-                numbers wherever it comes up.
+        `share`: [n, R] fractions of the capacities, oldest job first; `used`: [R] what is in use of them;
+        `keys`: [n] see `bridge.env.rows.key_rows`.
         """
         wanted, taken = share.astype(np.float64), used.astype(np.float64)
         fitting = np.flatnonzero(feasible(taken + wanted))
@@ -101,14 +94,12 @@ class Optimise:
         return int(fitting[np.argmax(best)])
 
     def searched(self, wanted: Floats, taken: Floats, rng: np.random.Generator) -> Floats:
-        """Search good sets of k jobs, each of which fits alone, by a genetic algorithm.
+        """Search good sets of k jobs, each of which fits alone, by a genetic algorithm: 0 or 1, [n, k].
 
         Sets mate in random pairs (one cut each), their children mutate and are made to fit (see `filled`).
         Of parents and children those live on that no other beats, and after them the youngest.
         BBSched throws away what does not fit; here that is mended, so that the rival is no weaker for it.
-
-        Returns:
-            0 or 1, [n, k]: every set that ever lived, those with older jobs first.
+        Every set that ever lived is returned, those with older jobs first.
         """
         k, half = len(wanted), self.population // 2
         alive = rng.random((self.population, k)) < 0.5
@@ -145,14 +136,10 @@ def feasible(use: Floats) -> Flags:
 
 
 def filled(sets: Flags, wanted: Floats, taken: Floats, rng: np.random.Generator) -> Flags:
-    """Make sets fit: jobs are put in one after the other, in a random order, a set's own before the rest.
+    """Make sets [n, k] fit: jobs are put in one by one, in a random order, a set's own before the rest.
 
     A set to which a job could be added is beaten by that larger set, so that nothing good is missed.
-
-    Args:
-        sets: [n, k] who is meant to be in.
-        wanted: [k, R]; taken: [R].
-        rng: draws the order.
+    `wanted`: [k, R]; `taken`: [R].
     """
     order = rng.permutation(len(wanted))
     use = np.repeat(taken[None], len(sets), 0)

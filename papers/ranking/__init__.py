@@ -15,7 +15,6 @@ Row = Mapping[str, Any]
 
 
 def by_log(document: Document) -> dict[str, list[Row]]:
-    """Return the rows that were run, best first, by log."""
     rows_by_log: dict[str, list[Row]] = {}
     for row in document["rows"]:
         if row["seeds"]:

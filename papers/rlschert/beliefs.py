@@ -15,16 +15,11 @@ from bridge.prediction.trees import Boosting, fit
 
 
 def with_beliefs(jobs: JobSet, believed: Floats, totals: Floats | None = None) -> JobSet:
-    """Return the same jobs with other predictions, rounded to whole steps within the scheduler's limits.
+    """Return the N jobs with other predictions, rounded to whole steps within the scheduler's limits.
 
-    Args:
-        jobs: N jobs.
-        believed: [N] steps, predicted at submission.
-        totals: [N, W] total steps, predicted after 0, 1, … steps; without it what was believed at submission
-            is believed for ever.
-
-    Raises:
-        BridgeError: other numbers of jobs or steps, or a prediction that is no number.
+    `believed`: [N] steps, predicted at submission. `totals`: [N, W] total steps, predicted after 0, 1, …
+    steps; without it what was believed at submission is believed for ever. BridgeError: other numbers of jobs
+    or steps, or a prediction that is no number.
     """
     n, width = jobs.beliefs.shape
     if totals is None:
@@ -43,14 +38,10 @@ def with_beliefs(jobs: JobSet, believed: Floats, totals: Floats | None = None) -
 
 
 def by_user(jobs: JobSet, user: Ints) -> Floats:
-    """Predict every job from the last two of its user: [N] steps.
+    """Predict every job from the last two of its user, [N], -1 = unknown: [N] steps.
 
     A set of jobs has no times: every job counts as submitted when all jobs before it in the set have ended.
     Of users with fewer than two jobs so far the mean of all jobs so far is believed, at first an hour.
-
-    Args:
-        jobs: N jobs.
-        user: [N] numbers of users, -1 = unknown.
     """
     run = jobs.length * STEP_SECONDS * MICRO
     unknown = np.full(len(jobs), -1, np.int64)
@@ -69,11 +60,7 @@ def by_user(jobs: JobSet, user: Ints) -> Floats:
 
 
 def folds(jobs: int, count: int = 5, seed: int = 0) -> list[Ints]:
-    """Return `count` sorted lists of job numbers; each of ``0 … jobs - 1`` is in one, drawn from the seed.
-
-    Raises:
-        BridgeError: fewer than two folds, or more folds than jobs.
-    """
+    """Return `count` sorted lists of job numbers, drawn from the seed; BridgeError: too few, too many."""
     if not 2 <= count <= jobs:
         raise BridgeError(
             f"{jobs} jobs cannot be split into {count} folds", remedy="Use 2 … as many as jobs."
@@ -85,13 +72,7 @@ def folds(jobs: int, count: int = 5, seed: int = 0) -> list[Ints]:
 def fit_predict_others(
     features: Floats, lengths: Floats, folds: Sequence[Ints], settings: Boosting | None = None
 ) -> Floats:
-    """Predict every job from the jobs of all other folds: [n].
-
-    Args:
-        features, lengths: as in `fit`.
-        folds: each job in exactly one of them.
-        settings: of the trees.
-    """
+    """Predict every job, [n], from the jobs of all other folds; each job is in exactly one of them."""
     predicted = np.empty(len(lengths))
     for fold in folds:
         others = np.setdiff1d(np.arange(len(lengths)), fold)
@@ -122,15 +103,10 @@ def running_accuracy(
     """Compare predictions made while jobs ran with the truth (RLSchert, Section 4.2, Figure 6).
 
     At a decile counts what was believed after the last whole step that lies within that part of the run, so
-    that jobs of fewer than ten steps count everywhere.
-
-    Args:
-        length: [n] true lengths, steps.
-        totals: [n, W] total lengths believed after 0, 1, … steps.
-        steps: [n] how many of these were made while the job ran; without it, one before each step of it.
-
-    Raises:
-        BridgeError: no job, a job longer than its series, or a length below one step.
+    that jobs of fewer than ten steps count everywhere. `length`: [n] true lengths, steps. `totals`: [n, W]
+    total lengths believed after 0, 1, … steps. `steps`: [n] how many of these were made while the job ran;
+    without it, one before each step of it. BridgeError: no job, a job longer than its series, or a length
+    below one step.
     """
     length, totals = np.asarray(length, np.float64), np.asarray(totals, np.float64)
     whole = np.trunc(length).astype(np.int64)

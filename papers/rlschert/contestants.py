@@ -28,7 +28,6 @@ Measure = Callable[[PoolEvaluation, JobSet], dict[str, Any]]
 
 
 def table() -> tuple[Study, tuple[Cell, ...]]:
-    """Return the table whose rows play, with its cells."""
     return studies.table(PAPER, TABLE)
 
 
@@ -37,7 +36,6 @@ def test(name: str = TEST) -> TestSet:
 
 
 def jobs() -> JobSet:
-    """Return the logged jobs; raises BridgeError where they are not here."""
     jobset: JobSet = load_log(table()[0].files[LOG])
     return jobset
 

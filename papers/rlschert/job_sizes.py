@@ -30,7 +30,6 @@ def counts(data: pd.DataFrame, name: str) -> Any:
 
 
 def mean(data: pd.DataFrame, name: str) -> float:
-    """Return the mean number of steps, or units, of a job."""
     many = counts(data, name)
     return float((many * np.arange(len(many))).sum() / many.sum())
 

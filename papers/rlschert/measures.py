@@ -72,21 +72,15 @@ def killed(evaluation: PoolEvaluation, jobs: JobSet) -> dict[str, Any]:
 
 
 def summary(schedules: tuple[PoolSchedule, ...], believed: list[Ints]) -> dict[str, Any]:
-    """Return counts and sums over all sequences.
+    """Return counts and sums over all sequences; `believed`: at submission, of each one's jobs.
 
-    Args:
-        schedules: one per sequence.
-        believed: what was believed at submission of each of its jobs.
-
-    Returns:
-        ``kills``, ``lost``: killed attempts and the steps that they had run; ``over_2``, ``over_1_5``,
-        ``within_1_2``: of these, how many were of jobs longer than 2 and 1.5, and at most 1.2 times what was
-        believed before they ran; ``killed_*`` and ``all_*``: of jobs that were ever killed, and of all, how
-        many, and sums of true length, of what was believed at submission, units and wait (to the last start);
-        ``killed_ratios``, ``all_ratios``: histograms of true / believed length, of attempts and of jobs.
-
-    Raises:
-        BridgeError: more attempts were killed than are remembered.
+    ``kills``, ``lost``: killed attempts and the steps that they had run; ``over_2``, ``over_1_5``,
+    ``within_1_2``: of these, how many were of jobs longer than 2 and 1.5, and at most 1.2 times what was
+    believed before they ran; ``killed_*`` and ``all_*``: of jobs that were ever killed, and of all, how
+    many, and sums of true length, of what was believed at submission, units and wait (to the last start);
+    ``killed_ratios``, ``all_ratios``: histograms of true
+    believed length, of attempts and of jobs.
+    BridgeError: more attempts were killed than are remembered.
     """
     if any(s.kills.sum() > len(s.attempts) for s in schedules):
         raise BridgeError("more attempts were killed than are remembered", where="killed jobs")

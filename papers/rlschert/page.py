@@ -17,11 +17,7 @@ FILES = (HOLES, KILLED, job_sizes.FILE, worlds.FILE, synthetic.ACCURACY, predict
 
 
 def page(data: Mapping[str, pd.DataFrame]) -> str:
-    """Return the page as Markdown.
-
-    Args:
-        data: what is in each of `FILES`.
-    """
+    """Return the page as Markdown, of what is in each of `FILES`."""
     return render(
         TEMPLATE,
         headline=headline("rlschert"),
@@ -39,12 +35,10 @@ def page(data: Mapping[str, pd.DataFrame]) -> str:
 
 
 def read() -> dict[str, pd.DataFrame]:
-    """Return everything that was measured."""
     return {file: store.read(file) for file in FILES}
 
 
 def write() -> list[Path]:
-    """Write the page and its pictures from what was measured."""
     data = read()
     picture_files = [
         pictures.job_sizes(data[job_sizes.FILE]),

@@ -24,13 +24,8 @@ def estimate(
     """Return the mean over all jobs, which the paper prints, or its difference to the base's.
 
     Sequences are what is drawn, jobs are not independent; so the interval is that of a ratio of two sums over
-    sequences, by its linearised values, sequence by sequence, which are independent, 95 %.
-
-    Args:
-        rows: results of one contestant, a line a seed.
-        metric: ``slowdown`` or ``completion``, or another column of sums.
-        base: of another one on the same sequences.
-        counts: the column of what is counted.
+    sequences, by its linearised values, sequence by sequence, which are independent, 95 %. `metric`: a column
+    of sums; `counts`: the column of what is counted.
     """
     values = linear(mean_of(rows, metric), mean_of(rows, counts))
     if base is not None:
@@ -42,13 +37,12 @@ def estimate(
 
 
 def cell(e: ConfidenceInterval, sign: str = "") -> str:
-    """Return a mean with its interval."""
     held = f"[{e.low:{sign}.2f}, {e.high:{sign}.2f}]{e.mark}" if e.kind else "(no interval)"
     return f"{e.mean:{sign}.2f} {held}"
 
 
 @dataclass(frozen=True)
-class Apart:
+class Difference:
     """A difference, lower being better: in words, ``better than SAF``, and in numbers with its interval."""
 
     verdict_text: str
@@ -68,15 +62,12 @@ class RowResults:
         return len(self.rows)
 
     def mean(self, metric: str, counts: str = "jobs") -> float:
-        """Return the mean over all jobs."""
         return estimate(self.rows, metric, counts=counts).mean
 
     def cell(self, metric: str, counts: str = "jobs") -> str:
-        """Return the mean with its interval."""
         return cell(estimate(self.rows, metric, counts=counts))
 
-    def against(self, base: "RowResults", metric: str, whom: str = BASE, counts: str = "jobs") -> Apart:
-        """Return the difference to somebody on the same sequences."""
+    def against(self, base: "RowResults", metric: str, whom: str = BASE, counts: str = "jobs") -> Difference:
         e = estimate(self.rows, metric, base.rows, counts)
         judgement = verdict(e)
         verdict_text = (
@@ -84,14 +75,12 @@ class RowResults:
             if e.kind is None
             else f"{judgement} {'from' if judgement == 'not distinguishable' else 'than'} {whom}"
         )
-        return Apart(verdict_text, cell(e, "+"))
+        return Difference(verdict_text, cell(e, "+"))
 
 
 def look(data: pd.DataFrame, row: str) -> RowResults:
-    """Return somebody's results."""
     return RowResults(data[data["row"] == row].sort_values("seed") if len(data) else data)
 
 
 def seeds_of(results: RowResults) -> str:
-    """Return a cell that tells how many seeds there are; rules need none."""
     return "–" if len(results) and not results.rows["seed"].any() else f"{len(results)}"

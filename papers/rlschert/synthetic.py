@@ -45,7 +45,6 @@ PREDICTORS = (
 
 
 def users(generated: SyntheticJobs) -> Ints:
-    """Return the user of each job: jobs of the same habits are one user's."""
     habits = generated.parameters[:, [PARAMETERS.index(name) for name in HABITS]]
     return np.asarray(np.unique(habits, axis=0, return_inverse=True)[1], np.int64).ravel()
 
@@ -105,13 +104,7 @@ def accuracies(generated: SyntheticJobs, say: LineWriter) -> None:
 
 
 def predictions(generated: SyntheticJobs, count: int = FOLDS, seed: int = 0) -> Predictions:
-    """Return what computes the predictions of `PREDICTORS`, by (name, when).
-
-    Args:
-        generated: jobs.
-        count: of folds, which are drawn from the
-        seed: of theirs.
-    """
+    """Return what computes predictions of `PREDICTORS`, by (name, when); folds are drawn from the seed."""
     length, parts = generated.jobs.length, folds(len(generated.jobs), count, seed)
 
     def recurrent() -> Floats:

@@ -11,12 +11,7 @@ from bridge.pool.schedule import PoolSchedule
 
 @dataclass(frozen=True)
 class Usage:
-    """A pool from step 0 until its last job has ended, T steps.
-
-    Attributes:
-        idle: [T] units that no job ran on.
-        waiting: [T] jobs that had arrived and did not run: those with a booking, and killed ones, too.
-    """
+    """A pool until its last job has ended: [T] idle units, and [T] jobs that wait, booked or not."""
 
     idle: Ints
     waiting: Ints
@@ -28,14 +23,9 @@ class Usage:
 
 
 def usage(schedule: PoolSchedule, units: int) -> Usage:
-    """Return how a pool was used. Attempts that were killed used it too.
+    """Return how a pool was used, by killed attempts too; all jobs have ended.
 
-    Args:
-        schedule: all of its jobs have ended.
-        units: of the pool.
-
-    Raises:
-        BridgeError: a job did not end, or more attempts were killed than are remembered.
+    BridgeError: a job did not end, or more attempts were killed than are remembered.
     """
     if not schedule.ended.all():
         raise BridgeError(f"{np.count_nonzero(~schedule.ended)} jobs did not end", where="usage of a pool")

@@ -259,15 +259,7 @@ def page(data: pd.DataFrame, costs: pd.DataFrame, grown: pd.DataFrame) -> str:
 
 
 def write(*, again: bool = False, say: LineWriter = lambda _: None) -> list[Path]:
-    """Measure what has not been measured, and write the page and its pictures.
-
-    Args:
-        again: measure everything anew.
-        say: told what is being done.
-
-    Raises:
-        BridgeError: a log is not there.
-    """
+    """Measure what has not been measured (`again`: all), and write the page and its pictures."""
     data = store.kept(f"{NAME}-running", lambda: running(say), again=again)
     costs = store.kept(f"{NAME}-speed", lambda: speed(say, cases()), again=again)
     grown = store.kept(f"{NAME}-growing", lambda: speed(say, growing(), GROWING_ROUNDS), again=again)

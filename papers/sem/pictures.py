@@ -14,7 +14,6 @@ _OF_AGENT = {"DRAS": COLOURS[5], "SEM": COLOURS[0]}
 
 
 def draw(data: pd.DataFrame, costs: pd.DataFrame) -> list[Path]:
-    """Draw all of them."""
     return [running_jobs(data), windows(costs), coverage(data), scaling(costs)]
 
 

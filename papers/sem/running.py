@@ -35,13 +35,7 @@ class Spans:
 
 
 def spans(start: Ints, end: Ints, nodes: Ints, ks: Sequence[int]) -> Spans:
-    """Return what runs when; a job that ends as another begins does not run beside it.
-
-    Args:
-        start, end: [n] seconds, each end behind its start.
-        nodes: [n] above 0.
-        ks: see `Spans`.
-    """
+    """Return what runs when, of [n] starts, ends in s; who ends as another begins does not run beside it."""
     times = np.concatenate((start, end))
     changes = np.concatenate((nodes, -nodes))
     order = np.lexsort((changes, times))

@@ -52,16 +52,7 @@ DENSER = 2
 
 @dataclass(frozen=True)
 class Case:
-    """What both agents are measured on.
-
-    Attributes:
-        part: ``pair``, ``window``, ``scaling`` or ``growing``.
-        name: of the row.
-        recipes: label -> what is trained; the first one plays to the end.
-        jobs: the workload.
-        length: jobs of an episode.
-        updates, decisions: how many of the other one's are timed.
-    """
+    """What both agents are measured on; the first recipe plays to the end, of others `updates` are timed."""
 
     part: str
     name: str
@@ -142,11 +133,8 @@ class _Timed(PolicyGradient):
 def timed(marks: list[tuple[float, float, int]]) -> tuple[int, int, float, float]:
     """Return updates and decisions behind the first mark, seconds per update and per decision.
 
-    Args:
-        marks: when each update began and ended, and the decisions since the one before.
-
-    Raises:
-        BridgeError: there are fewer than two.
+    `marks`: when each update began and ended, and the decisions since the one before; BridgeError: fewer
+    than two.
     """
     if len(marks) < 2:
         raise BridgeError("an episode with fewer than two updates", remedy="Take a longer one.")
@@ -164,12 +152,8 @@ def larger(jobs: Jobs, times: int) -> Jobs:
 def agents(setting: str, nodes: int, places: int, window: int, wider: int = 1) -> dict[str, Recipe]:
     """Return both agents for a machine: the hidden layers are those of the setting, whatever its size.
 
-    Args:
-        setting: ``theta`` or ``datastar``.
-        nodes: that DRAS sees.
-        places: running jobs that SEM sees.
-        window: waiting jobs that both see.
-        wider: the hidden layers of DRAS are so many times as wide.
+    DRAS sees its `nodes`, SEM `places` running jobs, both `window` waiting jobs; `wider`: the hidden layers
+    of DRAS are so many times as wide.
     """
     recipes = {"SEM": recipe_of("sem", setting), "DRAS": recipe_of("dras", setting)}
     actor = recipes["DRAS"].actor
@@ -182,12 +166,9 @@ def agents(setting: str, nodes: int, places: int, window: int, wider: int = 1) -
 
 
 def infer(learner: PolicyGradient, start: int, most: int | None) -> tuple[int, float]:
-    """Return how many decisions of an episode were timed, and the seconds of one, by a trained agent.
+    """Time a trained agent, one decision at a time, in double precision: decisions, and seconds of one.
 
-    Args:
-        learner: whose actor decides, one decision at a time, in double precision.
-        start: the episode's first job.
-        most: stop behind so many decisions, if any number is given.
+    `start`: the episode's first job; `most`: stop behind so many decisions, if any number is given.
     """
     recipe, source = learner.recipe, learner.source
     encoder = recipe.encoder.compile(constants_of(source.prepared.jobs))
@@ -244,11 +225,7 @@ def measure(case: Case, of_round: int) -> Iterator[Cost]:
 
 
 def cases() -> list[Case]:
-    """Return all that is measured.
-
-    Raises:
-        BridgeError: a log is not there.
-    """
+    """Return all that is measured; BridgeError: a log is not there."""
     theta, datastar = (recipe_of("sem").setup.select(log(name)) for name in ("Theta", "DataStar"))
     nodes, processors = int(theta.capacity[0]), int(datastar.capacity[0])
     fit = nodes // SMALLEST

@@ -5,6 +5,7 @@ import os
 
 import pytest
 from cli_commands import run_bridge, run_ok, run_refused
+from simgrid_available import needs_simgrid
 
 from bridge.base.errors import BridgeError
 from bridge.judge.action_metrics import ACTION_METRICS
@@ -79,6 +80,29 @@ def test_a_replay_says_what_became_of_the_lives() -> None:
     assert metrics["bsld.mean"] == pytest.approx(metrics["action.bsld"])
 
 
-def test_other_worlds_refuse_an_action() -> None:
-    with pytest.raises(BridgeError, match="a scheduler on a platform cannot stop jobs yet"):
-        DispatcherConfig(parse_policy("saf+easy+trial(300)").policy()).check()
+def test_a_platform_refuses_what_it_cannot_carry_out() -> None:
+    with pytest.raises(BridgeError, match="SimGrid suspends none"):
+        DispatcherConfig(parse_policy("saf+easy+guest(300)").policy()).check()
+    with pytest.raises(BridgeError, match="a share of the users is drawn from the whole log"):
+        DispatcherConfig(parse_policy("saf+easy+trial(300, share=0.5)").policy()).check()
+
+
+@needs_simgrid
+def test_a_platform_has_the_jobs_of_a_replay() -> None:
+    where = ("--workload", "bundled-128", "--platform", "sp2-128", "--first", "60", "--on", "simgrid")
+    document = json.loads(run_ok("validate", "saf+easy+trial(300)", "saf+easy+hybrid(300)", *where, "--json"))
+    assert document["differing_starts"] == 0
+    for policy in document["policies"]:
+        assert policy["fast"]["action.preemptions"] > 0
+        for name, value in policy["fast"].items():
+            assert policy["detailed"][name] == pytest.approx(value), name
+
+
+@needs_simgrid
+def test_only_a_delay_has_an_overhead() -> None:
+    where = ("--workload", "bundled-128", "--platform", "sp2-128", "--first", "20", "--on", "simgrid")
+    policy = ("--policy", "saf+easy+trial(300)", "--profile", "compute")
+    result = run_bridge("run", *where, *policy)
+    assert result.status == 1
+    assert "which a profile of type 'parallel_homogeneous' cannot" in result.err
+    assert "the action with restart=0" in result.err

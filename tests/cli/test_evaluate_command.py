@@ -32,6 +32,8 @@ def judged(*words: object) -> dict[str, Any]:
         ("turnaround", [(50 + 110) / 2, (70 + 20) / 2, (20 + 10) / 2]),
         ("bsld.max", [110 / 70, 1, 1]),
         ("wait.max", [40, 0, 0]),
+        ("wait.small", [40, 0, 0]),
+        ("wait.large", [0, 0, 0]),
         ("utilisation", [340 / (4 * 120), 160 / (4 * 70), 30 / (4 * 20)]),
     ],
 )
@@ -44,6 +46,13 @@ def test_metrics_of_sequences_by_hand(tiny: str, metric: str, values: list[float
     assert policy["mean"] == pytest.approx(np.mean(values), rel=1e-12)
     assert (policy["difference"], policy["verdict"]) == (None, "")
     assert (policy["estimator"], policy["oracle"], policy["preset"]) == ("requested", False, "")
+
+
+# With EASY the five jobs wait 0, 90, 0, 120 and 50 s; quartiles of their nodes (2, 4, 2, 1, 1) are 1 and 2.
+@pytest.mark.parametrize(("metric", "value"), [("wait.small", (120 + 50) / 2), ("wait.large", 90 / 3)])
+def test_waits_by_size_count_the_jobs_at_a_quartile(tiny: str, metric: str, value: float) -> None:
+    found = judged(tiny, "--length", 5, "--sequences", 1, "--metric", metric)
+    assert found["policies"][0]["values"] == [value]
 
 
 def test_policies_are_paired_with_the_first_one(folder: Path) -> None:

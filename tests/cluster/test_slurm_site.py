@@ -67,7 +67,7 @@ def test_slurm_conf(tmp_path: Path) -> None:
                 features=("big", "ib"),
                 weight=10,
             ),
-            NodeGroup(name="fat", nodes="fat", cores=126, memory=999_000),
+            NodeGroup(name="fat", nodes="fat", cores=126, threads=2, memory=999_000),
         ),
         partitions=(
             Partition(
@@ -103,6 +103,11 @@ def test_slurm_conf(tmp_path: Path) -> None:
             preempt_mode="suspend",
             preempt_exempt_time=600,
             parameters={"bf_window": "1440", "bf_continue": "yes"},
+            settings={
+                "PriorityType": "priority/multifactor",
+                "PriorityFlags": "SMALL_RELATIVE_TO_TIME,MAX_TRES",
+                "OverTimeLimit": "5",
+            },
         ),
     )
 

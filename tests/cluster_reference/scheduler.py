@@ -852,6 +852,7 @@ class Simulation:
         if self.backfill == "conservative":
             self.conservative(queue)
             return
+        behind = set()  # partitions with a blocked job, where nothing is reserved for it
         for job in queue:
             reason = self.reason(job)
             if reason is None and job["partition"] in [head["job"]["partition"] for head in self.heads]:
@@ -863,10 +864,16 @@ class Simulation:
             if takes is not None:
                 self.start(job, takes)
                 continue
+            if job["partition"] in behind:
+                self.note(job, "Priority")
+                continue
             stops = self.preempt(job)
             self.note(job, "Resources")
             if stops:
                 return
+            if self.backfill == "filler":
+                behind.add(job["partition"])
+                continue
             if self.backfill == "none":
                 self.heads.append({"job": job, "shadow": FOREVER, "takes": {}, "extra": None})
                 self.struck |= set(self.partitions[job["partition"]]["nodes"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from subprocess_python import run_python
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
-from env_checker import check  # noqa: E402
+from env_checker import NAMES, check  # noqa: E402
 from gymnasium.vector import AutoresetMode  # noqa: E402
 
 from bridge.base.errors import BridgeError  # noqa: E402
@@ -20,7 +20,6 @@ from bridge.env.batch import Batch  # noqa: E402
 from bridge.env.env_config import ENCODERS  # noqa: E402
 from bridge.env.environment import SchedulingEnv, SchedulingVectorEnv  # noqa: E402
 from bridge.env.episode_starts import constants_of  # noqa: E402
-from bridge.env.register import ENVIRONMENTS  # noqa: E402
 from bridge.env.reward import EpisodeOutcome, Reward, base_costs, compute_rewards, episode_of  # noqa: E402
 from bridge.scheduler.core import BACKFILL, DECLINE, INSPECT  # noqa: E402
 from bridge.scheduler.state import State  # noqa: E402
@@ -112,7 +111,7 @@ def play(env: SchedulingEnv, rng: np.random.Generator, **reset: Any) -> list[tup
 # Gymnasium's interface.
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", NAMES)
 def test_check_env_has_nothing_to_say(name: str) -> None:
     check(gymnasium.make(name, length=64))
 

@@ -12,9 +12,10 @@ sb3_contrib = pytest.importorskip(
 )
 import gymnasium  # noqa: E402
 import torch  # noqa: E402
+from env_checker import NAMES  # noqa: E402
 
 from bridge.env.env_config import ENCODERS  # noqa: E402
-from bridge.env.register import ENVIRONMENTS, PICK_OR_KILL  # noqa: E402
+from bridge.env.register import PICK_OR_KILL  # noqa: E402
 
 
 class Watched(gymnasium.Wrapper):  # type: ignore[type-arg]
@@ -49,7 +50,7 @@ def learns(model: Any, env: Watched, asked: int, steps: int) -> None:
     assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
-@pytest.mark.parametrize("name", [*ENVIRONMENTS, pytest.param(PICK_OR_KILL, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [*NAMES, pytest.param(PICK_OR_KILL, marks=pytest.mark.slow)])
 def test_maskable_ppo_trains_and_takes_legal_actions_only(name: str) -> None:
     size = {"steps": 40} if name == PICK_OR_KILL else {"length": 64}
     env = Watched(gymnasium.make(name, **size))
@@ -71,14 +72,15 @@ def test_maskable_ppo_trains_on_rows_and_context() -> None:
     learns(model, env, 128, 128)
 
 
-def test_the_example_compares_the_agent_with_easy(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("task", ["backfill", pytest.param("preempt", marks=pytest.mark.slow)])
+def test_the_example_compares_the_agent_with_a_rule(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, task: str
 ) -> None:
     shown = example("maskable_ppo")
     monkeypatch.setattr(shown, "JUDGED", range(1500, 1764, 132))
-    shown.main(2048)
+    shown.main(2048, task)
     *_, before, after = (line.split() for line in capsys.readouterr().out.splitlines())
     assert (before[0], after[0]) == ("0", "2048")
-    easy = before[2]
-    assert after[2] == easy
+    rule = before[2]
+    assert after[2] == rule
     assert np.all(np.array([*before[1:], *after[1:]], float) >= 1.0)

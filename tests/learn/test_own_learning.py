@@ -5,15 +5,17 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from cli_commands import run_ok, run_refused
+from torch import nn
 
 from bridge.base.errors import BridgeError
 from bridge.base.plugins import Typed
 from bridge.learn import algorithms
 from bridge.learn.checkpoint import load
-from bridge.learn.learner import Learner
+from bridge.learn.learner import EpochResult, Learner, Mode
 from bridge.learn.registry import find_recipe
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -92,3 +94,19 @@ def test_a_package_provides_an_algorithm(folder: Path) -> None:
     found = algorithms.find("climbing")
     assert isinstance(found, type)
     assert issubclass(found, Learner)
+
+
+def test_optimizers_have_their_former_name_for_one_release() -> None:
+    class Nothing(Learner):
+        def learn(self, epoch: int, rng: np.random.Generator) -> EpochResult:
+            raise NotImplementedError
+
+        def validate(self, actor: nn.Module, mode: Mode) -> float:
+            raise NotImplementedError
+
+    learner = Nothing()
+    with pytest.warns(DeprecationWarning, match="Learner.adams is now Learner.optimizers"):
+        learner.adams = {}
+    assert learner.optimizers == {} and learner.tensors() == {}
+    with pytest.warns(DeprecationWarning, match="Learner.adams is now"):
+        assert learner.adams is learner.optimizers

@@ -1,5 +1,7 @@
 """What is left on each log stands in the pages, as it was measured."""
 
+from pathlib import Path
+
 import pytest
 
 from papers import bounds, store
@@ -47,3 +49,14 @@ def test_the_page_is_what_the_data_say() -> None:
     assert list(bounds.read_bounds()) == [name for name in bounds.LOGS if name in bounds.read_bounds()]
     for found in bounds.read_bounds().values():
         assert [row["oracle"] for row in found["rows"]] == [False, False, True, True, True]
+
+
+def test_logs_are_measured_one_by_one_and_kept_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "RESULTS", tmp_path)
+    (tmp_path / "data").mkdir()
+    assert list(store.measure_logs("trial", ("a", "b"), str.upper, ["b"])) == [("b", "B")]
+    assert list(store.measure_logs("trial", ("a", "b"), str.upper, ["a"])) == [("a", "A")]
+    assert list(store.read_json("trial").items()) == [("a", "A"), ("b", "B")]
+    store.read_json.cache_clear()

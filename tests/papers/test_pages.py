@@ -18,6 +18,7 @@ from bridge.study.store import Store
 from papers import curves, headlines, pages, pictures, ranking, store, studies
 from papers.curves import Curve
 from papers.lines import PAPERS
+from papers.mrsch import sizes
 
 TABLE = "sem-theta"
 
@@ -210,6 +211,19 @@ _SHARES = (("a", 0.4), ("b", 0.6))
 
 
 @pytest.mark.usefixtures("clone")
+def test_a_page_tells_who_waits_where_it_is_measured() -> None:
+    (text,) = (
+        table for table in sizes.section(studies.findings("mrsch", "mrsch-c1-c5")) if "| C1 |" in table
+    )
+    assert text in (store.RESULTS / "mrsch-c1-c5.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[2:]]
+    assert {(log, row) for log, row, *_ in rows} >= {("C1", "FCFS + EASY"), ("C5", "SJF + EASY")}
+    for _, _, small, large, longest, ratio in rows:
+        assert float(small) < float(large) < float(longest)
+        assert float(ratio) == pytest.approx(float(large) / float(small), rel=0.03)
+    assert sizes.section(studies.findings("mrsch", "mrsch-s1-s5")) == []
+
+
 def test_rows_that_validate_nothing_are_not_in_the_picture_of_curves() -> None:
     path = store.path_of("sem-theta-curves", ".jsonl")
     curves.write(

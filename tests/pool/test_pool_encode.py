@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pool_policies import any_jobs
 from pool_reference import Pool, picture
-from small_pools import job_set, machine, sequences_of
+from small_pools import NONE, SMALL, job_set, machine, sequences_of
 
 from bridge.base.errors import BridgeError
 from bridge.pool import state as pool_state
@@ -30,8 +30,6 @@ from bridge.pool.settings import PoolConfig
 from bridge.pool.state import PoolState
 from bridge.pool.world import Sequences, advance, allocate, load
 
-SMALL = PoolConfig(units=4, slots=2, backlog=3, kill_slots=2, horizon=16, last_step=60)
-NONE = SMALL.slots
 C0, C1, C2 = (np.float32(k / 500) for k in (499, 498, 497))
 
 

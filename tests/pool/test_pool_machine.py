@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pool_policies import any_jobs
 from pool_reference import Pool
-from small_pools import Rows, job_set, machine, pools_in_play, sequences_of
+from small_pools import NONE, SMALL, Rows, job_set, machine, pools_in_play, sequences_of
 
 from bridge.base.errors import BridgeError
 from bridge.pool.batch import PoolBatch
@@ -27,9 +27,6 @@ from bridge.pool.machine import (
 from bridge.pool.settings import Objective, PoolConfig
 from bridge.pool.state import COLOURS, PoolState
 from bridge.pool.world import Sequences, advance
-
-SMALL = PoolConfig(units=4, slots=2, backlog=3, kill_slots=2, horizon=16, last_step=60)
-NONE = SMALL.slots
 
 
 class Table:

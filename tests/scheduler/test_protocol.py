@@ -4,7 +4,7 @@ import pytest
 
 from bridge.base.errors import BridgeError
 from bridge.scheduler.compiled import compile_policy
-from bridge.scheduler.protocol import PROTOCOLS, Policy, protocol
+from bridge.scheduler.protocol import SWITCHED, Policy, protocol
 from bridge.scheduler.state import SECOND, SWITCHES
 
 
@@ -14,16 +14,20 @@ def test_the_switches_of_each_protocol() -> None:
         name: {
             s
             for s in names
-            if compile_policy(Policy(), rules, on_nodes=rules.needs_cluster).rules[s][0]
+            if compile_policy(
+                Policy(backfill=rules.backfills[-1] if rules.needs_cluster else "easy"),
+                rules,
+                on_nodes=rules.needs_cluster,
+            ).rules[s][0]
             and s not in ("max_rejects", "retry_after", "keep_above")
         }
-        for name, rules in PROTOCOLS.items()
+        for name, rules in SWITCHED.items()
     }
     assert on == {
         "standard": {"extra_nodes", "clamp_overrun", "backfill", "guard"},
         "alea": {
             *("extra_nodes", "clamp_overrun", "backfill", "guard"),
-            *("start_gap", "one_machine", "no_reservation"),
+            *("start_gap", "one_machine"),
         },
         "cqsim": {
             "per_event",
@@ -92,6 +96,6 @@ def test_what_a_protocol_does_not_have_is_refused(policy: Policy, rules: str, sa
 
 
 def test_an_unknown_protocol_is_refused_with_the_known_ones() -> None:
-    names = "standard, cqsim, alea, schedgym, schedgym-code"
-    with pytest.raises(BridgeError, match=rf"'alae': unknown protocol\n  Choose {names}\."):
+    names = r"standard, cqsim, alea, schedgym, schedgym-code, slurm\."
+    with pytest.raises(BridgeError, match=rf"'alae': unknown protocol\n  Choose {names}"):
         protocol("alae")

@@ -16,7 +16,7 @@ from bridge.env.batch import Batch
 from bridge.env.encoder import Encoder
 from bridge.scheduler.names import BACKFILLS
 from bridge.scheduler.order import compile_feature, order
-from bridge.scheduler.protocol import PROTOCOLS, Policy
+from bridge.scheduler.protocol import SWITCHED, Policy
 from bridge.scheduler.python_rules import JobsView
 from bridge.worlds.fast.replay import replay, replay_sequences
 
@@ -40,7 +40,7 @@ def first(candidates: JobsView) -> int:
     return 0
 
 
-POOLED = [name for name, rules in PROTOCOLS.items() if not rules.needs_cluster]
+POOLED = [name for name, rules in SWITCHED.items() if not rules.needs_cluster]
 RULES = {"sjf": sjf, "wfp3": wfp3}
 
 
@@ -48,7 +48,7 @@ RULES = {"sjf": sjf, "wfp3": wfp3}
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("name", RULES)
 def test_an_order_in_python_gives_the_built_in_schedule(name: str, backfill: str, rules: str) -> None:
-    if backfill not in PROTOCOLS[rules].backfills or (name == "wfp3" and rules.startswith("schedgym")):
+    if backfill not in SWITCHED[rules].backfills or (name == "wfp3" and rules.startswith("schedgym")):
         pytest.skip("the protocol has no such rule, or one of its own by this name")
     plugins.register("order", "mine", RULES[name])
     jobs = busy_jobs(1)
@@ -61,7 +61,7 @@ def test_an_order_in_python_gives_the_built_in_schedule(name: str, backfill: str
 @pytest.mark.parametrize("rules", POOLED)
 @pytest.mark.parametrize("name", ["fcfs", "wfp3", "mine"])
 def test_a_backfilling_rule_in_python_gives_the_built_in_schedule(name: str, rules: str) -> None:
-    if PROTOCOLS[rules].lone_by_easy:
+    if SWITCHED[rules].lone_by_easy:
         pytest.skip("the protocol decides about a lone candidate itself")
     plugins.register("order", "mine", sjf)
     plugins.register("backfill", "first-fit", first)

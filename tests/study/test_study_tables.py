@@ -181,7 +181,7 @@ def test_a_new_study_is_read_and_shown(tmp_path: Path) -> None:
     said = " ".join(run_ok("study", "show", file, "--store", store).split())
     assert "0 of 5 cells done; what the rest costs is not known yet; there is no store" in said
     assert " 0 s of one core" not in said
-    for command in ("report", "keep"):
+    for command in ("report", "archive", "keep"):
         said = run_refused("study", command, file, "--store", store)
         assert said.startswith(f"{store}: there is no such store")
     assert not store.exists()

@@ -9,7 +9,8 @@ from workload_strategies import Written
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("BRIDGE_CACHE", str(tmp_path / "cache"))
+    """Where logs are fetched to. Kernels stay where they are kept: else each file would compile them anew."""
+    monkeypatch.setattr("bridge.workload.catalogue.cache_root", lambda: tmp_path / "cache")
     return tmp_path / "cache"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from workload_strategies import record
 
+from bridge.base.cache import cache_root
 from bridge.base.errors import BridgeError
 from bridge.workload.catalogue import bundled, cache_folder, catalogue, find, resolve
 from bridge.workload.lublin import generate, lublin_1
@@ -47,8 +48,10 @@ def test_names_of_logs_and_files() -> None:
         find("sdsc_sp2")
 
 
-def test_the_cache_can_be_moved(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert cache_folder() == cache / "workloads"
+def test_the_cache_can_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridge.workload.catalogue.cache_root", cache_root)
+    monkeypatch.setenv("BRIDGE_CACHE", str(tmp_path / "mine"))
+    assert cache_folder() == tmp_path / "mine" / "workloads"
     monkeypatch.delenv("BRIDGE_CACHE")
     assert cache_folder().parts[-2:] == ("bridge", "workloads")
 

@@ -8,8 +8,11 @@ from bridge.base.errors import BridgeError
 from bridge.workload.lublin import (
     ALL_JOBS,
     BATCH,
+    DAY_BEGIN,
     INTERACTIVE,
     PRESETS,
+    SLOTS,
+    JobClass,
     LublinModel,
     day_weights,
     generate,
@@ -17,6 +20,7 @@ from bridge.workload.lublin import (
     lublin_2,
     scale_job_class,
 )
+from bridge.workload.lublin_day import SHARES
 from bridge.workload.table import SWF_COLUMNS
 
 KEY = ["job_id", "submit", "run", "procs", "queue"]
@@ -73,6 +77,14 @@ def test_run_times_of_the_largest_jobs_are_from_the_second_gamma(job_class: obje
     below = stats.gamma.cdf(12, only_large.long[0], scale=only_large.long[1])
     assert below > 0.99
     assert log_run.mean() == pytest.approx(only_large.long[0] * only_large.long[1], abs=0.1)
+
+
+@pytest.mark.parametrize("job_class", [ALL_JOBS, BATCH, INTERACTIVE])
+def test_the_days_shares_are_those_of_the_gamma_distribution(job_class: JobClass) -> None:
+    shape, scale = job_class.day
+    edges = np.arange(DAY_BEGIN, DAY_BEGIN + SLOTS + 1) - 0.5
+    expected = np.diff(stats.gamma.cdf(edges, shape, scale=scale))
+    np.testing.assert_allclose(SHARES[job_class.day], expected, rtol=1e-9)
 
 
 def test_the_day_has_a_rush_hour_and_mean_1() -> None:

@@ -3,14 +3,8 @@
 import pytest
 
 from bridge.base.errors import BridgeError
-from bridge.workload.table import (
-    capacity_of,
-    format_header,
-    idle_power_of,
-    parse_capacity,
-    parse_header,
-    with_capacity,
-)
+from bridge.workload.resources import capacity_of, idle_power_of, parse_capacity, with_capacity
+from bridge.workload.table import format_header, parse_header
 
 
 def test_repeated_and_continued_fields_are_joined() -> None:

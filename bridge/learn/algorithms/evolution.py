@@ -10,7 +10,6 @@ from dataclasses import astuple
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from bridge.base.arrays import Floats, Ints
@@ -23,7 +22,9 @@ from bridge.learn.rollout import copy_for_inference, make_action_function, play
 
 def centred_ranks(values: Floats) -> Floats:
     """Return ½ for the lowest value to −½ for the highest; equal ones share the mean of their ranks."""
-    return np.asarray(((len(values) + 1) / 2 - rankdata(values)) / max(len(values) - 1, 1), np.float64)
+    ordered = np.sort(values)
+    ranks = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right") + 1) / 2
+    return np.asarray(((len(values) + 1) / 2 - ranks) / max(len(values) - 1, 1), np.float64)
 
 
 class EvolutionStrategy(LogLearner):
@@ -31,12 +32,16 @@ class EvolutionStrategy(LogLearner):
 
     def __init__(self, context: TrainingContext[Recipe]) -> None:
         super().__init__(context)
-        self.adams = {"actor": torch.optim.Adam(self.actor.parameters(), self.recipe.training.learning_rate)}
+        self.optimizers = {
+            "actor": torch.optim.Adam(self.actor.parameters(), self.recipe.training.learning_rate)
+        }
         self._decisions = 0
 
     def learn(self, epoch: int, rng: np.random.Generator) -> EpochResult:
         training, pairs, sigma = self.recipe.training, *astuple(self.recipe.evolution)
-        self.adams["actor"].param_groups[0]["lr"] = training.learning_rate * training.rate_fraction(epoch)
+        self.optimizers["actor"].param_groups[0]["lr"] = training.learning_rate * training.rate_fraction(
+            epoch
+        )
         batches = [source.draw(epoch, rng) for source in self.sources]
         centre = parameters_to_vector(self.actor.parameters()).detach().cpu().double().numpy()
         noise = rng.normal(size=(pairs, len(centre)))
@@ -54,7 +59,6 @@ class EvolutionStrategy(LogLearner):
         return EpochResult(mean, float(base.mean()), float(-cost.mean()), self._decisions, losses)
 
     def _means(self, weights: Floats, batches: list[EpisodeBatch]) -> list[float]:
-        """Return the metric's mean on each log's episodes under these weights."""
         actor = copy.deepcopy(self.actor).double()
         vector_to_parameters(torch.from_numpy(weights), actor.parameters())
         answer = make_action_function(copy_for_inference(actor), "greedy", self.origin.seed)
@@ -74,4 +78,4 @@ class EvolutionStrategy(LogLearner):
         places = np.cumsum([one.numel() for one in self.actor.parameters()])[:-1]
         for one, part in zip(self.actor.parameters(), np.split(gradient, places), strict=True):
             one.grad = torch.from_numpy(part).view_as(one).to(one)
-        self.adams["actor"].step()
+        self.optimizers["actor"].step()

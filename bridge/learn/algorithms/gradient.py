@@ -26,7 +26,6 @@ REWARD = "gradient.reward"
 
 
 def add_reward_feature(recipe: Recipe) -> Encoder:
-    """Return the recipe's encoder with the reward as its last column."""
     encoder = recipe.encoder
     return replace(encoder, features={**encoder.features, REWARD: recipe.gradient.reward}, padding=())
 
@@ -52,7 +51,7 @@ class PolicyGradient(LogLearner):
         super().__init__(context, add_reward_feature(context.recipe))
         rate = self.recipe.training.learning_rate
         self.adam = torch.optim.Adam(self.actor.parameters(), rate, fused=True)
-        self.adams = {"actor": self.adam}
+        self.optimizers = {"actor": self.adam}
 
     def learn(self, epoch: int, rng: np.random.Generator) -> EpochResult:
         episodes = self.source.draw(epoch, rng)

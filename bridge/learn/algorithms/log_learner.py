@@ -91,7 +91,6 @@ class EpisodeSource:
         return base_costs(self.base, starts, length or self.recipe.training.length, self.recipe.reward)
 
     def valid_starts(self, most: int) -> Ints:
-        """Return the first jobs of at most so many validation sequences, evenly spaced."""
         low, high = self.valid
         if low == high:
             return np.zeros(0, np.int64)
@@ -124,8 +123,6 @@ VALIDATION = 100
 
 
 class ValidationSet(NamedTuple):
-    """Validation sequences of a log: episodes, first jobs, the base's mean."""
-
     batch: Batch
     starts: Ints
     base: float
@@ -178,7 +175,6 @@ class LogLearner(Learner):
         return _over_logs(means)
 
     def mean_cost(self, batch: Batch, n: int) -> float:
-        """Return the mean cost of the first n episodes of a batch."""
         return self.mean(episode_of(batch, b) for b in range(n))
 
     def mean(self, episodes: Iterable[EpisodeOutcome]) -> float:

@@ -61,7 +61,7 @@ class Ppo(LogLearner):
         if training.teacher:
             with_teacher(recipe.encoder, training.teacher).compile(self.origin.constants)  # refuses it now
         self.critic = critic_of(recipe).to(context.device)
-        self.adams = {
+        self.optimizers = {
             "actor": torch.optim.Adam(self.actor.parameters(), training.learning_rate),
             "critic": torch.optim.Adam(self.critic.parameters(), training.critic_rate),
         }
@@ -86,7 +86,7 @@ class Ppo(LogLearner):
     def learn(self, epoch: int, rng: np.random.Generator) -> EpochResult:
         training = self.recipe.training
         for which, rate in (("actor", training.learning_rate), ("critic", training.critic_rate)):
-            self.adams[which].param_groups[0]["lr"] = rate * training.rate_fraction(epoch)
+            self.optimizers[which].param_groups[0]["lr"] = rate * training.rate_fraction(epoch)
         parts = [self._collect(source, epoch, rng) for source in self.sources]
         rollout = concatenate_rollouts([part for part, _ in parts])
         if len(rollout) == 0:
@@ -95,7 +95,7 @@ class Ppo(LogLearner):
         rewards = self._rewards(rollout, base)
         learns = replace(training, iterations=0) if epoch < training.warmup else training
         update = PpoUpdate(rollout, rewards, self.actor, self.critic, learns)
-        losses = update.run(self.adams["actor"], self.adams["critic"], rng)
+        losses = update.run(self.optimizers["actor"], self.optimizers["critic"], rng)
         return EpochResult(
             train_mean=self.mean(rollout.episodes),
             base_mean=float(base.mean()),
@@ -140,7 +140,6 @@ class Ppo(LogLearner):
         return np.concatenate(parts) / self._unit
 
     def extra(self) -> dict[str, torch.Tensor]:
-        """Return the critic's weights."""
         return checkpoint.add_prefix("critic.", self.critic.state_dict())
 
     def restore(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
@@ -164,8 +163,6 @@ def surrogate(ratio: Tensor, advantage: Tensor, clip: float) -> tuple[Tensor, fl
 
 
 class _Part(NamedTuple):
-    """What one step of an update looks at."""
-
     rows: Tensor
     offsets: Tensor
     context: Tensor
@@ -193,7 +190,6 @@ class PpoUpdate:
         self.columns = (rollout.context, rollout.actions, *floats)
 
     def _part(self, decisions: Ints) -> _Part:
-        """Return the indices of a random minibatch of decisions, ascending."""
         index, offsets = pick_rows(self.rollout.offsets, decisions)
         picked = (column[decisions] for column in self.columns)
         return _Part(*tensors(self.actor, np.take(self.rollout.rows, index, 0), offsets, *picked))

@@ -61,7 +61,6 @@ class ReplayBuffer:
         self.filled, self._next = 0, 0
 
     def add(self, rollout: Rollout, changes: Floats32, is_valid: Flags) -> None:
-        """Remember decisions."""
         counts = np.diff(rollout.offsets)
         size = len(self.counts)
         keep = np.arange(max(len(rollout) - size, 0), len(rollout))
@@ -86,13 +85,11 @@ class ReplayBuffer:
         return (first + np.arange(size)) % len(self.counts)
 
     def packed(self, which: Ints) -> tuple[Floats32, Ints, Floats32]:
-        """Return rows, offsets and context of some decisions."""
         counts = self.counts[which]
         there = np.arange(self.rows.shape[1]) < counts[:, None]
         return self.rows[which][there], np.concatenate(([0], np.cumsum(counts))), self.context[which]
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return everything that is remembered, by name."""
         return {key: getattr(self, name)[: self.filled] for key, name in _REMEMBERED.items()} | {
             "next": np.array([self._next], np.int64)
         }
@@ -114,14 +111,13 @@ class FuturePrediction(LogLearner):
         encoder, prediction = self.recipe.encoder, self.recipe.prediction
         rate = self.recipe.training.learning_rate
         self.adam = torch.optim.Adam(self.actor.parameters(), rate, betas=(0.95, 0.999), eps=1e-4, fused=True)
-        self.adams = {"actor": self.adam}
+        self.optimizers = {"actor": self.adam}
         shape = (encoder.resources, len(prediction.offsets))
         self.replay = ReplayBuffer(prediction.replay, encoder.rows, encoder.width, encoder.context, shape)
         self.updates = self.decisions = 0
 
     @property
     def epsilon(self) -> float:
-        """The probability of a random answer."""
         prediction = self.recipe.prediction
         left = prediction.decay**self.updates
         if prediction.linear:

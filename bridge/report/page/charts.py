@@ -41,7 +41,6 @@ def colour(k: int) -> str:
 
 
 def dash(k: int) -> str:
-    """Return the dash of the k-th line."""
     return DASHES[k // len(COLOURS) % len(DASHES)]
 
 
@@ -71,7 +70,6 @@ def significant(values: ArrayLike, digits: int = 5) -> list[float | None]:
 
 
 def axis(title: str = "", **more: Any) -> dict[str, Any]:
-    """Return an axis in the page's colours."""
     return LOOKS["axis"] | {"title": LOOKS["axis_title"] | {"text": title}} | more
 
 
@@ -163,12 +161,10 @@ def padded(values: Sequence[float], share: float = 0.07, *, from_zero: bool = Fa
 
 
 def vertical(at: float) -> dict[str, Any]:
-    """Return a dashed vertical line at ``at``."""
     return LOOKS["vertical"] | {"x0": at, "x1": at}
 
 
 def diagonal(low: float, high: float) -> dict[str, Any]:
-    """Return the line on which both axes are equal."""
     ends = significant([low, high])
     return LOOKS["diagonal"] | {"x": ends, "y": ends}
 

@@ -46,12 +46,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class EvaluationDocument:
-    """Policies on the same windows of one workload; the first entry is the base.
-
-    Attributes:
-        starts: the first job of every window, empty if not told.
-        length: jobs a window, None if not told.
-    """
+    """Policies on the same windows of one workload, of `length` jobs from `starts` on; the base is first."""
 
     workload: str
     metric: str
@@ -61,12 +56,10 @@ class EvaluationDocument:
 
     @property
     def base(self) -> Entry:
-        """The entry that the others are compared with."""
         return self.entries[0]
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether a larger metric is the better one."""
         return self.metric.startswith("utilisation")
 
 

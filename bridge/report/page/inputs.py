@@ -55,9 +55,7 @@ class CheckpointReport:
 class ReportInputs:
     """Everything that goes onto a page, by kind, under the names that the page uses.
 
-    Attributes:
-        sources: (name, kind in words, how it was made or what it is), in the order given.
-        pictures: (name, the picture as a data URI).
+    `sources`: (name, kind in words, how it was made or what it is), as given; `pictures`: (name, data URI).
     """
 
     sources: list[tuple[str, str, str]] = field(default_factory=list)
@@ -172,7 +170,6 @@ def read_checkpoint(folder: Path) -> CheckpointReport:
 
 
 def _table(path: Path, needed: Collection[str], numbers: Collection[str]) -> pd.DataFrame | None:
-    """Return a Parquet table, None if there is no such file."""
     if not files.is_there(path, Path.is_file):
         return None
     frame, _ = files.read_parquet(path)

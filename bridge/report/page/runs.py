@@ -53,7 +53,6 @@ def mean_over_jobs(values: Floats) -> ConfidenceInterval:
 
 
 def metrics(runs: Sequence[tuple[str, Run]], sheet: Sheet) -> list[Block]:
-    """Return the metrics of every run; nothing without runs."""
     if not runs:
         return []
     names = [run_label(name, run) for name, run in runs]
@@ -168,7 +167,6 @@ def _used(run: Run, edges: Floats) -> Floats:
 
 
 def _mean(begin: Floats, end: Floats, amounts: Floats, edges: Floats) -> Floats:
-    """Return the mean of what is there from ``begin`` to ``end`` in each span between ``edges``."""
     times, changes = np.concatenate((begin, end)), np.concatenate((amounts, -amounts))
     return bin_step_function(*step_function(times, changes), edges)[0]
 

@@ -1,26 +1,19 @@
 """The backfill pass: every job in turn is planned against a map of time, and started if it can start now."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
-from bridge.scheduler.slurm import advance, preemption
-from bridge.scheduler.slurm.choice import is_exclusive
+import numpy as np
+
+from bridge.scheduler.slurm import plan_kernels as kernels
+from bridge.scheduler.slurm import preemption
+from bridge.scheduler.slurm.choice import chosen_of, is_exclusive, need_of
 from bridge.scheduler.slurm.controller import LIMIT, STARTED, Controller
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
 from bridge.scheduler.slurm.limits import job_limit
-from bridge.scheduler.slurm.masks import mask_of
+from bridge.scheduler.slurm.node_words import mask_of_words, words_of
 from bridge.scheduler.slurm.order import priority_in
 from bridge.scheduler.slurm.site import SlurmPart
 from bridge.scheduler.slurm.time_map import TimeMap
-from bridge.scheduler.slurm.will_run import Prospect, will_run
-
-
-@dataclass(slots=True)
-class _Plan:
-    """What a job was planned to; `later`: when other nodes become free."""
-
-    start: int
-    limit: int
-    forecast: Prospect
 
 
 class _Pass:
@@ -28,13 +21,25 @@ class _Pass:
 
     def __init__(self, slurm: Controller, now: int) -> None:
         self.slurm, self.now = slurm, now
-        self.parameters = slurm.site.parameters
-        parameters = self.parameters
-        self.map = TimeMap(now, parameters.bf_window, parameters.bf_resolution, slurm.site.all_nodes)
-        self.tests = self.starts = 0
+        site = slurm.site
+        parameters = self.parameters = site.parameters
+        self.map = TimeMap(now, parameters.bf_window, parameters.bf_resolution, site.all_nodes, site.n_words)
+        self.starts = 0
         self.is_over = False
         self.counts: dict[tuple[str, object], int] = {}
         self.reserved_in: dict[int, int] = {}
+        size = parameters.bf_map_size
+        late = site.settings.kill_wait + site.settings.over_time
+        self.of_pass = np.array(
+            (now, parameters.bf_window, parameters.bf_resolution, size, parameters.bf_max_test,
+             parameters.bf_window_scale, late),
+            np.int64,
+        )  # fmt: skip
+        self.own = np.zeros(10, np.int64)
+        self.nodes, self.chosen = np.zeros(site.n_words, np.int64), np.zeros(site.n_words, np.int64)
+        self.future = slurm.usage.book.copy()
+        self.completing = words_of(slurm.completing_nodes, site.n_words)
+        self.booked = self._booked(None)
         self._sort_running()
         if parameters.bf_running_reserve:
             for job in self.running:
@@ -43,12 +48,47 @@ class _Pass:
 
     def _occupy(self, job: SlurmJob) -> None:
         """Take the nodes of a running job out of the map until its limit."""
-        begin, resolution = self.map.records[0].begin, self.parameters.bf_resolution
+        begin, resolution = self.map.begin, self.parameters.bf_resolution
         self.map.reserve(begin, max(job.end // resolution * resolution, begin + resolution), job.nodes)
 
     def _sort_running(self) -> None:
+        site = self.slurm.site
         jobs = (job for job in self.slurm.running.values() if job.state == RUNNING)
         self.running = sorted(jobs, key=lambda job: job.end)
+        count, n_gres = len(self.running), len(site.gres)
+        rows = [job.rows for job in self.running]
+        gres = np.zeros((count, n_gres), np.int64)
+        for r, job in enumerate(self.running):
+            if job.gres:
+                gres[r] = job.gres_row
+        size = 4 * site.n_words
+        nodes = b"".join(job.nodes.to_bytes(size, "little") for job in self.running)
+        self.table = kernels.Running(
+            np.array([job.end for job in self.running], np.int64),
+            np.frombuffer(nodes, "<u4").astype(np.int64).reshape(count, site.n_words),
+            np.cumsum([0, *map(len, rows)]),
+            np.concatenate(rows) if rows else np.zeros((0, 3), np.int64),
+            gres,
+            np.arange(count),
+            np.zeros(0, np.int64),
+        )
+
+    def _booked(self, job: SlurmJob | None) -> kernels.Booked:
+        """Return the reservations that take nodes from a job; None: from one that has none of its own."""
+        slurm = self.slurm
+        own = slurm.reservations.get(job.reservation) if job is not None and job.reservation else None
+        others = [
+            one
+            for one in slurm.reservations.values()
+            if one is not own and not (own is not None and own.maint and one.maint)
+        ]
+        n_words = slurm.site.n_words
+        words = [words_of(one.nodes, n_words) for one in others]
+        return kernels.Booked(
+            np.array([(one.start, one.end) for one in others], np.int64).reshape(-1, 2),
+            np.array(words, np.int64).reshape(-1, n_words),
+            np.array([one.end for one in slurm.reservations.values()], np.int64),
+        )
 
     def look_at(self, job: SlurmJob, part: SlurmPart) -> str:
         """Plan one job; returns `started`, or what else came of it."""
@@ -60,70 +100,74 @@ class _Pass:
         limit = job_limit(job, part)
         if job.min_limit:
             limit = min(limit, job.min_limit)
-        own_qos = slurm.site.qos[job.qos]
-        if own_qos.no_reserve and slurm.site.cluster.scheduler.preempt != "none":
+        if slurm.site.qos[job.qos].no_reserve and slurm.site.cluster.scheduler.preempt != "none":
             limit = min(limit, 60)
         start = now
         if job.het:
             start = max(start, max(slurm.het_estimates.get(job.het, {}).values(), default=0))
+        own = self.own
+        own[kernels.FROM], own[kernels.LIMIT], own[kernels.RESUMES] = start, limit, 0
+        own[kernels.PLANNED_AT], own[kernels.TOTAL] = -1, 0
+        plan = self._planner(job, part)
         while True:
-            nodes, later = self._free(job, part, start, limit)
-            if nodes.bit_count() < job.min_nodes or job.required & ~nodes:
-                if later <= start:
-                    return "none"
-                start = later
+            came = plan()
+            if (planned := int(own[kernels.TOTAL])) and planned != job.planned:
+                job.planned = planned
+                slurm.version += 1
+            if job.het and (begin := int(own[kernels.PLANNED_AT])) >= 0:
+                slurm.het_estimates.setdefault(job.het, {})[job.het_offset] = begin
+            if came == kernels.START:
+                if job.het:
+                    begin = int(own[kernels.BEGIN])
+                    slurm.het_estimates.setdefault(job.het, {})[job.het_offset] = begin
+                else:
+                    result = self._start(job, part, mask_of_words(self.nodes))
+                    if result in (STARTED, LIMIT):
+                        return result
+                own[kernels.RESUMES] = 1
                 continue
-            if self.tests > parameters.bf_max_test:
+            if came in (kernels.TESTED, kernels.FULL):
                 self.is_over = True
                 return "over"
-            self.tests += 1
-            forecast = self._forecast(job, part, nodes)
-            if forecast is None:
-                if later <= start:
-                    return "none"
-                start = later
-                continue
-            job.planned = sum(forecast.chosen.values())
-            begin = max(forecast.start, start)
-            chosen = mask_of(forecast.chosen)
-            if begin <= now and chosen & slurm.completing_nodes:
-                begin, later = now + 1, 0
-            if begin <= now and job.het:
-                slurm.het_estimates.setdefault(job.het, {})[job.het_offset] = begin
-            elif begin <= now:
-                result = self._start(job, part, nodes)
-                if result in (STARTED, LIMIT):
-                    return result
-            if later and begin > later:
-                start = later
-                continue
-            if job.het:
-                slurm.het_estimates.setdefault(job.het, {})[job.het_offset] = begin
-            if begin > now + parameters.bf_window:
+            if came != kernels.RESERVE:
                 return "none"
-            if self.map.count >= parameters.bf_map_size:
-                self.is_over = True
-                return "over"
-            resolution = parameters.bf_resolution
-            low, high = begin // resolution * resolution, (begin + limit) // resolution * resolution
-            if self.map.overlaps(low, high, chosen):
-                if begin <= start:
-                    return "none"
-                start = begin
-                continue
-            return self._reserve(job, part, low, max(high, low + resolution), chosen, forecast)
+            low, high = int(own[kernels.LOW]), int(own[kernels.HIGH])
+            high = max(high, low + parameters.bf_resolution)
+            return self._reserve(job, part, low, high, mask_of_words(self.chosen))
 
-    def _free(self, job: SlurmJob, part: SlurmPart, start: int, limit: int) -> tuple[int, int]:
-        """Return the nodes that a job may be planned on from an instant, and the next instant to look at."""
-        slurm = self.slurm
+    def _planner(self, job: SlurmJob, part: SlurmPart) -> Callable[[], int]:
+        """Return what plans a job from where it stands."""
+        slurm, site = self.slurm, self.slurm.site
+        exclusive = is_exclusive(job, part.about.exclusive)
         nodes = part.mask & slurm.up & ~job.excluded
-        nodes, is_reserved = advance.usable_nodes(slurm.reservations, job, nodes, start, limit)
-        nodes, later = self.map.free(start, start + limit, nodes)
-        if is_reserved:
-            end = advance.next_end(slurm.reservations, start, self.parameters.bf_resolution) + 1
-            if end > 1 and (not later or end < later):
-                later = end
-        return nodes, later
+        booked = self.booked
+        if job.reservation:
+            booked = self._booked(job)
+            own = slurm.reservations.get(job.reservation)
+            if own is not None and not own.flex:
+                nodes &= own.nodes
+        alternatives = [(one,) for one in job.features] if job.one_feature else [job.features]
+        words = [words_of(site.with_features(one), site.n_words) for one in alternatives]
+        if any(kind not in site.gres for kind in job.gres):
+            words = words[:0]
+        table = self.table
+        victims = preemption.candidates(site, job, part, slurm.running.values(), self.now)
+        if victims:
+            gone = {id(one) for one in victims}
+            which = np.array([id(one) in gone for one in self.running], np.bool_)
+            table = table._replace(left=np.flatnonzero(~which), victims=np.flatnonzero(which))
+        need, base = need_of(site, job, part.index, exclusive), words_of(nodes, site.n_words)
+        admissible = np.array(words, np.int64).reshape(-1, site.n_words)
+        required = words_of(job.required, site.n_words)
+
+        def plan() -> int:
+            return kernels.plan_job(
+                self.of_pass, self.own, self.map.times, self.map.free, self.map.sizes, slurm.usage.book,
+                self.future, site.table, slurm.weights, need, base, admissible, required, self.completing,
+                table, booked, self.nodes, self.chosen, *site.scratch,
+            )  # fmt: skip
+
+        return plan
 
     def _counts_in(self, job: SlurmJob, part: SlurmPart) -> bool:
         """Count a job in its user, partition and association; False if one had enough in this pass."""
@@ -140,34 +184,6 @@ class _Pass:
                 self.counts[key] = self.counts.get(key, 0) + 1
         return True
 
-    def _forecast(self, job: SlurmJob, part: SlurmPart, nodes: int) -> Prospect | None:
-        slurm = self.slurm
-        exclusive = is_exclusive(job, part.about.exclusive)
-        victims = preemption.candidates(slurm.site, job, part, slurm.running.values(), self.now)
-        alternatives = [(one,) for one in job.features] if job.one_feature else [job.features]
-        best: Prospect | None = None
-        features, one_feature = job.features, job.one_feature
-        try:
-            for alternative in alternatives:
-                job.features, job.one_feature = alternative, False
-                forecast = will_run(
-                    slurm.site,
-                    job,
-                    nodes,
-                    part.index,
-                    slurm.usage,
-                    self.running,
-                    victims,
-                    slurm.weights,
-                    self.now,
-                    exclusive,
-                )
-                if forecast is not None and (best is None or forecast.start < best.start):
-                    best = forecast
-        finally:
-            job.features, job.one_feature = features, one_feature
-        return best
-
     def _start(self, job: SlurmJob, part: SlurmPart, nodes: int) -> str:
         slurm = self.slurm
         result = slurm.try_start(job, part, nodes & ~slurm.completing_nodes, self.now, "backfill")
@@ -180,13 +196,12 @@ class _Pass:
                 self.is_over = True
         return result
 
-    def _reserve(
-        self, job: SlurmJob, part: SlurmPart, start: int, end: int, nodes: int, forecast: Prospect
-    ) -> str:
+    def _reserve(self, job: SlurmJob, part: SlurmPart, start: int, end: int, nodes: int) -> str:
         slurm, parameters = self.slurm, self.parameters
-        tres = slurm.tres_of(job, part, forecast.chosen)
-        if slurm.ledger.after(job, part, tres, nodes):
-            return "limit"
+        if slurm.ledger.is_tested(job, part)[1]:
+            tres = slurm.tres_of(job, part, chosen_of(slurm.site.scratch[0][2]))
+            if slurm.ledger.after(job, part, tres, nodes):
+                return "limit"
         if slurm.site.qos[job.qos].no_reserve:
             return "unreserved"
         if parameters.bf_part_reserve:

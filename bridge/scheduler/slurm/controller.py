@@ -1,7 +1,10 @@
 """The state of a site's Slurm, and what changes it; its two passes stand in files of their own."""
 
+import numpy as np
+
+from bridge.base.arrays import Ints
 from bridge.scheduler.slurm import advance, eligible, preemption
-from bridge.scheduler.slurm.choice import Chosen, choose, default_memory, is_exclusive
+from bridge.scheduler.slurm.choice import Chosen, as_gres_row, choose, default_memory, is_exclusive
 from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import DONE, PENDING, RUNNING, SUSPENDED, SlurmJob
 from bridge.scheduler.slurm.limits import Ledger, job_limit
@@ -23,6 +26,9 @@ STARTED, BUSY, LIMIT, RESERVED, LICENSES, IMPOSSIBLE = (
     "impossible",
 )
 
+#: No main pass yet: its version, how far it went, and until when nothing changes by itself.
+_NEVER_PASSED = (-1, False, 0)
+
 
 class Controller:
     """What slurmctld knows. Instants are whole seconds since 1970.
@@ -30,6 +36,9 @@ class Controller:
     Attributes:
         jobs: by key.
         started: jobs that started since the world last looked, with the scheduler that started them.
+        n_starts: how many there were.
+        version: changes with all that a main pass looks at.
+        is_passed: the last main pass that changed nothing, see `bridge.scheduler.slurm.main_pass`.
         ended: jobs that were killed, requeued or preempted since then, with how.
     """
 
@@ -54,8 +63,11 @@ class Controller:
         self.licenses = dict(site.licenses)
         self.weights = site.weights
         self.started: list[tuple[SlurmJob, str]] = []
+        self.n_starts = 0
         self.ended: list[tuple[SlurmJob, str]] = []
         self.het_estimates: dict[int, dict[int, int]] = {}
+        self.version = 0
+        self.is_passed = _NEVER_PASSED
 
     # --- nodes
 
@@ -84,12 +96,17 @@ class Controller:
                 if job.min_nodes > part.mask.bit_count() and len(job.parts) == 1:
                     return "Requested node configuration is not available"
                 return ""
-            if self.could_ever(job, part, part.mask):
+            if self.could_ever(job, part):
                 return ""
         return "Requested node configuration is not available"
 
-    def could_ever(self, job: SlurmJob, part: SlurmPart, nodes: int) -> bool:
-        """Tell whether a job fits some nodes when they are empty."""
+    def could_ever(self, job: SlurmJob, part: SlurmPart) -> bool:
+        """Tell whether a job fits the nodes of a partition when they are empty."""
+        if part.index not in job.could:
+            job.could[part.index] = self._could(job, part, part.mask)
+        return job.could[part.index]
+
+    def _could(self, job: SlurmJob, part: SlurmPart, nodes: int) -> bool:
         exclusive = is_exclusive(job, part.about.exclusive)
         nodes &= ~job.excluded
         return (
@@ -99,6 +116,7 @@ class Controller:
 
     def submit(self, job: SlurmJob, now: int) -> None:
         """Take a job that is not refused."""
+        self.version += 1
         job.submit = now
         if not job.dependencies and not job.singleton:
             job.eligible = max(now, job.begin)
@@ -129,7 +147,7 @@ class Controller:
                 return False
             if state == eligible.WAITS:
                 return False
-        if job.singleton and eligible.singleton_waits(job, self.jobs.values()):
+        if job.singleton and eligible.singleton_waits(job, (*self.pending.values(), *self.running.values())):
             return False
         if not job.eligible:
             job.eligible = now
@@ -176,7 +194,7 @@ class Controller:
         packed = self.ledger.packed_on(job, part)
         self.weights = site.weights
         if packed is not None:
-            self.weights = [w + (not packed >> n & 1) for n, w in enumerate(site.weights)]
+            self.weights = site.weights + self._outside(packed)
         nodes &= part.mask & ~job.excluded
         usable, is_reserved = advance.usable_nodes(self.reservations, job, nodes, now, limit)
         weights = self._inside_first(job)
@@ -184,17 +202,19 @@ class Controller:
         victims: list[SlurmJob] = []
         if chosen is None and job.preempting_until < now:
             chosen, victims = self._by_preemption(job, part, usable, exclusive, now)
-        if chosen is not None:
-            tres = self.tres_of(job, part, chosen)
-            reason = self.ledger.after(job, part, tres, mask_of(chosen))
-        else:
-            reason = self.ledger.after(job, part, self.ledger.request(job), None)
+        reason = ""
+        if self.ledger.is_tested(job, part)[1]:
+            if chosen is not None:
+                tres = self.tres_of(job, part, chosen)
+                reason = self.ledger.after(job, part, tres, mask_of(chosen))
+            else:
+                reason = self.ledger.after(job, part, self.ledger.request(job), None)
         if reason:
             return LIMIT
         if chosen is None:
-            if is_reserved and not self.could_ever(job, part, usable):
+            if is_reserved and not self._could(job, part, usable):
                 return RESERVED
-            if not self.could_ever(job, part, part.mask):
+            if not self.could_ever(job, part):
                 return IMPOSSIBLE
             return BUSY
         if victims:
@@ -207,11 +227,17 @@ class Controller:
         self._start(job, part, chosen, exclusive, now, who)
         return STARTED
 
-    def _inside_first(self, job: SlurmJob) -> list[int]:
+    def _outside(self, nodes: int) -> Ints:
+        """Return 1 for nodes that are none of some, else 0 [N]."""
+        outside = np.ones(len(self.site.nodes), np.int64)
+        outside[list(bits(nodes))] = 0
+        return outside
+
+    def _inside_first(self, job: SlurmJob) -> Ints:
         own = self.reservations.get(job.reservation) if job.reservation else None
         if own is None or not own.flex:
             return self.weights
-        return [w + (1 << 40) * (not own.nodes >> n & 1) for n, w in enumerate(self.weights)]
+        return self.weights + (1 << 40) * self._outside(own.nodes)
 
     def _by_preemption(
         self, job: SlurmJob, part: SlurmPart, nodes: int, exclusive: bool, now: int
@@ -284,7 +310,10 @@ class Controller:
         job.limit = job_limit(job, part)
         job.end = now + job.limit
         job.alloc, job.nodes, job.whole = chosen, mask_of(chosen), exclusive
-        job.memory = {n: self._memory(job, part, n, cpus) for n, cpus in chosen.items()}
+        rows = [(n, cpus, self._memory(job, part, n, cpus)) for n, cpus in chosen.items()]
+        job.rows = np.array(rows, np.int64).reshape(-1, 3)
+        if job.gres:
+            job.gres_row = as_gres_row(self.site, job)
         job.tres = self.tres_of(job, part, chosen)
         job.planned = job.tres["cores"]
         job.last_usage, job.suspended, job.is_victim = now, 0, False
@@ -297,11 +326,14 @@ class Controller:
         del self.pending[job.key]
         self.running[job.key] = job
         self.started.append((job, who))
+        self.n_starts += 1
+        self.version += 1
 
     # --- ends
 
     def finish(self, job: SlurmJob, now: int, exit_code: int = 0) -> None:
         """End a running job; its nodes complete until `nodes_freed`."""
+        self.version += 1
         if job.state == SUSPENDED:
             job.suspended += now - job.suspended_at
         else:
@@ -319,6 +351,7 @@ class Controller:
 
     def nodes_freed(self, nodes: int) -> None:
         """Take nodes of an ended job as free."""
+        self.version += 1
         for n in bits(nodes):
             self.completing[n] = max(self.completing[n] - 1, 0)
 
@@ -342,14 +375,17 @@ class Controller:
 
     def requeued(self, job: SlurmJob, now: int) -> None:
         """Take a requeued job's nodes as free: it is eligible again a while later."""
+        self.version += 1
         job.submit = now
         job.requeued_until = job.eligible = now + REQUEUE_DELAY
         job.start, job.nodes, job.alloc, job.part = 0, 0, {}, None
+        job.rows = job.rows[:0]
         job.is_victim = False
         self.priorities.refresh(job, now)
 
     def cancel(self, job: SlurmJob, now: int) -> None:
         """Cancel a job, whether it waits or runs."""
+        self.version += 1
         if job.state in (RUNNING, SUSPENDED):
             self.stop(job, now, "cancelled")
         elif job.state == PENDING:
@@ -363,6 +399,7 @@ class Controller:
         if job.state != RUNNING:
             return
         self.priorities.end(job, now)
+        self.version += 1
         self.usage.remove(job, keep_memory=True)
         job.state, job.suspended_at = SUSPENDED, now
         self.ended.append((job, "suspended"))
@@ -375,9 +412,8 @@ class Controller:
         job.suspended += lasted
         job.end += lasted
         job.state, job.last_usage = RUNNING, now
-        memory, job.memory = job.memory, {}
-        self.usage.add(job)
-        job.memory = memory
+        self.version += 1
+        self.usage.add(job, without_memory=True)
         self.ended.append((job, "resumed"))
 
     def _resume_those_suspended_by(self, job: SlurmJob, now: int) -> None:

@@ -78,6 +78,14 @@ def reservation_is_open(job: SlurmJob, reservations: Mapping[str, Advance], now:
 
 def partition_reason(site: Site, job: SlurmJob, part: SlurmPart) -> str:
     """Return why a job waits in a partition whatever is free there; empty: it does not."""
+    version, reason = job.kept_out.get(part.index, (-1, ""))
+    if version != part.version:
+        reason = _partition_reason(site, job, part)
+        job.kept_out[part.index] = part.version, reason
+    return reason
+
+
+def _partition_reason(site: Site, job: SlurmJob, part: SlurmPart) -> str:
     qos = site.qos[job.qos]
     if part.state == "down":
         return "PartitionDown"

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from bridge.base.arrays import Ints
 from bridge.scheduler.slurm.site import Assoc, SlurmPart
 
 PENDING, RUNNING, SUSPENDED, DONE = range(4)
@@ -18,7 +21,15 @@ class SlurmJob:
         limit: requested time; 0: none is stated.
         features: alternatives, each of which a node satisfies by having all of one.
         one_feature: all nodes satisfy the same alternative.
+        priority: Slurm's are whole numbers; an order's scores are not.
         planned: CPUs of its last plan by backfill; 0: none yet.
+        node_cpus: CPUs on each of its nodes, exactly; 0: as many as are there.
+        blocked_at: when a main pass did not find nodes for it first; 0: never.
+        rows: [k, 3] what it has: nodes, CPUs and MiB on each.
+        gres_row: [G] its generic resources on each node, in the order of the site's.
+        kept_out: partition -> its version, and why the job waits there whatever is free.
+        needs: what it asks for as kernels read it, see `bridge.scheduler.slurm.choice`.
+        could: partition -> whether the job fits its nodes when they are empty.
     """
 
     id: int
@@ -31,6 +42,7 @@ class SlurmJob:
     max_nodes: int
     tasks: int
     cpus_per_task: int = 1
+    node_cpus: int = 0
     min_cpus: int = 1
     memory_node: int = 0
     memory_cpu: int = 0
@@ -60,7 +72,7 @@ class SlurmJob:
     # what changes
     submit: int = 0
     eligible: int = 0
-    priority: int = 0
+    priority: float = 0
     priorities: dict[int, int] = field(default_factory=dict)
     held: bool = False
     never: bool = False
@@ -70,7 +82,6 @@ class SlurmJob:
     part: SlurmPart | None = None
     nodes: int = 0
     alloc: dict[int, int] = field(default_factory=dict)
-    memory: dict[int, int] = field(default_factory=dict)
     tres: dict[str, int] = field(default_factory=dict)
     planned: int = 0
     exit_code: int = 0
@@ -87,6 +98,12 @@ class SlurmJob:
     requeued_until: int = 0
     whole: bool = False
     until: int = 0
+    blocked_at: int = 0
+    rows: Ints = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    gres_row: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    kept_out: dict[int, tuple[int, str]] = field(default_factory=dict)
+    needs: dict[tuple[int, bool], "Ints"] = field(default_factory=dict)
+    could: dict[int, bool] = field(default_factory=dict)
 
     @property
     def order(self) -> tuple[int, int]:

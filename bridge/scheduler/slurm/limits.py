@@ -10,6 +10,12 @@ from bridge.scheduler.slurm.masks import bits
 from bridge.scheduler.slurm.site import Assoc, Site, SlurmPart
 
 Tres = dict[str, int]
+#: Limits that are tested before nodes are chosen for a job, and afterwards (max_wall is in both).
+_BEFORE = ("max_jobs_per_user", "max_jobs_per_account", "grp_jobs", "max_jobs", "max_wall")
+_AFTER = (
+    *("max_tres_per_job", "min_tres_per_job", "grp_tres", "max_tres_per_user", "max_tres_per_account"),
+    "grp_tres_mins",
+)
 
 
 @dataclass(slots=True)
@@ -49,6 +55,22 @@ class Ledger:
         self.of_user: dict[tuple[str, str], Tally] = {}
         self.of_account: dict[tuple[str, str], Tally] = {}
         self.assoc: dict[Assoc, Tally] = {}
+        self._tested: dict[tuple[int, str, Assoc], tuple[bool, bool]] = {}
+        every: tuple[Limits, ...] = (*site.cluster.qos, *site.cluster.accounts, *site.cluster.users)
+        self.counts_minutes = any(one.grp_tres_mins for one in every)
+
+    def is_tested(self, job: SlurmJob, part: SlurmPart) -> tuple[bool, bool]:
+        """Tell whether a job has limits that are tested before nodes are chosen, and such as come after."""
+        key = (part.index, job.qos, job.assoc)
+        if key not in self._tested:
+            qos, chain = self.qos_pair(job, part), job.assoc.chain()
+            both: list[Limits] = [*qos, *(one.limits for one in chain)]
+            before = any(getattr(one, name, None) is not None for one in both for name in _BEFORE)
+            after = any(getattr(one, name, None) for one in both for name in _AFTER)
+            wall = any(one.max_wall is not None for one in both)
+            limits = self.site.settings.limits
+            self._tested[key] = (limits and before, limits and (after or wall))
+        return self._tested[key]
 
     def qos_pair(self, job: SlurmJob, part: SlurmPart | None) -> list[Qos]:
         """Return the QOS whose limits count, the first first: the partition's, then the job's."""
@@ -86,6 +108,8 @@ class Ledger:
         """Count a job that runs."""
         for tally in self.tallies(job, job.part):
             tally.start(job, 1)
+            if not self.counts_minutes:
+                continue
             for name, amount in job.tres.items():
                 tally.reserved[name] = tally.reserved.get(name, 0) + amount * job.limit
 
@@ -94,12 +118,16 @@ class Ledger:
         lasted = max(now - job.start - job.suspended, 0)
         for tally in self.tallies(job, job.part):
             tally.start(job, -1)
+            if not self.counts_minutes:
+                continue
             for name, amount in job.tres.items():
                 tally.reserved[name] = tally.reserved.get(name, 0) - amount * job.limit
                 tally.seconds[name] = tally.seconds.get(name, 0.0) + amount * lasted
 
     def decay(self, factor: float) -> None:
         """Let what ended jobs used count for less."""
+        if not self.counts_minutes:
+            return
         every = (*self.qos.values(), *self.of_user.values(), *self.of_account.values(), *self.assoc.values())
         for tally in every:
             for name in tally.seconds:
@@ -157,7 +185,7 @@ class Ledger:
 
     def before(self, job: SlurmJob, part: SlurmPart) -> str:
         """Return the limit that keeps a job from being tried at all; empty: none."""
-        if not self.site.settings.limits:
+        if not self.is_tested(job, part)[0]:
             return ""
         account = job.assoc.parent.name if job.assoc.parent is not None else "root"
         unset = {"max_jobs_per_user", "max_jobs_per_account", "grp_jobs"}
@@ -212,7 +240,7 @@ class Ledger:
 
         `nodes`: those that it would have; None: they are not known.
         """
-        if not self.site.settings.limits:
+        if not self.is_tested(job, part)[1]:
             return ""
         if reason := self._own_limits(job, part, tres):
             return reason

@@ -41,6 +41,8 @@ class _Walk:
         if not slurm.has_licenses(job):
             return "licenses"
         result = slurm.try_start(job, part, self.available, now, "main")
+        if result == BUSY and not job.blocked_at:
+            job.blocked_at = now
         if result == BUSY or (result == LIMIT and slurm.site.parameters.limit_stop):
             self._block(job, part, own)
         return result
@@ -64,7 +66,35 @@ class _Walk:
 
 
 def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
-    """Walk the queue once; `full`: to its end."""
+    """Walk the queue once; `full`: to its end. A pass that provably changes nothing is left out."""
+    version, was_whole, until = slurm.is_passed
+    if not slurm.pending or (version == slurm.version and now < until and (was_whole or not full)):
+        return
+    starts = slurm.n_starts
+    whole = _walk(slurm, now, full=full)
+    if slurm.n_starts == starts:  # else the next one may find a job over a limit that blocked in this one
+        slurm.is_passed = (slurm.version, full or whole, _next_change(slurm, now))
+
+
+def _next_change(slurm: Controller, now: int) -> int:
+    """Return until when nothing that a pass looks at changes by the time alone; `now`: it may at any time."""
+    site = slurm.site
+    if slurm.reservations or site.parameters.bf_min_age or site.cluster.scheduler.preempt != "none":
+        return now
+    if slurm.weights is not site.weights:
+        return now
+    until = 1 << 62
+    for job in slurm.pending.values():
+        if job.dependencies or job.singleton:
+            return now
+        for time in (job.begin, job.requeued_until):
+            if time > now:
+                until = min(until, time)
+    return until
+
+
+def _walk(slurm: Controller, now: int, *, full: bool) -> bool:
+    """Walk the queue; tell whether its end was reached."""
     walk, parameters = _Walk(slurm, now), slurm.site.parameters
     depth, by_part, rejected = 0, {}, set()  # type: ignore[var-annotated]
     for head, part in slurm.queue(now):
@@ -73,7 +103,7 @@ def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
             job = slurm.next_task(head, now) if head.task >= 0 and head.state != PENDING else None
         while job is not None:
             if not full and depth > parameters.queue_depth:
-                return
+                return False
             depth += 1
             if parameters.partition_depth:
                 by_part[part.index] = by_part.get(part.index, 0) + 1
@@ -85,5 +115,6 @@ def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
                 break
             result = walk.look_at(job, part)
             if result == "licenses" and parameters.bf_licenses:
-                return
+                return True
             job = slurm.next_task(job, now) if result == STARTED else None
+    return True

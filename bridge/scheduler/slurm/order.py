@@ -7,7 +7,7 @@ from bridge.scheduler.slurm.preemption import may_preempt
 from bridge.scheduler.slurm.site import Site
 
 
-def priority_in(entry: Entry) -> int:
+def priority_in(entry: Entry) -> float:
     """Return a job's priority in the partition of its entry."""
     job, part = entry
     return job.priorities.get(part.index, job.priority)

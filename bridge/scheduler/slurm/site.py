@@ -4,40 +4,16 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster, Partition
 from bridge.cluster.limits import Account, Association, Limits, Qos, User
 from bridge.cluster.node_table import build_node_table, partitions_of
 from bridge.scheduler.slurm.masks import mask_of
+from bridge.scheduler.slurm.node_words import WORD
 from bridge.scheduler.slurm.parameters import Parameters, parameters_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What of slurm.conf decides besides the cluster's description.
-
-    Attributes:
-        builtin: SchedulerType=sched/builtin: no backfill.
-        basic: PriorityType=priority/basic.
-        limits: AccountingStorageEnforce has limits.
-        safe: it has safe: a job starts only if it can end within GrpTRESMins.
-        over_time: OverTimeLimit in s.
-        kill_wait: KillWait in s.
-        message_timeout: MessageTimeout in s.
-        threads: node -> ThreadsPerCore, where it is not 1.
-        epilog: Epilog= is set.
-    """
-
-    builtin: bool = False
-    basic: bool = True
-    limits: bool = True
-    safe: bool = False
-    over_time: int = 0
-    kill_wait: int = 30
-    message_timeout: int = 10
-    threads: dict[str, int] = field(default_factory=dict)
-    epilog: bool = False
-    resv_over_run: int = 0
+from bridge.scheduler.slurm.settings import Settings
 
 
 @dataclass(slots=True)
@@ -56,7 +32,7 @@ class SlurmNode:
 
 @dataclass(slots=True)
 class SlurmPart:
-    """A partition: its description, its nodes, and what the calendar changes."""
+    """A partition: its description, its nodes, and what the calendar changes, which counts up `version`."""
 
     index: int
     name: str
@@ -66,6 +42,7 @@ class SlurmPart:
     max_time: int | None
     max_nodes: int | None
     min_nodes: int
+    version: int = 0
     cpus: int = 0
     memory: int = 0
     gres: dict[str, int] = field(default_factory=dict)
@@ -105,7 +82,16 @@ def natural(name: str) -> tuple[object, ...]:
 
 
 class Site:
-    """What does not change in a replay, and partitions, whose limits a calendar may change."""
+    """What does not change in a replay, and partitions, whose limits a calendar may change.
+
+    Attributes:
+        nodes: in the order of their names.
+        table_index: of each, its place in the cluster's description.
+        table: [N, 3] CPUs, threads of a core, MiB.
+        gres: names of generic resources, in the order of the columns of `SlurmUsage`.
+        weights: [N].
+        scratch: what kernels write to.
+    """
 
     def __init__(self, cluster: Cluster, settings: Settings, where: str = "") -> None:
         self.cluster, self.settings = cluster, settings
@@ -114,7 +100,13 @@ class Site:
         table = build_node_table(cluster, where)
         order = sorted(range(len(table)), key=lambda n: natural(table.names[n]))
         self.nodes = [self._node(table.names[n], int(table.group[n])) for n in order]
+        self.table_index = order
         self.index = {node.name: n for n, node in enumerate(self.nodes)}
+        self.gres = sorted({kind for node in self.nodes for kind in node.gres})
+        self.n_words = -(-len(self.nodes) // WORD)
+        self.table = np.array([(node.cpus, node.threads, node.memory) for node in self.nodes], np.int64)
+        self.scratch = (np.zeros((4, len(self.nodes)), np.int64), np.zeros(3 + self.n_words, np.int64))
+        self._of_features: dict[tuple[frozenset[str], ...], int] = {}
         self.all_nodes = (1 << len(self.nodes)) - 1
         self.cpus = sum(node.cpus for node in self.nodes)
         place = {old: new for new, old in enumerate(order)}
@@ -137,19 +129,25 @@ class Site:
         self.users: dict[tuple[str, str], Assoc] = {}
         self.default_account: dict[str, str] = {}
         self._associations(cluster.accounts, cluster.users)
-        self.weights = [node.weight for node in self.nodes]
+        self.weights = np.array([node.weight for node in self.nodes], np.int64)
         self.whole_site_exclusive = all(part.about.exclusive for part in self.parts)
 
     def _node(self, name: str, group: int) -> SlurmNode:
         about = self.cluster.nodes[group]
-        threads = self.settings.threads.get(name, 1)
         gres: dict[str, int] = {}
         for kind, count in about.gpus.items():
             gres[f"gpu:{kind}"] = count
             gres["gpu"] = gres.get("gpu", 0) + count
         memory = about.memory if about.memory is not None else 1 << 60
         return SlurmNode(
-            name, about.cores, threads, memory, gres, frozenset(about.features), about.weight, about.state
+            name,
+            about.cores,
+            about.threads,
+            memory,
+            gres,
+            frozenset(about.features),
+            about.weight,
+            about.state,
         )
 
     def _part(self, index: int, about: Partition, mask: int) -> SlurmPart:
@@ -163,6 +161,15 @@ class Site:
             for kind, count in node.gres.items():
                 part.gres[kind] = part.gres.get(kind, 0) + count
         return part
+
+    def with_features(self, alternatives: tuple[frozenset[str], ...]) -> int:
+        """Return the nodes that have all features of one of the alternatives."""
+        if alternatives not in self._of_features:
+            members = (
+                n for n, node in enumerate(self.nodes) if any(one <= node.features for one in alternatives)
+            )
+            self._of_features[alternatives] = mask_of(members)
+        return self._of_features[alternatives]
 
     def _associations(self, accounts: Iterable[Account], users: Iterable[User]) -> None:
         listed = {one.name: one for one in accounts}

@@ -1,71 +1,39 @@
 """The backfill pass' map of time: which nodes are free when, in records that planned jobs split."""
 
-from dataclasses import dataclass
+import numpy as np
 
+from bridge.scheduler.slurm.node_words import words_of
+from bridge.scheduler.slurm.plan_kernels import RECORDS, reserve
 
-@dataclass(slots=True)
-class Record:
-    """Nodes that are free in [begin, end)."""
-
-    begin: int
-    end: int
-    free: int
+#: Room for so many records at first.
+_ROOM = 64
 
 
 class TimeMap:
-    """Records in the order of time; `count` is how many there have been, which a limit bounds."""
+    """Records in the order of time.
 
-    def __init__(self, now: int, window: int, resolution: int, nodes: int) -> None:
-        begin, end = (time // resolution * resolution for time in (now, now + window))
-        self.records = [Record(begin, end, nodes)]
-        self.count = 1
+    Attributes:
+        times: [n, 2] begin and end of each.
+        free: [n, W] words of the nodes that are free then.
+        sizes: how many records there are, and how many there have been, which a limit bounds.
+    """
 
-    def free(self, start: int, end: int, nodes: int) -> tuple[int, int]:
-        """Return those of some nodes that are free in [start, end], and when others become free.
+    def __init__(self, now: int, window: int, resolution: int, nodes: int, n_words: int) -> None:
+        self.n_words = n_words
+        self.times = np.zeros((_ROOM, 2), np.int64)
+        self.free = np.zeros((_ROOM, n_words), np.int64)
+        self.times[0] = [time // resolution * resolution for time in (now, now + window)]
+        self.free[0] = words_of(nodes, n_words)
+        self.sizes = np.array([1, 1], np.int64)
 
-        A record that begins exactly at the end counts, too. The second is 0 if there is no such time.
-        """
-        later = 0
-        records = self.records
-        for k, record in enumerate(records):
-            if record.end <= start:
-                continue
-            if record.begin <= end:
-                nodes &= record.free
-            if not later and k + 1 < len(records) and records[k + 1].free & ~nodes:
-                later = record.end
-            if record.begin > end:
-                break
-        return nodes, later
-
-    def overlaps(self, start: int, end: int, nodes: int) -> bool:
-        """Tell whether some of the nodes are not free in [start, end)."""
-        return any(
-            record.end > start and record.begin < end and nodes & ~record.free for record in self.records
-        )
+    @property
+    def begin(self) -> int:
+        """When the map begins."""
+        return int(self.times[0, 0])
 
     def reserve(self, start: int, end: int, nodes: int) -> None:
         """Take nodes out of the map in [start, end)."""
-        self._split(start)
-        self._split(end)
-        for record in self.records:
-            if record.begin >= start and record.end <= end:
-                record.free &= ~nodes
-        self._merge()
-
-    def _split(self, time: int) -> None:
-        for k, record in enumerate(self.records):
-            if record.begin < time < record.end:
-                self.records.insert(k + 1, Record(time, record.end, record.free))
-                record.end = time
-                self.count += 1
-                return
-
-    def _merge(self) -> None:
-        """Join the first two neighbours that offer the same nodes."""
-        for k in range(len(self.records) - 1):
-            here, after = self.records[k], self.records[k + 1]
-            if here.free == after.free:
-                here.end = after.end
-                del self.records[k + 1]
-                return
+        if self.sizes[RECORDS] + 2 > len(self.times):
+            self.times = np.concatenate((self.times, np.zeros_like(self.times)))
+            self.free = np.concatenate((self.free, np.zeros_like(self.free)))
+        reserve(self.times, self.free, self.sizes, start, end, words_of(nodes, self.n_words))

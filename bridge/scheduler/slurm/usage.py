@@ -1,69 +1,51 @@
 """What of the nodes is in use, as the select plugin counts it; copies play the future."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from bridge.scheduler.slurm.jobs import SlurmJob
-from bridge.scheduler.slurm.site import Site
+import numpy as np
+
+from bridge.base.arrays import Ints
+from bridge.scheduler.slurm.choice_kernels import FREE_CPUS, FREE_GRES, FREE_MEMORY, JOBS
+
+if TYPE_CHECKING:
+    from bridge.scheduler.slurm.jobs import SlurmJob
+    from bridge.scheduler.slurm.site import Site
 
 
 @dataclass(slots=True)
 class SlurmUsage:
-    """By node: free CPUs (of whole cores), free memory in MiB, jobs, and free generic resources.
+    """`book` [N, FREE_GRES + G]: free CPUs (of whole cores), free MiB, jobs, and free generic resources."""
 
-    Attributes:
-        idle: nodes without jobs.
-        full: nodes without a free CPU.
-    """
-
-    cpus: list[int]
-    memory: list[int]
-    jobs: list[int]
-    gres: list[dict[str, int]]
-    idle: int
-    full: int = 0
+    book: Ints
 
     @classmethod
-    def of_site(cls, site: Site) -> "SlurmUsage":
+    def of_site(cls, site: "Site") -> "SlurmUsage":
         """Return the usage of a site without jobs."""
-        return cls(
-            [node.cpus for node in site.nodes],
-            [node.memory for node in site.nodes],
-            [0] * len(site.nodes),
-            [node.gres for node in site.nodes],
-            site.all_nodes,
-        )
+        rows = [
+            (node.cpus, node.memory, 0, *(node.gres.get(kind, 0) for kind in site.gres))
+            for node in site.nodes
+        ]
+        return cls(np.array(rows, np.int64))
 
     def copy(self) -> "SlurmUsage":
-        """Return a copy; tables of generic resources are replaced, never changed."""
-        return SlurmUsage(self.cpus[:], self.memory[:], self.jobs[:], self.gres[:], self.idle, self.full)
+        """Return a copy."""
+        return SlurmUsage(self.book.copy())
 
-    def add(self, job: SlurmJob) -> None:
-        """Give a job what it was allocated."""
-        self._change(job, 1)
+    def add(self, job: "SlurmJob", *, without_memory: bool = False) -> None:
+        """Give a job what it was allocated; `without_memory`: that it kept."""
+        self._change(job, 1, without_memory)
 
-    def remove(self, job: SlurmJob, *, keep_memory: bool = False) -> None:
+    def remove(self, job: "SlurmJob", *, keep_memory: bool = False) -> None:
         """Take it back; `keep_memory`: of a job that is suspended in its place."""
-        self._change(job, -1, keep_memory=keep_memory)
+        self._change(job, -1, keep_memory)
 
-    def _change(self, job: SlurmJob, sign: int, *, keep_memory: bool = False) -> None:
-        for n, cpus in job.alloc.items():
-            bit = 1 << n
-            self.cpus[n] -= sign * cpus
-            self.jobs[n] += sign
-            if not keep_memory:
-                self.memory[n] -= sign * job.memory.get(n, 0)
-            if self.cpus[n] > 0:
-                self.full &= ~bit
-            else:
-                self.full |= bit
-            if self.jobs[n]:
-                self.idle &= ~bit
-            else:
-                self.idle |= bit
-            if job.gres:
-                free = dict(self.gres[n])
-                for kind, count in job.gres.items():
-                    free[kind] = free.get(kind, 0) - sign * count
-                    if kind.startswith("gpu:"):
-                        free["gpu"] = free.get("gpu", 0) - sign * count
-                self.gres[n] = free
+    def _change(self, job: "SlurmJob", sign: int, keep_memory: bool) -> None:
+        book, rows = self.book, job.rows
+        nodes = rows[:, 0]
+        book[nodes, FREE_CPUS] -= sign * rows[:, 1]
+        if not keep_memory:
+            book[nodes, FREE_MEMORY] -= sign * rows[:, 2]
+        book[nodes, JOBS] += sign
+        if job.gres:
+            book[nodes, FREE_GRES:] -= sign * job.gres_row

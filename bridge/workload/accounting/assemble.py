@@ -107,7 +107,6 @@ def assemble(
 def _ended(
     lives: Iterable[JobLife], counted: RecordCounter, partition: str | None, source: str
 ) -> list[JobLife]:
-    """Return lives that have come to an end, each once."""
     lives_by_key: dict[tuple[int | str, float, float | None], JobLife] = {}
     clusters: set[str] = set()
     for life in lives:
@@ -175,7 +174,6 @@ def _eligible(life: JobLife, counted: RecordCounter) -> float:
 
 
 def _submitted(life: JobLife, counted: RecordCounter) -> float:
-    """Return when a job was submitted."""
     if life.start is not None and life.start < life.submit:
         counted.count_repaired("started before its submission: submitted at its start", life.number)
         return life.start
@@ -284,7 +282,6 @@ def _ids_by_task(kept: list[JobLife], jobs: Mapping[str, npt.NDArray[np.int64]])
 
 
 def _task(life: JobLife) -> int:
-    """Return the number of a task within its array, if it has no other."""
     digits = re.search(r"[_+](\d{1,18})$", life.label, re.ASCII)
     return int(digits[1]) if digits and not life.is_numbered else -1
 
@@ -311,7 +308,6 @@ def _demands(kept: list[JobLife], unit: str) -> dict[str, npt.NDArray[np.int64]]
 
 
 def _words(kept: list[JobLife], anonymous: bool) -> dict[str, object]:
-    """Return codes and texts by column."""
     values: dict[str, object] = {}
     for name, word in _CODES.items():
         codes, _ = pd.factorize(np.array([life.words.get(word) for life in kept], object))

@@ -42,7 +42,6 @@ _JSON_LINES = re.compile(r"\{[^\n]*\}[ \t\r]*\n+\s*\{")
 
 
 def refuse_others(text: str, where: str) -> None:
-    """Raise BridgeError for a text of another form."""
     begin = text[:20_000].lstrip("\ufeff\r\n")
     for pattern, what, remedy in _FORMS:
         if pattern.match(begin):
@@ -50,7 +49,6 @@ def refuse_others(text: str, where: str) -> None:
 
 
 def refuse_json_lines(text: str, where: str) -> None:
-    """Raise BridgeError for a text with a JSON object a line."""
     if _JSON_LINES.match(text[: 1 << 20].lstrip()):
         remedy = (
             "If they are the jobs of `sacct --json`, put them together: jq -s '{jobs: .}' FILE > sacct.json"

@@ -28,8 +28,6 @@ _NOTHING = frozenset({"", "(null)", "none", "n/a", "all", "up", "no", "0", "1", 
 
 @dataclass
 class Ignored:
-    """Counts what lines of settings say."""
-
     _states: dict[str, str] = field(default_factory=dict)
     _down: list[str] = field(default_factory=list)
     _features: set[str] = field(default_factory=set)
@@ -60,7 +58,6 @@ class Ignored:
             self._licences.update(filter(None, line.get("licenses", "").split(",")))
 
     def add_nodes(self, line: Mapping[str, str]) -> None:
-        """Take a line of settings of nodes."""
         names = list(values.node_names(line["nodename"]))
         self._states |= dict.fromkeys(names, line.get("state", ""))
         self._weights |= dict.fromkeys(names, line.get("weight", "1"))

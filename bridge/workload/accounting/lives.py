@@ -82,15 +82,12 @@ class RecordCounter:
         self.drop(f"no record ({self._firsts.setdefault(kind, message)}; examples are {examples})", number)
 
     def drop(self, why: str, number: int) -> None:
-        """Count a record that is left out."""
         self._ids["dropped", why].append(number)
 
     def count_repaired(self, why: str, number: int) -> None:
-        """Count a record that is mended."""
         self._ids["repaired", why].append(number)
 
     def note(self, why: str, number: int) -> None:
-        """Count a remarkable record."""
         self._ids["noted", why].append(number)
 
     def ignore(self, why: str, number: int) -> None:
@@ -98,7 +95,6 @@ class RecordCounter:
         self._ids["ignored", why].append(number)
 
     def tally(self) -> dict[str, TallyEntry]:
-        """Return what was counted, by reason."""
         return {why: TallyEntry(kind, len(ids), tuple(ids[:3])) for (kind, why), ids in self._ids.items()}
 
 

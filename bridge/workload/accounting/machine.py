@@ -20,8 +20,6 @@ _REMEDY = "Give slurm.conf, or the output of `sinfo -N -o '%N|%c|%m|%G|%P|%l'` o
 
 @dataclass(frozen=True)
 class PartitionTimes:
-    """A partition: its nodes by name, its longest and its default time limit (s; infinite = none)."""
-
     name: str
     nodes: frozenset[str]
     limit: float = math.inf
@@ -44,7 +42,6 @@ class AccountingMachine:
     ignored: Mapping[str, int] = field(default_factory=dict)
 
     def capacity(self, partition: str | None = None) -> dict[str, int]:
-        """Return what there is of each resource, ``nodes`` first; of one partition, if it is named."""
         names: Iterable[str] = self.nodes
         if partition is not None:
             if partition not in self.partitions:
@@ -71,8 +68,6 @@ def read_machine(path: str | Path) -> AccountingMachine:
 
 @dataclass
 class _NodesRead:
-    """What lines tell of nodes, and what refers to nodes that further lines may bring."""
-
     nodes: dict[str, dict[str, int]] = field(default_factory=dict)
     named_so_far: int = 0
     features: dict[str, set[str]] = field(default_factory=dict)

@@ -165,7 +165,6 @@ def _instant(value: Any) -> float | None:
 
 
 def _duration(value: Any, unit: int = 1) -> float | None:
-    """Return a number of `unit` seconds in seconds; ValueError: it is too long."""
     count = number(value)
     return count if count is None or math.isinf(count) else values.bounded(count * unit)
 

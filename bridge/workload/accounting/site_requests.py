@@ -29,12 +29,7 @@ _MOST = 5
 
 
 class SiteRequests:
-    """The columns of jobs on a cluster.
-
-    Args:
-        kept: lives of jobs [n], with their ids in the log [n].
-        zone: of times that lines of submission state.
-    """
+    """The columns of jobs on a cluster, of lives [n] with ids [n]; `zone`: of lines of submission."""
 
     def __init__(
         self,
@@ -80,7 +75,6 @@ class SiteRequests:
         return columns | {name: column for name, column in texts.items() if any(column)}
 
     def _texts(self, word: str, option: str) -> list[str]:
-        """Return a text of each job: the column's, else that of the line of submission."""
         pairs = zip(self.kept, self.lines, strict=True)
         texts = [life.words.get(word) or getattr(line, option) for life, line in pairs]
         return ["" if text in _NO_NODES else text for text in texts]
@@ -98,7 +92,6 @@ class SiteRequests:
                 yield name, column if (column != np.floor(column)).any() else column.astype(np.int64)
 
     def _row(self, life: JobLife, line: SubmitOptions) -> dict[str, float]:
-        """Return the amounts of one job by column."""
         demand = {**life.allocated, **life.requested}
         granted = {**life.requested, **life.allocated}
         nodes = line.nodes if line.nodes and not line.is_range else granted.get("nodes", 1)
@@ -191,7 +184,6 @@ class SiteRequests:
         return [by_array.get(array_of(life), -1) for life in self.kept]
 
     def _note_unknown(self) -> None:
-        """Count nodes and partitions that the cluster does not have."""
         there = {one.name for one in partitions_of(self.cluster)}
         strange: Counter[str] = Counter()
         for life in self.kept:
@@ -234,7 +226,6 @@ def array_of(life: JobLife) -> int:
 
 
 def nodes_of(life: JobLife) -> list[str]:
-    """Return the nodes that a job ran on; none if it ran on none, or the list cannot be read."""
     text = life.words.get("node_list", "")
     if text in _NO_NODES or life.start is None:
         return []

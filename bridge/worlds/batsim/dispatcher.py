@@ -11,10 +11,11 @@ from typing import Any
 
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
+from bridge.scheduler.actions import Action, format_action
 from bridge.scheduler.cluster_session import SiteJobs
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol
-from bridge.scheduler.session import Session
+from bridge.scheduler.session import JobEstimates, Session
 from bridge.scheduler.state import HOW_BACKFILLED, NEVER
 from bridge.wire import events as ev
 from bridge.wire.hosts import Hosts
@@ -60,7 +61,8 @@ class DispatcherConfig(PlacementConfig):
     def check(self) -> None:
         """Refuse (BridgeError) an unknown policy, and one that lacks a decider or facts."""
         compiled = compile_policy(self.policy, self.protocol, on_nodes=self.site is not None)
-        compiled.refuse_action("a scheduler on a platform")
+        if compiled.action is not None:
+            self._refuse_action(compiled.action)
         self.facts.check(compiled.order)
         if self.policy.agent and self.decider is None:
             whose = ", ".join(sorted(self.policy.agent))
@@ -79,11 +81,28 @@ class DispatcherConfig(PlacementConfig):
                 what, where=where, remedy="Leave it out; scheduler.select of the cluster decides."
             )
 
+    def _refuse_action(self, action: Action) -> None:
+        """Raise BridgeError for a rule of action that a platform cannot carry out, or not in this setup."""
+        pairs = (
+            (action.kind == "guest", "a guest runs on nodes of suspended jobs, and SimGrid suspends none",
+             "Use speculative, trial, las or hybrid there; replay and evaluate have guest."),
+            (bool(self.policy.agent), "an agent decides about actions in the fast world only",
+             "Leave out the agent, and the fixed rule decides."),
+            (self.power is not None, "power states do not know jobs that are killed and run again yet",
+             "Leave out the action, or power."),
+            (action.share < 1 and not self.facts.permits, "a share of the users is drawn from the whole log",
+             "Give --workload, or leave out the share."),
+        )  # fmt: skip
+        for is_wrong, what, remedy in pairs:
+            if is_wrong:
+                raise BridgeError(what, where=f"action {format_action(action)!r}", remedy=remedy)
+
 
 class Dispatcher(WireScheduler[DispatchedJob]):
     """Runs one scheduler session: applies messages, and chooses hosts for the jobs that start."""
 
     session: Session
+    _session_type = Session
 
     def __init__(self, setup: DispatcherConfig) -> None:
         setup.check()
@@ -102,7 +121,7 @@ class Dispatcher(WireScheduler[DispatchedJob]):
         self._opens = self._changed = self._woken = False
 
     def decide(self, message: ev.Message) -> list[ev.Decision]:
-        """See `Scheduling.decide`; an order's score that is no number is an error as well."""
+        """See `WireScheduler.decide`; an order's score that is no number is an error as well."""
         if self._begin_event is not None:
             self.session.now = message.now
         self._arrivals, self._opens, self._changed, self._woken = [], False, False, False
@@ -110,8 +129,7 @@ class Dispatcher(WireScheduler[DispatchedJob]):
 
     def _begin(self, begin: ev.SimulationBegins) -> None:
         setup = self._setup
-        if begin.dynamic_jobs:  # we register none, and Batsim would wait for us to say so
-            self._say(ev.FinishRegistration)
+        self._begin_registration(begin)
         hosts = len(begin.compute)
         self._sleep_states = [parse_power_states(host)[1] for host in begin.compute]
         self._power = Power(setup.power, hosts) if setup.power is not None else None
@@ -123,9 +141,13 @@ class Dispatcher(WireScheduler[DispatchedJob]):
             self._lost_hosts = True
         self.session.now = self._now
 
+    def _begin_registration(self, begin: ev.SimulationBegins) -> None:
+        if begin.dynamic_jobs:  # we register none, and Batsim would wait for us to say so
+            self._say(ev.FinishRegistration)
+
     def _new_session(self) -> Session:
         setup = self._setup
-        return Session(
+        return self._session_type(
             self._capacity,
             setup.policy,
             setup.protocol,
@@ -158,7 +180,6 @@ class Dispatcher(WireScheduler[DispatchedJob]):
                 self._call(max(wake, self._now + 1))
 
     def _compact(self) -> None:
-        """Let the scheduler forget the jobs that are over."""
         left = [job for job in self._index if job is not None]
         self.session.compact([job.index for job in left])
         for k, job in enumerate(left):
@@ -171,7 +192,7 @@ class Dispatcher(WireScheduler[DispatchedJob]):
         self._arrivals.append(event)
 
     def _queue(self, event: ev.JobSubmitted) -> None:
-        job = DispatchedJob(event.job_id, event.submit, event.res)
+        job = self._new_job(event)
         self._add(job)
         demand = [event.res, *(self._amount(event, name) for name in self._resources)]
         job.storage, unserved = self._profiles.storage_of(event)
@@ -179,19 +200,31 @@ class Dispatcher(WireScheduler[DispatchedJob]):
             self._reject(job, why)
             self.jobs.close(job)
             return
-        setup = self._setup
-        number = setup.facts.numbering(event.job_id)
-        job.index = self.session.submit(
-            len(self._index) + 1 if number is None else number,
-            demand,
-            setup.estimator(event),
-            user=setup.facts.user(event),
-            partition=setup.facts.partition(event),
+        facts = self._setup.facts
+        number = facts.numbering(event.job_id)
+        number = len(self._index) + 1 if number is None else number
+        user, partition = facts.user(event), facts.partition(event)
+        job.index = self._enqueue(
+            event, number, demand, self._setup.estimator(event), user=user, partition=partition
         )
         self._index += [None] * (job.index + 1 - len(self._index))
         self._index[job.index] = job
         self._unfinished += 1
         self._opens = True
+
+    def _new_job(self, event: ev.JobSubmitted) -> DispatchedJob:
+        return DispatchedJob(event.job_id, event.submit, event.res)
+
+    def _enqueue(
+        self,
+        event: ev.JobSubmitted,  # noqa: ARG002  (those who need it)
+        number: int,
+        demand: list[int],
+        lengths: JobEstimates,
+        **facts: Any,
+    ) -> int:
+        """Put a job into the scheduler's queue; return its index there."""
+        return self.session.submit(number, demand, lengths, **facts)
 
     def _round_up(self, job: DispatchedJob, demand: list[int]) -> str:
         """Book the level of power that a job's hosts will be set to; returns why that cannot be, if so."""
@@ -283,20 +316,25 @@ class Dispatcher(WireScheduler[DispatchedJob]):
 
     def _start_jobs(self) -> Iterator[DispatchedJob]:
         """Let the scheduler decide, and yield the jobs that it starts."""
+        self._run_pass()
+        session = self.session
+        for j in session.starts():
+            job = self._index[j]
+            assert job is not None
+            how, past, job.promised = session.how(j)
+            job.backfilled = how == HOW_BACKFILLED
+            overtaken = self._index[past] if past >= 0 else None
+            job.overtook = "" if overtaken is None else overtaken.job_id
+            yield job
+
+    def _run_pass(self) -> None:
+        """Let the scheduler decide."""
         self.passes += 1
         session = self.session
         session.begin()
         while (kind := session.advance()) != core.NOTHING:
             assert self._setup.decider is not None
             session.answer(self._setup.decider(session, kind))
-        for j in session.starts():
-            job = self._index[j]
-            assert job is not None
-            how, past, job.promised = self.session.how(j)
-            job.backfilled = how == HOW_BACKFILLED
-            overtaken = self._index[past] if past >= 0 else None
-            job.overtook = "" if overtaken is None else overtaken.job_id
-            yield job
 
     def _call(self, at: int) -> None:
         self._calls = {other for other in self._calls if other > self._now} | {at}

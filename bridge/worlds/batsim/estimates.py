@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.base.errors import BridgeError
+from bridge.scheduler.actions import permits_of
 from bridge.scheduler.order import Order
 from bridge.scheduler.session import JobEstimates
 from bridge.wire.events import JobSubmitted
@@ -49,16 +50,11 @@ def number_of(job_id: str) -> int | None:
 
 @dataclass(frozen=True)
 class Numbering:
-    """Numbers of a workload's jobs: their ids, or their places where ids are texts.
-
-    Attributes:
-        places: id -> number, of a log whose ids are texts; of any other, or of an unknown log, empty.
-    """
+    """Numbers of a workload's jobs: their ids, or where ids are texts their `places`."""
 
     places: Mapping[str, int] = field(default_factory=dict)
 
     def __call__(self, job_id: str) -> int | None:
-        """Return the number of a job of the wire; None if it has none."""
         return self.places.get(job_id.rpartition("!")[2]) if self.places else number_of(job_id)
 
 
@@ -88,6 +84,8 @@ class WorkloadFacts:
         shares: each user's share of the workload's node-seconds (``fairshare``).
         queues: a job's field ``queue`` as text -> the queue's share (``partition``).
         numbering: what the jobs are called.
+        permits: what a rule of action may do to each job, as bits, by its number; empty: the jobs' own fields
+            say it.
     """
 
     longest: float = 0.0
@@ -95,6 +93,17 @@ class WorkloadFacts:
     shares: Sequence[float] = (1.0,)
     queues: Mapping[str, float] = field(default_factory=dict)
     numbering: Numbering = Numbering()
+    permits: Mapping[int, int] = field(default_factory=dict)
+
+    def permitted(self, job: JobSubmitted) -> int:
+        """Return what may be done to a job, as bits; raises BridgeError if the log does not have it."""
+        if not self.permits:
+            return permits_of(job.fields)
+        number = self.numbering(job.job_id)
+        if number is None or number not in self.permits:
+            remedy = "Give the log that the simulated jobs come from as --workload."
+            raise BridgeError("nobody says what may be done to it", where=f"job {job.job_id}", remedy=remedy)
+        return self.permits[number]
 
     def user(self, job: JobSubmitted) -> int:
         """Return the job's dense user number; unknown users are user 0."""

@@ -75,7 +75,6 @@ class DispatchedJobs(Mapping[str, J], Generic[J]):
         self._jobs[job_id] = job
 
     def close(self, job: DispatchedJob) -> None:
-        """Store the outcome of a finished job compactly."""
         if job.state not in self._states:
             self._states.append(job.state)
         # marshal is the fastest way to bytes, and these are our own

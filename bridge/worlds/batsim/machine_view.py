@@ -44,12 +44,10 @@ class MachineView:
 
     @property
     def free(self) -> int:
-        """How many hosts are free."""
         return self._pool.free
 
     @property
     def n_out_of_service(self) -> int:
-        """How many hosts are neither free nor used by a job."""
         return self._withheld.size
 
     def place(self, n: int) -> Hosts:
@@ -66,7 +64,6 @@ class MachineView:
 
     @property
     def locality(self) -> Locality:
-        """How local the allocations were."""
         self._count()
         return self._locality
 
@@ -120,7 +117,6 @@ class NamedHosts(MachineView):
         super().__init__(names, FirstFit, "cluster")
 
     def note(self, hosts: Hosts) -> None:
-        """Take note of where a job was started."""
         self._placed.append((0, hosts))
         if len(self._placed) == _UNCOUNTED:
             self._count()

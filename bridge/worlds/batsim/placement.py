@@ -33,15 +33,12 @@ class FirstFit:
 
     @property
     def free(self) -> int:
-        """How many hosts are free."""
         return self._free.size
 
     def allocate(self, n: int) -> Hosts:
-        """Take `n` of the free hosts; there are so many."""
         return self._free.take_lowest(n)
 
     def release(self, hosts: Hosts) -> None:
-        """Hosts are free again."""
         self._free.add(hosts)
 
     def withdraw(self, hosts: Hosts) -> Hosts:

@@ -58,7 +58,6 @@ class PowerPlan:
 
     @property
     def shuts_down(self) -> bool:
-        """Whether idle hosts are switched off."""
         return self.sleeping >= 0
 
 
@@ -105,7 +104,6 @@ class HostStates:
         self._settled = False
 
     def ready(self, hosts: Hosts) -> bool:
-        """Tell whether hosts are where they should be."""
         return all(
             bool((self._at[low : high + 1] == self._goal[low : high + 1]).all())
             and bool((self._way[low : high + 1] == _NONE).all())
@@ -164,7 +162,6 @@ class Power:
         return plan.dvfs.slow if calm else plan.dvfs.fast
 
     def release(self, hosts: Hosts, now: int) -> None:
-        """The job on these hosts is over."""
         self._busy -= size(hosts)
         self.states.set_target(hosts, self.plan.rest)
         _mark(self._idle_since, hosts, now)
@@ -180,6 +177,6 @@ class Power:
         return hosts
 
     def next_sleep_time(self) -> int | None:
-        """Return when `doze` will have something to do if nothing happens; None if never."""
+        """Return when `select_hosts_to_sleep` will have something to do if nothing happens; None if never."""
         first = int(self._idle_since.min())
         return first + self.plan.idle_limit if self.plan.shuts_down and first != _NOT_IDLE else None

@@ -12,6 +12,7 @@ from bridge.wire.dialects import codec
 from bridge.wire.events import Message, Reply
 from bridge.wire.json_codec import JsonCodec, detect_dialect
 from bridge.wire.times import MICRO
+from bridge.worlds.batsim.acting_dispatcher import ActingDispatcher
 from bridge.worlds.batsim.dispatcher import Dispatcher, DispatcherConfig
 from bridge.worlds.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
 from bridge.worlds.batsim.referee import Referee
@@ -28,6 +29,13 @@ _OUTCOMES: dict[type, ExitReason] = {
 }
 #: Characters of what an error shows of a message.
 _MOST = 300
+
+
+def _dispatcher_of(setup: DispatcherConfig) -> WireScheduler[Any]:
+    """Return who schedules: jobs on a pool of hosts, on a cluster's nodes, or jobs that may be killed."""
+    if setup.site is not None:
+        return SiteDispatcher(setup)
+    return ActingDispatcher(setup) if setup.policy.action else Dispatcher(setup)
 
 
 class DecisionProcess:
@@ -47,7 +55,7 @@ class DecisionProcess:
         strict: bool = False,
     ) -> None:
         if isinstance(setup, DispatcherConfig):
-            setup = Dispatcher(setup) if setup.site is None else SiteDispatcher(setup)
+            setup = _dispatcher_of(setup)
         self.dispatcher: WireScheduler[Any] = setup
         self.referee = Referee(energy=energy, strict=strict, site=self._site_rules)
         registers = self.dispatcher.registers
@@ -90,7 +98,7 @@ class DecisionProcess:
     def run(self, endpoint: Endpoint) -> ProcessResult:
         """Answer until SIMULATION_ENDS; the result holds all decisions, even after an error.
 
-        Never raises for what the other side does, nor for Ctrl-C: see `Result.outcome`.
+        Never raises for what the other side does, nor for Ctrl-C: see `ProcessResult.outcome`.
         """
         try:
             while not self.dispatcher.ended:
@@ -104,7 +112,6 @@ class DecisionProcess:
     def result(
         self, outcome: ExitReason = ExitReason.ENDED, error: BridgeError | None = None
     ) -> ProcessResult:
-        """Return the decisions so far."""
         result = ProcessResult(
             outcome, error, self._now, self._messages, self.dispatcher, self.referee.refusals
         )

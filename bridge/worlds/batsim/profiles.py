@@ -85,14 +85,12 @@ class Profiles:
         self._labels: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def add(self, workload: str, name: str, profile: FieldMap) -> None:
-        """Add a profile; a name keeps its first meaning."""
         profiles = self.by_workload.setdefault(workload, {})
         if name not in profiles:
             profiles[name] = profile
             self._labels.clear()  # it may be a part of others
 
     def labels(self, workload: str, name: str) -> tuple[str, ...]:
-        """Return the storage labels of a profile; see `storage_labels`."""
         labels = self._labels.get((workload, name))
         if labels is None:
             if len(self._labels) >= _MOST_LABELS:
@@ -143,7 +141,6 @@ class JobProfiles(Profiles):
         return storage or None, ""
 
     def get(self, workload: str, name: str) -> FieldMap:
-        """Return a profile; empty if it is not known, with all its parts."""
         profiles = self.by_workload.get(workload, {})
         visited: set[str] = set()
 
@@ -162,5 +159,4 @@ class JobProfiles(Profiles):
         return profiles[name] if whole(name, ()) else {}
 
     def composed(self, workload: str, name: str) -> bool:
-        """Tell whether a profile is composed of others."""
         return self.get(workload, name).get("type") == "composed"

@@ -85,7 +85,6 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
         self._events.append(kind(self._now(), *what, **more))
 
     def onBeforeEvents(self) -> None:  # noqa: N802
-        """A message begins."""
         self._events = []
 
     def onSimulationBegins(self) -> None:  # noqa: N802
@@ -118,19 +117,15 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
         self._events.append(events.JobCompleted(time, job.id, job.job_state.name, job.return_code, at))
 
     def onMachinePStateChanged(self, nodeid: tuple[int, int], pstate: str) -> None:  # noqa: N802
-        """Hosts have reached a power state."""
         self._note(events.ResourceStateChanged, (nodeid,), int(pstate))
 
     def onRequestedCall(self) -> None:  # noqa: N802
-        """A wake-up."""
         self._note(events.RequestedCall)
 
     def onNotifyEventMachineUnavailable(self, machines: Any) -> None:  # noqa: N802
-        """Hosts have gone."""
         self._note(events.MachineAvailability, hosts.parse(str(machines)), available=False)
 
     def onNotifyEventMachineAvailable(self, machines: Any) -> None:  # noqa: N802
-        """Hosts have come back."""
         self._note(events.MachineAvailability, hosts.parse(str(machines)), available=True)
 
     def _ignore(self, *_: Any) -> None:

@@ -26,8 +26,6 @@ WAITING, RUNNING, IN_SUBMISSION = "waiting", "running", "in submission"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A decision that was not sent, and why."""
-
     time: int
     decision: ev.Decision
     why: str
@@ -90,7 +88,6 @@ class Referee:
     # What the platform says.
 
     def observe(self, message: ev.Message) -> None:
-        """Take note of a message, before it is answered."""
         self._now = message.now
         for event in message.events:
             take = _TAKES.get(type(event))

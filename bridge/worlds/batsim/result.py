@@ -55,17 +55,14 @@ class ProcessResult:
 
     @property
     def jobs(self) -> list[DispatchedJob]:
-        """Every job submitted."""
         return list(self.dispatcher.jobs.values())
 
     @property
     def locality(self) -> Locality:
-        """How local the allocations were."""
         return self.dispatcher.locality
 
     @property
     def starts(self) -> dict[str, int]:
-        """Start times in microseconds by job id, of the jobs that started."""
         return {job.job_id: job.start for job in self.jobs if job.start >= 0}
 
     @property
@@ -74,7 +71,6 @@ class ProcessResult:
         return [job for job in self.jobs if job.finish < 0 and job.state != "rejected"]
 
     def counts(self) -> dict[str, int]:
-        """Return the number of jobs by outcome."""
         counts = {"submitted": self.dispatcher.submitted, "missing": len(self.missing)}
         for job in self.jobs:
             counts[job.state] = counts.get(job.state, 0) + 1

@@ -33,7 +33,6 @@ class SiteHosts:
         self.node_of = {host: node for node, host in enumerate(self.id_of.tolist())}
 
     def hosts(self, nodes: Ints) -> Hosts:
-        """Return the hosts of nodes."""
         return from_ids(np.sort(self.id_of[nodes]).tolist())
 
 
@@ -90,6 +89,5 @@ class SiteRules:
         return ""
 
     def release(self, job_id: str) -> None:
-        """A job is over."""
         for node, amounts in self._taken.pop(job_id, ()):
             self._free[node] += amounts

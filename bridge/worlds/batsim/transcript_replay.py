@@ -90,7 +90,6 @@ class TranscriptFollower(WireScheduler[TranscriptJob]):
 
     @property
     def shares(self) -> bool:
-        """Whether jobs may share hosts."""
         return self._begin_event is not None and self._begin_event.compute_sharing
 
     def free(self) -> HostSet:
@@ -135,7 +134,7 @@ class TranscriptFollower(WireScheduler[TranscriptJob]):
         return session.starts()
 
     def on_refused(self, decision: ev.Decision, why: str) -> None:
-        """See `Scheduling.refused`; nothing that it says is sent."""
+        """See `WireScheduler.on_refused`; nothing that it says is sent."""
 
     def report_fields(self, job: TranscriptJob) -> dict[str, Any]:  # noqa: ARG002
         return {}
@@ -188,7 +187,6 @@ class TranscriptComparison:
 
     @property
     def line(self) -> str:
-        """All of it in one line."""
         if self.wrong:
             return f"{self.name}: WRONG: {self.wrong}"
         if not self.frames:

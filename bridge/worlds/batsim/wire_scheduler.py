@@ -28,12 +28,7 @@ ALL_SUBMITTED = "no_more_static_job_to_submit"
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementConfig:
-    """Where jobs go, whoever schedules them.
-
-    Attributes:
-        placement, placement_name: the placement rule, and its name for the report.
-        storage: storage label -> host name, where the label is not the host's name.
-    """
+    """Where jobs go, whoever schedules them; `storage`: label -> host, where the label is not its name."""
 
     placement: PlacementFactory = FirstFit
     placement_name: str = "first-fit"
@@ -51,9 +46,8 @@ def by_submission(
 class WireScheduler(ABC, Generic[J]):
     """Base class of schedulers behind the wire; it tracks jobs and hosts of one simulation.
 
-    Attributes:
-        jobs: everything ever submitted, by id, in order of submission; attempts at one job are several.
-        submitted: how many jobs were submitted; another attempt at a job is no other job.
+    `jobs`: all, by id, in order of submission, of which several may be attempts at one job; `submitted`: how
+    many jobs that is.
     """
 
     registers = False
@@ -77,7 +71,6 @@ class WireScheduler(ABC, Generic[J]):
 
     @property
     def locality(self) -> Locality:
-        """How local the allocations were."""
         return self._machine.locality if self._begin_event else Locality(self._placing.placement_name)
 
     def decide(self, message: ev.Message) -> list[ev.Decision]:
@@ -118,7 +111,6 @@ class WireScheduler(ABC, Generic[J]):
         return begin
 
     def _view(self, names: list[str]) -> MachineView:
-        """Return the machine of these hosts, under its placement rule."""
         return MachineView(names, self._placing.placement, self._placing.placement_name)
 
     # What a scheduler makes of it.

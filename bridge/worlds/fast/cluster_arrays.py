@@ -45,7 +45,13 @@ from bridge.worlds.fast.cluster_rules import (
     user_of,
     within_partition,
 )
-from bridge.worlds.fast.cluster_shapes import as_records, node_arrays, node_switches, shape_arrays
+from bridge.worlds.fast.cluster_shapes import (
+    as_records,
+    fit_sizes,
+    node_arrays,
+    node_switches,
+    shape_arrays,
+)
 
 if TYPE_CHECKING:
     from bridge.workload.select import Jobs
@@ -125,8 +131,8 @@ class ClusterArrays:
         names = [partition.name for partition in self.classes.partitions]
         return [names[p] for p in self.demands.partition[which].tolist()]
 
-    def sizes(self, length: int, whole: bool, pauses: bool, books: bool) -> dict[str, int]:
-        """Return the sizes of a state for up to `length` jobs.
+    def sizes(self, batch: int, length: int, whole: bool, pauses: bool, books: bool) -> dict[str, int]:
+        """Return the sizes of a state of B schedulers for up to `length` jobs each.
 
         `whole`: the world wants their allocations, `pauses`: which it collects now and then; `books`: for
         conservative backfilling.
@@ -145,6 +151,7 @@ class ClusterArrays:
         by_axis |= {"A": "admits", "G": "lanes", "GK": "counted"}
         by_axis |= {"QO": "qos_priority"}
         sizes = {axis: len(self.static[name]) for axis, name in by_axis.items()} | {
+            **fit_sizes(n_classes, len(self.demands.shapes), batch),
             "AC": int(self.jobs.account.max(initial=-1)) + 1,
             "C": n_classes,
             "C1": n_classes + 1,
@@ -199,7 +206,7 @@ class ClusterArrays:
         books: bool = False,
     ) -> ClusterState:
         """Return the empty state of schedulers of up to `length` jobs each; see `sizes`."""
-        sizes = self.sizes(length, whole, pauses, books)
+        sizes = self.sizes(batch, length, whole, pauses, books)
         if self.calendar is not None:
             timed: Any = allocate_timed(batch, length, sizes, window=window, users=users)
             return cast(ClusterState, timed._replace(**self.static, **self.calendar.static))
@@ -260,6 +267,7 @@ def reset_cluster(state: Any, b: int) -> None:
     state.held_jobs[b] = 0
     state.struck[b] = -1
     state.no_fit[b] = -1
+    state.fits.of_shape[b] = -1
     state.counter_used[b] = 0
     state.group_running[b] = 0
     state.group_pending[b] = state.group_first[b, :-1]
@@ -290,7 +298,7 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     classes = build_node_classes(cluster, list(dict.fromkeys(lists)))
     walltime = -(-jobs.request // SECOND)
     demands = build_demands(cluster, classes, requests, walltime, jobs.id.tolist())
-    static = node_arrays(classes) | shape_arrays(classes, demands.shapes)
+    static = node_arrays(classes, cluster.scheduler.select) | shape_arrays(classes, demands.shapes)
     static["node_switches"] = node_switches(classes, cluster.scheduler.select)
     static |= _feature_arrays(cluster, classes, static)
     static["node_switches"].kills_invalid = cluster.scheduler.kill_invalid_dependency

@@ -18,9 +18,14 @@ from bridge.scheduler.cluster_state import (
     ClusterState,
     allocate_cluster,
 )
+from bridge.scheduler.fitting import WORD_BITS
 from bridge.scheduler.placement import select_each
 from bridge.worlds.fast.cluster_nodes import CORES, NodeClasses
 
+#: Clusters with so many classes keep which of them hold a shape; with fewer, to look is as quick.
+LEAST_CLASSES = 16
+#: Words of all bits of shapes, at most: 64 MiB.
+FIT_WORDS = 1 << 23
 _KEYS = {"weight": BY_SET, "first_fit": BY_SET, "best_fit": BEST_FIT, "least_loaded": LEAST_LOADED}
 
 
@@ -48,14 +53,18 @@ def take_of_empty(shapes: Sequence[Shape], classes: NodeClasses, key: str) -> li
     """Return what each shape takes of the empty cluster by the rule `select`; None if it never fits."""
     if not shapes:
         return []
-    static = node_arrays(classes) | shape_arrays(classes, shapes)
+    static = node_arrays(classes, key) | shape_arrays(classes, shapes)
     static["node_switches"] = node_switches(classes, key)
+    static["node_switches"].keeps_fits = False  # each is asked for once
     by_axis = {"CP": "class_partitions", "PC": "partition_classes", "S": "shapes", "SC": "set_classes"}
     sizes = {axis: len(static[name]) for axis, name in by_axis.items()}
     n, partitions, resources = len(classes), len(classes.partitions), len(classes.resources)
     sizes |= {"A": len(static["admits"]), "C": n, "C1": n + 1, "R": resources}
     sizes |= {"P": partitions, "P1": partitions + 1}
-    others = ("G", "GK", "Q", "K", "CO", "CH", "GR", "GR1", "GM", "T", "E", "PT", "LG", "ST", "QO", "AC")
+    others = (
+        *("G", "GK", "Q", "K", "CO", "CH", "GR", "GR1", "GM", "T", "E", "PT", "LG", "ST", "QO", "AC"),
+        *("F", "FW", "CL"),
+    )
     state: Any = allocate_cluster(1, 1, dict.fromkeys(others, 1) | sizes)
     state = state._replace(**static)
     placed: ClusterState = state
@@ -75,15 +84,25 @@ def node_switches(classes: NodeClasses, key: str) -> Any:
     """Return the switches of a cluster whose nodes are chosen by a key of `bridge.cluster`."""
     switches = np.zeros(1, NODE_SWITCHES).view(np.recarray)
     switches.key, switches.all_counted = _KEYS[key], classes.counted.all()
+    switches.keeps_fits = _KEYS[key] == BY_SET and len(classes) >= LEAST_CLASSES
     return switches
+
+
+def fit_sizes(n_classes: int, n_shapes: int, batch: int) -> dict[str, int]:
+    """Return the sizes of what is kept of shapes, see `bridge.scheduler.fitting`."""
+    if n_classes < LEAST_CLASSES:
+        return {"F": 1, "FW": 1, "CL": 1}
+    words = -(-n_classes // WORD_BITS)
+    places = min(n_shapes, max(1, FIT_WORDS // (words * batch)))
+    return {"F": places, "FW": words, "CL": 1 << (n_classes - 1).bit_length()}
 
 
 def as_records(rows: list[tuple[Any, ...]], kind: np.dtype[Any]) -> Records:
     return np.array(rows, kind).view(np.recarray)
 
 
-def node_arrays(classes: NodeClasses) -> dict[str, Any]:
-    """Return the arrays of nodes and partitions."""
+def node_arrays(classes: NodeClasses, key: str) -> dict[str, Any]:
+    """Return the arrays of nodes and partitions; `key`: how nodes are chosen."""
     n_classes = len(classes)
     rows: list[tuple[Any, ...]] = []
     of_class: list[int] = []
@@ -96,11 +115,15 @@ def node_arrays(classes: NodeClasses) -> dict[str, Any]:
             capacity[c, 0] = classes.is_up[members].sum()
         elif classes.is_up[members[0]]:
             capacity[c] = classes.amounts[c]
+    packed = classes.weight if key == "weight" else np.zeros(n_classes, np.int64)
+    in_order = np.argsort(packed, kind="stable").astype(np.int32)
     of_partition = [np.flatnonzero(mask) for mask in classes.in_partition]
     return {
         "classes": as_records(rows, CLASS),
         "node_amounts": np.ascontiguousarray(classes.amounts),
         "class_capacity": capacity,
+        "class_at": in_order,
+        "class_place": np.argsort(in_order).astype(np.int32),
         "class_partitions": np.array(of_class, np.int32),
         "partition_first": np.cumsum([0, *map(len, of_partition)], dtype=np.int32),
         "partition_classes": np.concatenate(of_partition).astype(np.int32),

@@ -27,6 +27,7 @@ from bridge.worlds.fast.cluster_arrays import ClusterArrays, build_cluster_array
 from bridge.worlds.fast.multifactor import MultifactorPriorities
 from bridge.worlds.fast.one_machine import check_machines
 from bridge.worlds.fast.site_lookahead import SiteLookahead
+from bridge.worlds.fast.slurm.log_jobs import reasons_of_refusals
 from bridge.worlds.fast.user_shares import UserShares
 from bridge.worlds.fast.world import WorldState
 
@@ -46,6 +47,7 @@ class Scenario:
         action_notes: what is taken for granted about that.
         cluster: the nodes and rules that the jobs meet; None: one pool of nodes.
         beliefs: what is believed of jobs as they run; None: the same from start to end.
+        seed: of the phases of clocks, where passes come by clocks of their own.
     """
 
     jobs: Jobs
@@ -61,6 +63,7 @@ class Scenario:
     action_notes: tuple[str, ...] = ()
     cluster: ClusterArrays | None = None
     beliefs: RunningBeliefs | None = None
+    seed: int = 0
 
     def refuse_beliefs(self, subject: str) -> None:
         """Raise BridgeError if beliefs of running jobs are to change where they cannot."""
@@ -137,10 +140,17 @@ def prepare(
         if policy.agent:
             cluster.refuse_calendar("agents")
         check_machines(protocol, cluster, [str(name) for name in jobs.id])
+        if protocol.own_passes:
+            more = dict.fromkeys((*cluster.reasons, *reasons_of_refusals(jobs.cluster)))
+            cluster = replace(cluster, reasons=tuple(more))
         jobs = replace(jobs, demand=cluster.requested_nodes[:, None])
-        compiled = replace(compiled, priorities=_priorities(compiled, cluster, jobs))
+        if not protocol.own_passes:
+            compiled = replace(compiled, priorities=_priorities(compiled, cluster, jobs))
         if protocol.extra_second:
             jobs = replace(jobs, run=np.maximum(jobs.run // SECOND, 1) * SECOND + SECOND)
+    if protocol.own_passes and estimator != protocol.estimator:
+        what = f"the protocol {protocol.name} plans by time limits"
+        raise BridgeError(what, where=f"estimator {estimator!r}", remedy="Leave out the estimator.")
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
     beliefs = _beliefs_of_running(estimator, jobs, compiled)
     believed = (
@@ -212,6 +222,9 @@ def allocate(
     for the world to collect it.
     """
     users, cluster, resources = len(prepared.share), prepared.cluster, len(prepared.jobs.resources)
+    if prepared.compiled.protocol.own_passes:
+        what = f"the protocol {prepared.compiled.protocol.name} is there for whole replays"
+        raise BridgeError(what, where="this command", remedy="Use bridge replay, run or fidelity.")
     if prepared.permits is not None:
         acting = allocate_actions(batch, length, resources, window=window, users=users)
         return configure(acting, prepared)

@@ -5,7 +5,7 @@ import heapq
 import numpy as np
 
 from bridge.base.errors import BridgeError
-from bridge.scheduler.names import CONSERVATIVE
+from bridge.scheduler.names import CONSERVATIVE, CONSERVATIVE_KEEPS
 from bridge.scheduler.protocol import Protocol
 from bridge.scheduler.running_jobs import relist_running
 from bridge.scheduler.state import NEVER, State
@@ -59,7 +59,7 @@ def check(protocol: Protocol, backfill: int, on_nodes: bool) -> None:
     if protocol.name != "standard":
         what = f"protocol {protocol.name!r} has one belief for a whole run"
         raise BridgeError(what, where=where, remedy="Use the standard protocol.")
-    if backfill == CONSERVATIVE:
+    if backfill in {CONSERVATIVE, CONSERVATIVE_KEEPS}:
         what = "conservative backfilling keeps its bookings from pass to pass"
         raise BridgeError(what, where=where, remedy="Use easy or none.")
     if on_nodes:

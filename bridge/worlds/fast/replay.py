@@ -238,6 +238,10 @@ def replay(prepared: Scenario, progress: Callable[[int], None] | None = None) ->
     """
     if prepared.recorded:
         return _recorded(prepared, 0, len(prepared.jobs))
+    if prepared.compiled.protocol.own_passes:
+        from bridge.worlds.fast.slurm.log_replay import replay_by_slurm
+
+        return replay_by_slurm(prepared, progress)
     if prepared.jobs.follows is not None:
         return _replay_arrivals(prepared, 0, len(prepared.jobs), progress)
     if prepared.cluster is not None:

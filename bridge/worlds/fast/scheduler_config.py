@@ -1,6 +1,6 @@
 """The configuration of a replay: one typed object between command line, run folder and core."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -8,7 +8,7 @@ from bridge.base.errors import BridgeError
 from bridge.cluster.source import digest_of_cluster, read_cluster
 from bridge.config import Constraint, Count
 from bridge.config.fields import record_of
-from bridge.scheduler.names import BACKFILLS, ESTIMATORS, ORDERS, RECORDED
+from bridge.scheduler.names import BACKFILLS, ESTIMATORS, MULTIFACTOR, ORDERS, RECORDED, SLURM_BACKFILL
 from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol, protocol
 from bridge.workload.rules import DEFAULT_RULE, LOAD_RULES, PRESETS, LoadRule
 
@@ -29,10 +29,11 @@ class SchedulerConfig:
     Attributes:
         order: queue order: a name, or an expression such as '(w/t)**3*n', largest first. With --cluster also
             multifactor, by its [priority], and user_shares, AleaNG's fair share; slurm is SchedInspector's.
-        backfill: backfilling rule.
+        backfill: backfilling rule.  [default: easy; under the protocol slurm its own]
         candidate_order: order among EASY's candidates, if not the queue's: a name, or an expression of s, t
             and n.
-        protocol: the exact rules: textbook, CQSim's, AleaNG's, or those of RLScheduler's family.
+        protocol: the exact rules: textbook, CQSim's, those of RLScheduler's family, or, which need a cluster,
+            AleaNG's, or Slurm's own, whose order is multifactor unless one is named.
         preset: load (and sample) the log as this code base does. Under schedgym: rlbackfilling.
         estimator: believed run times; behind a prediction `, requested` keeps running jobs at their request.
             [default: the protocol's own]
@@ -49,7 +50,9 @@ class SchedulerConfig:
     order: Annotated[str, Constraint(choices=lambda: ORDERS, open=True, plugin="order", metavar="ORDER")] = (
         "fcfs"
     )
-    backfill: Annotated[str, Constraint(choices=lambda: BACKFILLS, plugin="backfill")] = "easy"
+    backfill: Annotated[str, Constraint(choices=lambda: (*BACKFILLS, SLURM_BACKFILL), plugin="backfill")] = (
+        "easy"
+    )
     candidate_order: Annotated[str, Constraint(option="--backfill-order", metavar="ORDER")] = ""
     protocol: Annotated[str, Constraint(choices=lambda: PROTOCOLS)] = "standard"
     preset: Annotated[str, Constraint(choices=lambda: ("", *PRESETS))] = ""
@@ -130,8 +133,9 @@ class SchedulerConfig:
 
     def _read_cluster(self, name: str) -> "Cluster":
         """Return the cluster; BridgeError: the protocol has none, or another number of nodes is named."""
-        if not protocol(self.protocol).knows_clusters:
-            remedy = "Leave out --cluster, or use the standard protocol."
+        rules = protocol(self.protocol)
+        if not (rules.knows_clusters or rules.own_passes):
+            remedy = "Leave out --cluster, or use the standard protocol, alea or slurm."
             raise BridgeError("has one pool of nodes", where=f"protocol {self.protocol!r}", remedy=remedy)
         if self.recorded:
             what, remedy = "recorded starts were on nodes that the log does not name", "Leave out --cluster."
@@ -178,6 +182,16 @@ class SchedulerConfig:
 
             return recorded_scenario(jobs, rules)
         return prepare(jobs, rules, policy or self.policy(), self.estimator or rules.estimator, load)
+
+    def with_usual_policy(self, stated: Container[str]) -> "SchedulerConfig":
+        """Return it with what its protocol usually has where nobody stated order or backfilling."""
+        if not protocol(self.protocol).own_passes:
+            return self
+        return replace(
+            self,
+            order=self.order if "order" in stated else MULTIFACTOR,
+            backfill=self.backfill if "backfill" in stated else SLURM_BACKFILL,
+        )
 
     def with_policy_of(self, other: "SchedulerConfig") -> "SchedulerConfig":
         """Return this setup's jobs and rules under another one's policy."""

@@ -73,7 +73,6 @@ def steps() -> tuple[Callable[[float], float], Callable[[], None]]:
 
 @functools.cache
 def host_pointer(name: str) -> int:
-    """Return SimGrid's handle of a host."""
     pointer: int = simgrid_library().sg_host_by_name(name.encode())
     return pointer
 

@@ -89,7 +89,6 @@ class SimulatedHosts:
         return [self.all[i] for i in ids]
 
     def ids(self, hosts: Hosts) -> tuple[int, ...]:
-        """Return the ids of a set of machines, which must exist."""
         for _, high in hosts[-1:]:
             self.at(high)
         return tuple(i for low, high in hosts for i in range(low, high + 1))
@@ -102,7 +101,6 @@ class SimulatedHosts:
         return [machine for machine in self.of(ids) if not is_on(c_library.host_pointer(machine.name))]
 
     def set_state(self, machine: SimulatedHost, state: str, now: float) -> None:
-        """Move a machine to another state."""
         machine.times[machine.state] += now - machine.since
         self.count[machine.state] -= 1
         self.count[state] += 1
@@ -161,7 +159,6 @@ def read_platform(path: str) -> Element:
 
 
 def _may_fail(element: Element) -> bool:
-    """Whether an element lets a host or link fail, and come back."""
     kind = element.attributes.get("kind", "HOST_AVAIL")
     return "state_file" in element.attributes or (element.tag == "trace_connect" and kind.endswith("_AVAIL"))
 

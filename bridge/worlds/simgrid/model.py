@@ -97,11 +97,9 @@ class SimulationModel:
         return self.workloads[name]
 
     def job(self, job_id: str) -> Job:
-        """Return a job that is not over yet, by its full id."""
         return self.workload(split_id(job_id)[0]).job(job_id)
 
     def job_starts(self, job: Job) -> None:
-        """Mark the machines of a job as computing."""
         now = self.clock()
         for machine in self.machines.of(job.allocation):
             self.machines.set_state(machine, COMPUTING, now)
@@ -112,7 +110,6 @@ class SimulationModel:
         self.trace_states()
 
     def job_ends(self, job: Job) -> None:
-        """Free the machines of a job."""
         now = self.clock()
         for machine in self.machines.of(job.allocation):
             first = next(iter(machine.jobs))

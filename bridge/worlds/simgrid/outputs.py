@@ -83,7 +83,6 @@ class JobsTable(OutputFile):
         self._maxima = dict.fromkeys(_MEASURES, 0.0)
 
     def write(self, job: Job) -> None:
-        """Add the row of a job that is complete. Only jobs that ran have times."""
         self._states[job.state] += 1
         names = f"{job.name},{job.workload.name},{job.profile.name}"
         head = f"{names},{job.subtime:f},{job.n_hosts},{job.walltime:f}"
@@ -109,9 +108,8 @@ class JobsTable(OutputFile):
     ) -> None:
         """Write ``_schedule.csv``: the whole run in one line.
 
-        Args:
-            scheduling_s, energy_j: wall time that the decision process took; consumed while there were jobs.
-            switches: requested changes of power state, and machines that they concerned.
+        `scheduling_s`, `energy_j`: wall time that the decision process took; consumed while there were jobs.
+        `switches`: requested changes of power state, and machines that they concerned.
         """
         jobs, rejected, successes = self._states.total(), self._states[REJECTED], self._states[SUCCESS]
         values: dict[str, Any] = {

@@ -49,12 +49,9 @@ class Outbox:
 
 
 class DecisionProcessClient:
-    """The decision process at its socket. It binds; we connect, before or after it does.
+    """The decision process at its socket, a ZeroMQ endpoint. It binds; we connect, before or after it does.
 
-    Args:
-        endpoint: a ZeroMQ endpoint, tcp://localhost:28000.
-        timeout_s: wall time after which a missing answer is an error; None waits for ever.
-        log: whether to show every frame.
+    `timeout_s`: wall time after which a missing answer is an error; None waits for ever.
     """
 
     def __init__(self, endpoint: str, timeout_s: float | None, log: bool) -> None:

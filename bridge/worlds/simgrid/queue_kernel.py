@@ -77,8 +77,6 @@ class _Message:
 
 @dataclass(slots=True, eq=False)
 class _Task:
-    """A parallel task; ``handle`` is None before its start and after its end."""
-
     #: Hosts, flops of each, bytes between them.
     amounts: tuple[list[Any], ...]
     handle: Any = None

@@ -233,7 +233,6 @@ class Server:
         self._over(job)
 
     def on_change_state(self, job_id: str, state: str) -> None:
-        """Apply CHANGE_JOB_STATE of the decision process."""
         job = self.model.job(job_id)
         if (job.state, state) != (SUBMITTED, RUNNING):
             # Batsim records a job before it changes its state, and stops since the job is not complete.

@@ -26,7 +26,6 @@ class SimGridTasks:
         self._shared = True
 
     def start(self, hosts: list[Any], flops: list[float], sizes: list[float]) -> Any:
-        """Start a parallel task; the handle is SimGrid's own."""
         task = simgrid.this_actor.exec_init(hosts, flops, sizes)
         task.start()
         works = [(amount, host.speed) for amount, host in zip(flops, hosts, strict=True) if amount > 0]

@@ -24,7 +24,6 @@ class Switching:
         self._requests: dict[int, list[tuple[tuple[int, ...], set[int]]]] = {}
 
     def request(self, ids: tuple[int, ...], pstate: int) -> SubActor:
-        """Change the power state of machines, or begin to switch them on or off."""
         model, now = self._model, self._model.clock()
         chosen = model.machines.of(ids)
         for machine in chosen:

@@ -46,7 +46,7 @@ class Job:
     kill_requested: bool = False
     metadata: str = ""
     inbox: deque[str] = field(default_factory=deque)
-    #: How far it is: :class:`bridge.worlds.simgrid.execution.Step`.
+    #: How far it is: :class:`bridge.worlds.simgrid.execution.ProfileStep`.
     task: Any = None
     actors: list[Any] = field(default_factory=list)
     #: See :mod:`bridge.worlds.simgrid.failures`.
@@ -71,7 +71,6 @@ class SimulatedWorkload:
     met: set[str] = field(default_factory=set)
 
     def profile(self, name: str) -> Profile:
-        """Return a profile by name, or say that there is none or that it is gone."""
         if name not in self.profiles:
             raise BridgeError(f"the profile '{name}' does not exist", remedy=f"Add it to '{self.name}'.")
         profile = self.profiles[name]
@@ -82,7 +81,6 @@ class SimulatedWorkload:
         return profile
 
     def add_profile(self, profile: Profile) -> None:
-        """Add a profile that came while the simulation runs."""
         if profile.name in self.profiles:
             raise BridgeError(f"the profile '{profile.name}' already exists in '{self.name}'")
         profile.compose([self.profile(name) for name in profile.numbers.get("seq", ())])
@@ -96,7 +94,6 @@ class SimulatedWorkload:
         self.jobs[job.id] = job
 
     def job(self, job_id: str) -> Job:
-        """Return a job that is not over yet."""
         job = self.jobs.get(job_id)
         if job is None:
             state = "is over and forgotten" if job_id in self.met else "does not exist"

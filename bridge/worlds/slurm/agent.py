@@ -12,6 +12,7 @@ from typing import Any
 
 from bridge.base.errors import BridgeError
 from bridge.config.fields import record_of
+from bridge.scheduler.actions import parse_action
 from bridge.worlds.slurm.audit import AuditLog
 from bridge.worlds.slurm.audited_scheduler import AuditedBook
 from bridge.worlds.slurm.client import Client, Control, SlurmUnreachableError
@@ -34,6 +35,30 @@ LOOK = 0.05
 HURRY = 0.2
 
 
+def _refuse_kills(settings: AgentConfig, text: str, client: Client) -> None:
+    """Raise BridgeError for an action that nobody has allowed, or that Slurm does not have."""
+    where = f"action {text!r}"
+    if not text:
+        if settings.requeue:
+            remedy = "Leave it out, or name an action, as in sjf+easy+trial(300)."
+            raise BridgeError("the policy requeues no job", where="--requeue", remedy=remedy)
+        return
+    action = parse_action(text)
+    partition = f"partition {settings.partition!r}"
+    if action.kind not in ("speculative", "trial") or action.share < 1:
+        what, remedy = "Slurm can kill and requeue jobs only", "Use speculative or trial, without a share."
+    elif settings.mode != "live":
+        what, remedy = f"{settings.mode} kills no job, and the rule needs to", "Leave the action out."
+    elif not settings.requeue:
+        what, remedy = "kills and requeues jobs", "Add --requeue, if that is wanted."
+    elif not client.allows_requeue(settings.partition):
+        what = f"{partition} does not allow it"
+        remedy = "Set PreemptMode=REQUEUE for it in slurm.conf."
+    else:
+        return
+    raise BridgeError(what, where=where, remedy=remedy)
+
+
 class SlurmAgent:
     """Decides for one partition; `policy` is named in the audit log, `log` takes lines for the operator."""
 
@@ -45,6 +70,7 @@ class SlurmAgent:
         policy: str,
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
+        _refuse_kills(settings, deciding.policy.action, client)
         self._settings, self._client, self._log = settings, client, log
         self._writes = settings.mode == "live"
         directory = settings.directory if self._writes else None
@@ -180,10 +206,12 @@ class SlurmAgent:
         self._soonest = 2 * self._polled - started_at
 
     def _decide(self, now: float) -> None:
-        for key in self._book.decide(self.tracking.out, now):
+        starts = self._book.decide(self.tracking.out, now)
+        for key in self._book.stops:
+            self._starts.stop(key, now)
+        for key in starts:
             self._starts.start(key, now)
 
     def report(self) -> dict[str, Any]:
-        """Return the counters as plain data."""
         counts = Counter(job.phase.value for job in self.tracking.jobs.values())
         return {**record_of(self.counters), "kicks": self._kicks.count, "jobs": dict(counts)}

@@ -69,7 +69,6 @@ class AuditLog:
         self.write({"time": now, "known": _plain(snapshot)})
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append one line. Raises DiskError: it cannot be written."""
         text = json.dumps(line, sort_keys=True, default=str)
         self.digest = hashlib.sha256((self.digest + text).encode()).hexdigest()[:16]
         if self._file is not None:
@@ -82,9 +81,8 @@ class AuditLog:
     def write_pass(
         self, now: float, events: Sequence[LiveEvent], decided: Sequence[str], **more: Any
     ) -> None:
-        """Append a pass: its events and its decisions."""
         event_records = _plain(events)
-        if event_records or decided:
+        if event_records or decided or more:
             self.write({"time": now, "told": event_records, "decided": list(decided), **more})
 
     def close(self) -> None:
@@ -156,6 +154,8 @@ def replay(path: Path, deciding: LivePolicy) -> AuditReplay:
             decisions = book.decide(now)
             passes += 1
             starts += len(decided)
+            if fault := _replay_stops(book, line, now):
+                differences.append(f"{place}: {fault}")
             if decisions != decided:
                 # From here on as it was: each pass is judged on what the agent knew.
                 for job in decisions:
@@ -168,6 +168,22 @@ def replay(path: Path, deciding: LivePolicy) -> AuditReplay:
                     f"{place}: decided {' '.join(decided) or '-'}, now {' '.join(decisions) or '-'}"
                 )
     return AuditReplay(passes, starts, tuple(differences))
+
+
+def _replay_stops(book: LiveScheduler, line: Fields, now: float) -> str:
+    """Compare the jobs that a pass has stopped; return how they differ. From here on as it was."""
+    logged, stopped = line.array("stopped", []), list(book.stopped)
+    if not all(type(job) is str for job in logged):
+        raise BridgeError("'stopped' is not an array of strings", remedy=_REMEDY)
+    if stopped == logged:
+        return ""
+    for job in stopped:
+        if job not in logged:
+            book.apply_event(LiveEvent("on", now, job, {"start": now}))
+    for job in logged:
+        if job not in stopped:
+            book.apply_event(LiveEvent("end", now, job))
+    return f"stopped {' '.join(logged) or '-'}, now {' '.join(stopped) or '-'}"
 
 
 def _line(text: str) -> Fields:
@@ -207,6 +223,7 @@ _DETAILS: Mapping[str, Mapping[str, Callable[[Fields, str], object]]] = {
         "submit": _time,
     },
     "run": {"start": _time},
+    "on": {"start": _time},
     "out": {"nodes": lambda line, name: _whole(line, name, -_MOST_NODES, _MOST_NODES)},
     "gone": {},
     "end": {},

@@ -10,10 +10,7 @@ from bridge.worlds.slurm.report import Journal
 class AuditedBook:
     """A `LiveScheduler` that writes each pass down, with the events before it.
 
-    `nodes`, `deciding` and `origin` are those of `LiveScheduler`.
-
-    Attributes:
-        news: whether something has happened since the last pass.
+    `news`: whether something has happened since the last pass; `stops`: jobs that it stopped.
     """
 
     def __init__(self, nodes: int, deciding: LivePolicy, origin: float, journal: Journal) -> None:
@@ -22,6 +19,7 @@ class AuditedBook:
         self._out = -1
         self._events: list[LiveEvent] = []
         self.news = False
+        self.stops: list[str] = []
 
     def __contains__(self, key: str) -> bool:
         return key in self._book
@@ -38,7 +36,7 @@ class AuditedBook:
             self._journal.audit.rewrite(now, self._book.snapshot_events())
 
     def tell(self, what: str, key: str = "", **details: Any) -> None:
-        """Let the scheduler know, see `Event`."""
+        """Let the scheduler know, see `LiveEvent`."""
         event = LiveEvent(what, time.time(), key, details)
         self._events.append(event)
         self._book.apply_event(event)
@@ -51,6 +49,7 @@ class AuditedBook:
 
     def decide(self, out: int, now: float) -> list[str]:
         """Return the jobs to be started now, in order; `out`: nodes that none of its jobs can have."""
+        self.stops = []
         if out != self._out:
             self._out = out
             self.tell("out", nodes=out)
@@ -61,5 +60,7 @@ class AuditedBook:
         events, self._events, self.news = self._events, [], False
         starts = self._book.decide(now)
         self._journal.counts.passes += 1
-        self._journal.audit.write_pass(now, events, starts)
+        self.stops = self._book.stopped
+        more = {"stopped": self.stops} if self.stops else {}
+        self._journal.audit.write_pass(now, events, starts, **more)
         return starts

@@ -177,8 +177,12 @@ class Client:
             raise BridgeError("has no nodes, or does not exist", where=where, remedy="See `sinfo -s`.")
         return nodes
 
+    def allows_requeue(self, partition: str) -> bool:
+        """Tell whether jobs of a partition may be killed and requeued: its PreemptMode says REQUEUE."""
+        text = self.call("scontrol", "-o", "show", "partition", partition)
+        return bool(re.search(r" PreemptMode=(?:\w+,)?REQUEUE(?:\s|,|$)", text))
+
     def reservations(self) -> list[tuple[float, float, frozenset[str]]]:
-        """Return reservations as (begin, end, nodes), times in seconds since 1970."""
         reservations = []
         for line in self.call("scontrol", "-o", "show", "reservation").splitlines():
             cells = dict(re.findall(r"(\w+)=(\S*)", line))
@@ -270,6 +274,12 @@ def walltime_from_comment(comment: str) -> float | None:
     """Return the requested time of a comment, ``walltime=S`` in seconds; None if it has none."""
     match = re.search(r"(?:^|[\s,;])walltime=(\d{1,9}(?:\.\d{1,6})?)(?:$|[\s,;])", comment)
     return float(match[1]) if match else None
+
+
+def may_requeue(answer: str) -> bool:
+    """Return whether a job may be requeued and was not yet, by `show job`; a user's text cannot say so."""
+    own = answer.partition(" JobName=")[2].partition("\n")[2].partition(" Comment=")[0]
+    return bool(re.search(r"^\s*Requeue=1 Restarts=0 ", own, re.MULTILINE))
 
 
 def is_held_by_us(answer: str) -> bool:

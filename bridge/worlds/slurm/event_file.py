@@ -34,7 +34,6 @@ class EndedJobs:
         self._lives: dict[tuple[int, int, int], float] = {}
 
     def add(self, line: EventLine) -> None:
-        """Remember an end."""
         if line.state in FINAL and line.start > 0 and line.submit > 0:
             self._lives[line.raw, line.submit, line.start] = time.monotonic()
             if len(self._lives) > _REMEMBERED:

@@ -70,7 +70,6 @@ def is_gate(path: Path) -> bool:
 
 
 def status(gate: Path) -> GateStatus:
-    """Return how a gate stands."""
     is_open = (gate / "gate_open").exists()
     try:
         last = float((gate / "heartbeat").read_text(encoding="ascii"))

@@ -33,7 +33,6 @@ VERSIONS = (22, 23, 24, 25)
 
 
 def configuration(client: Client) -> dict[str, str]:
-    """Return slurmctld's configuration, names in lower case; unset values are empty."""
     settings = {}
     for line in client.call("scontrol", "show", "config").splitlines():
         name, equals, value = line.partition("=")
@@ -101,7 +100,6 @@ def write(
 
 
 def template(name: str) -> jinja2.Template:
-    """Return the template of a file."""
     loader = jinja2.FileSystemLoader(Path(__file__).with_name("templates"))
     pages = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     return pages.get_template(f"{name}.j2")
@@ -122,8 +120,8 @@ def check_cluster(client: Client, partition: str, directory: Path | None, kick: 
         return [CheckResult("slurmctld", "broken", str(error), "Set SLURM_CONF, and see `scontrol ping`.")]
     results: list[CheckResult] = []
 
-    def look(what: str, well: bool, detail: str, remedy: str, lack: Status = "missing") -> None:
-        results.append(CheckResult(what, "ok" if well else lack, detail, remedy))
+    def look(what: str, is_ok: bool, detail: str, remedy: str, lack: Status = "missing") -> None:
+        results.append(CheckResult(what, "ok" if is_ok else lack, detail, remedy))
 
     version = configured.get("slurm_version", "")
     is_tried = version.partition(".")[0] in map(str, VERSIONS)

@@ -18,29 +18,22 @@ _FEATURES = re.compile(r"(?:[\w.-]+(?:&[\w.-]+)*)?", re.ASCII)
 
 
 class Phase(StrEnum):
-    """Where a job stands."""
-
     HELD = "held"  # the policy may start it
     BLOCKED = "blocked"  # it waits for another job, or for the next try
+    AWAITING = "awaiting"  # decided, on nodes of jobs that are being requeued
     RELEASED = "released"  # decided and written, not seen running yet
     RUNNING = "running"
+    REQUEUED = "requeued"  # killed by the policy; Slurm has not put it back into its queue yet
     FOREIGN = "foreign"  # Slurm's, or its user's own affair
 
 
 @dataclass
 class TrackedJob:
-    """One job as it is followed.
+    """One job as it is followed; times in s since 1970.
 
-    Attributes:
-        row: as squeue had it last.
-        phase: see there.
-        why: why it is foreign or blocked.
-        hosts: decided or occupied nodes.
-        since: when the phase began, seconds since 1970.
-        retry: not before then, seconds since 1970.
-        failed_starts: starts that did not come true.
-        walltime: seconds that its comment states as its true request, None if it does not.
-        missed_polls: polls in a row that did not list it.
+    `row`: as squeue had it last; `hosts`: decided or occupied nodes; `retry`: not before then; `walltime`: s
+    that its comment states as its true request; `missed_polls`: polls in a row that did not list it;
+    `restartable`: it may be killed and requeued, and was not yet.
     """
 
     row: QueueEntry
@@ -53,10 +46,10 @@ class TrackedJob:
     walltime: float | None = None
     missed_polls: int = 0
     kicked: bool = False
+    restartable: bool = False
 
     @property
     def length(self) -> float:
-        """Estimated run time, seconds."""
         return self.walltime if self.walltime is not None else self.row.limit
 
 

@@ -7,11 +7,13 @@ the same decisions again, later and elsewhere (`bridge.worlds.slurm.audit`).
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
 from bridge.scheduler import protocol as rules
+from bridge.scheduler.action_session import ActionSession
+from bridge.scheduler.actions import RESTARTABLE
 from bridge.scheduler.session import JobEstimates, Session
 from bridge.scheduler.state import NEVER
 from bridge.wire.times import MICRO
@@ -43,10 +45,12 @@ class LiveEvent:
     Attributes:
         time: when, seconds since 1970.
         kind: ``wait`` (a job may be started), ``gone`` (a waiting one is no more), ``run`` (one runs that was
-            not started by this book), ``end``, ``back`` (a start did not come true: it waits again), ``out``
-            (so many nodes are neither free nor used by the book's jobs), ``wake`` (the time of
-            `Book.wake_at` has come).
-        details: of ``wait``: id, nodes, length, user, submit; of ``run``: start; of ``out``: nodes.
+            not started by this book), ``end``, ``back`` (a start did not come true: it waits again), ``on``
+            (a stop did not come true: it runs on), ``out`` (so many nodes are neither free nor used by the
+            book's jobs), ``wake`` (the time of `LiveScheduler.wake_at` has come).
+        details: of ``wait``: id, nodes, length, user, submit, and permits (it may be killed and requeued); of
+            ``run``: start, and of a life with a limit: limit, speculative; of ``on``: start; of ``out``:
+            nodes.
     """
 
     kind: str
@@ -55,8 +59,21 @@ class LiveEvent:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+class _Waiting(NamedTuple):
+    """A job as it joins the queue; times in µs."""
+
+    number: int
+    demand: list[int]
+    lengths: JobEstimates
+    since: int
+    permits: int
+
+
 class LiveScheduler:
     """The scheduler core, fed by events; `decided` counts starts.
+
+    Where the policy has a rule of action, `stopped` are the jobs that the last pass has stopped. They do not
+    wait before Slurm says so.
 
     `nodes`: of the machine, in service or not. `origin`: seconds since 1970 that count as time 0, as the
     first submission of a log does.
@@ -67,12 +84,15 @@ class LiveScheduler:
             raise BridgeError("has no agent to decide", where=", ".join(sorted(deciding.policy.agent)))
         self._origin = origin
         self._decider = deciding.decider
-        self._session = Session(
+        kind = ActionSession if deciding.policy.action else Session
+        self._session: Session = kind(
             (nodes,), deciding.policy, deciding.protocol, window=deciding.window, resources=("nodes",)
         )
         self._index: dict[str, int] = {}
         self._keys: list[str] = []
-        self._jobs: dict[str, tuple[int, list[int], JobEstimates, int]] = {}
+        self._jobs: dict[str, _Waiting] = {}
+        self._before: dict[str, _Waiting] = {}  # of the jobs that were stopped last
+        self.stopped: list[str] = []
         self._running: set[str] = set()
         self._out = 0
         self.decided = 0
@@ -107,30 +127,34 @@ class LiveScheduler:
     def apply_event(self, event: LiveEvent) -> None:
         """Take note of an event; BridgeError names the job of which it contradicts what is known."""
         self._at(event.time)
-        what, job = event.kind, event.job
-        if what in ("out", "wake"):
+        kind, job = event.kind, event.job
+        if kind in ("out", "wake"):
             self._out = int(event.details.get("nodes", self._out))
             return
         is_tracked = job in self._index
-        if is_tracked == (what == "wait"):
-            raise BridgeError("is known already" if is_tracked else "is not known", where=f"{what} {job}")
-        if job in self._running and what in ("gone", "run"):
-            raise BridgeError("runs already", where=f"{what} {job}")
-        if what == "wait":
+        if is_tracked == (kind in ("wait", "on")):
+            raise BridgeError("is known already" if is_tracked else "is not known", where=f"{kind} {job}")
+        if job in self._running and kind in ("gone", "run"):
+            raise BridgeError("runs already", where=f"{kind} {job}")
+        if kind == "wait":
             self._wait(job, event.details)
-        elif what == "gone":
+        elif kind == "gone":
             self._session.withdraw(self._forget(job))
-        elif what == "end":
+        elif kind == "end":
             self._end(job)
-        elif what == "run":
-            self._session.adopt(self._index[job], self._micro(event.details["start"]))
-            self._running.add(job)
-        elif what == "back":
+        elif kind == "run":
+            self._adopt(job, event.details)
+        elif kind == "on":
+            if job not in self._before:
+                raise BridgeError("was not stopped", where=f"job {job}")
+            self._submit(job, self._before.pop(job)._replace(permits=0))
+            self._adopt(job, event.details)
+        elif kind == "back":
             again = self._jobs[job]
             self._end(job)
             self._submit(job, again)
         else:
-            raise BridgeError(f"is no event: {what!r}", where=f"job {job}")
+            raise BridgeError(f"is no event: {kind!r}", where=f"job {job}")
 
     def decide(self, now: float) -> list[str]:
         """Return the jobs to be started now, in order: one pass of the scheduler."""
@@ -143,7 +167,9 @@ class LiveScheduler:
         while (kind := session.advance()) != core.NOTHING:
             assert self._decider is not None
             session.answer(self._decider(session, kind))
-        starts = [self._keys[j] for j in session.starts()]
+        if isinstance(session, ActionSession):
+            self._collect_stops(session)
+        starts = [self._keys[j] for j in session.starts() if self._keys[j] not in self._before]
         self._running.update(starts)
         self.decided += len(starts)
         return starts
@@ -155,13 +181,39 @@ class LiveScheduler:
         """
         jobs, now = self._session.state.jobs, self._seconds(self._session.now)
         events = [LiveEvent("out", now, details={"nodes": self._out})]
-        for key, (number, demand, lengths, since) in self._jobs.items():
+        for key, (number, demand, lengths, since, permits) in self._jobs.items():
             details = {"id": number, "nodes": demand[0], "user": "", "submit": self._seconds(since)}
+            details |= {"permits": permits} if permits else {}
             events.append(LiveEvent("wait", now, key, {**details, "length": lengths.order / MICRO}))
         for key in sorted(self._running, key=lambda key: int(jobs.serial[0, self._index[key]])):
-            start = self._seconds(int(jobs.start[0, self._index[key]]))
-            events.append(LiveEvent("run", now, key, {"start": start}))
+            j = self._index[key]
+            run: dict[str, Any] = {"start": self._seconds(int(jobs.start[0, j]))}
+            if isinstance(self._session, ActionSession) and (limit := self._session.limit_of(j)) < NEVER:
+                run |= {"limit": self._seconds(limit), "speculative": self._session.is_speculative(j)}
+            events.append(LiveEvent("run", now, key, run))
         return events
+
+    def _collect_stops(self, session: ActionSession) -> None:
+        """Let the jobs that a pass has stopped neither wait nor run, also where it has started them anew."""
+        self._before = {}
+        started = {*session.peek_starts()}
+        stops = dict.fromkeys(session.stops())
+        self.stopped = [self._keys[j] for j in stops]
+        for j in stops:
+            key = self._keys[j]
+            self._before[key] = self._jobs[key]
+            self._running.remove(key)
+            (session.finish if j in started else session.withdraw)(self._forget(key))
+
+    def _adopt(self, job: str, details: Mapping[str, Any]) -> None:
+        """Let a waiting job run since a time, perhaps with a limit."""
+        j, start = self._index[job], self._micro(details["start"])
+        if "limit" in details and isinstance(self._session, ActionSession):
+            limit = self._micro(details["limit"])
+            self._session.adopt_limited(j, start, limit, speculative=bool(details.get("speculative")))
+        else:
+            self._session.adopt(j, start)
+        self._running.add(job)
 
     def _compact(self) -> None:
         """Forget the jobs that are no more: after years of work it is as small as a new one."""
@@ -181,15 +233,18 @@ class LiveScheduler:
     def _wait(self, job: str, details: Mapping[str, Any]) -> None:
         length = round(min(float(details["length"]), LONGEST) * MICRO)
         since = self._micro(details["submit"])
-        self._submit(
-            job, (int(details["id"]), [int(details["nodes"])], JobEstimates.same(max(length, MICRO)), since)
-        )
+        lengths = JobEstimates.same(max(length, MICRO))
+        permits = RESTARTABLE if details.get("permits") else 0
+        demand = [int(details["nodes"])]
+        self._submit(job, _Waiting(int(details["id"]), demand, lengths, since, permits))
 
-    def _submit(self, job: str, what: tuple[int, list[int], JobEstimates, int]) -> None:
-        number, demand, lengths, since = what
-        self._index[job] = self._session.submit(number, demand, lengths, submitted=since)
+    def _submit(self, job: str, waiting: "_Waiting") -> None:
+        number, demand, lengths, since, permits = waiting
+        session = self._session
+        more = {"permits": permits} if isinstance(session, ActionSession) else {}
+        self._index[job] = session.submit(number, demand, lengths, submitted=since, **more)
         self._keys.append(job)
-        self._jobs[job] = what
+        self._jobs[job] = waiting
 
     def _forget(self, job: str) -> int:
         del self._jobs[job]

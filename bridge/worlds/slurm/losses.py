@@ -14,11 +14,7 @@ _REMEMBERS = 30
 
 
 class JobLosses:
-    """Reports jobs that were lost, and cancels those that are over.
-
-    Attributes:
-        former: the jobs that were followed when slurmctld went away, by `Row.key`.
-    """
+    """Reports lost jobs, and cancels those that are over; `former`: as slurmctld went away, by key."""
 
     def __init__(self, client: Client, control: Control, journal: Journal) -> None:
         self._client, self._control, self._journal = client, control, journal
@@ -28,7 +24,6 @@ class JobLosses:
         self.former: dict[str, TrackedJob] = {}
 
     def note(self, line: EventLine) -> None:
-        """Remember an end of which jobcomp tells."""
         self._ended_lives.add(line)
 
     def miss(self, job: TrackedJob, now: float) -> None:

@@ -12,12 +12,11 @@ from bridge.worlds.slurm.audit import AuditLog
 
 @dataclass
 class AgentCounters:
-    """Counters of the agent's actions, for its report."""
-
     polls: int = 0
     passes: int = 0
     starts: int = 0
     withdrawn: int = 0
+    requeued: int = 0
     lost: list[str] = field(default_factory=list)
     ended_unnoticed: Annotated[list[str], Constraint(key="ghosts")] = field(default_factory=list)
     moved: list[str] = field(default_factory=list)
@@ -29,13 +28,7 @@ class AgentCounters:
 
 @dataclass(frozen=True)
 class Journal:
-    """Where all parts of the agent report to.
-
-    Attributes:
-        counts: of what was done and seen.
-        audit: its log.
-        say: takes a line for the operator.
-    """
+    """Where all parts of the agent report to: counters, the audit log, and lines for the operator."""
 
     counts: AgentCounters
     audit: AuditLog

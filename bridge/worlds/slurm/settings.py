@@ -18,6 +18,8 @@ class AgentConfig:
         events: the file that Slurm's plugins append to.  [default: DIRECTORY/events, else poll only]
         kick: partition of kicks, which make a start take 0.04 s in place of 0.5 s.  [default: none]
         max_starts_per_s: no more starts a second.
+        requeue: kill and requeue jobs where the policy's action says so, speculative or trial: jobs that
+            allow it (sbatch --requeue), in a partition that does (PreemptMode=REQUEUE).
         max_starts: stop starting after so many; 0 = no end.
         audit: append every decision to this file, as JSON lines.
     """
@@ -29,4 +31,5 @@ class AgentConfig:
     kick: Annotated[str, Constraint(metavar="P")] = ""
     max_starts_per_s: Positive = 10.0
     max_starts: Natural = 0
+    requeue: bool = False
     audit: Annotated[Path | None, Constraint(metavar="FILE")] = None

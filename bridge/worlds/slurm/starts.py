@@ -14,6 +14,8 @@ from bridge.worlds.slurm.trigger import ScheduleTrigger
 
 #: A released job that does not run: kicked again, withdrawn, offered again (s, doubled each time) after.
 KICK_AGAIN, WITHDRAW, RETRY, RETRY_MOST = 0.15, 2.0, 2.0, 60.0
+#: A job waits so long for nodes of jobs that are being requeued (s): Slurm's KillWait, and more.
+AWAIT = 120.0
 
 
 class Starts:
@@ -37,6 +39,8 @@ class Starts:
         """Start a job that the scheduler has decided on, or block it until the next try."""
         job = self._tracking.jobs[key]
         nodes = self._tracking.machine.select_nodes(job.row, self._tracking.free, now, min(job.length, 1e9))
+        if nodes is None and self._awaits(job, now):
+            return
         if nodes is None or (self._writes and not self._may_start()):
             self._book.take_back(key)
             why = "no nodes that fit it are free" if nodes is None else "too many starts a second"
@@ -61,7 +65,34 @@ class Starts:
             return
         self._tracking.assign(job, nodes, now)
         self._journal.counts.starts += 1
-        self._kicks.kick()
+        self._kicks.trigger()
+
+    def _awaits(self, job: TrackedJob, now: float) -> bool:
+        """Tell whether a job's nodes are still to come, from jobs that are being requeued."""
+        if job.phase is not Phase.AWAITING:
+            if not self._tracking.nodes_coming:
+                return False
+            job.phase, job.since = Phase.AWAITING, now
+        return now - job.since <= AWAIT
+
+    def stop(self, key: str, now: float) -> None:
+        """Requeue a job that the scheduler has stopped, and hold it, lest Slurm starts it itself."""
+        job, label = self._tracking.jobs[key], self._tracking.jobs[key].row.label
+        if job.phase is not Phase.RUNNING:  # Slurm has not started it yet
+            answer = [self._control(f"hold {label}"), self._control(f"update JobId={label} ReqNodeList=")]
+            self._journal.audit.write({"time": now, "stop": key, "answer": answer})
+            self._tracking.offer(job, now)
+            job.hosts = frozenset()
+        else:
+            answer = [self._control(f"requeuehold {label}")]
+            self._journal.audit.write({"time": now, "stop": key, "answer": answer})
+            if any(answer):
+                self._journal.say(f"REFUSED to requeue {label}: {' '.join(answer)}")
+                self._tracking.run_on(job, now)
+                return
+            self._journal.counts.requeued += 1
+            job.phase, job.since = Phase.REQUEUED, now
+        self._tracking.dirty = True
 
     def _would_start(self, key: str, job: TrackedJob, nodes: Sequence[str], now: float) -> None:
         """Note what would be started: no other job would get its nodes, as long as Slurm has them free."""
@@ -99,6 +130,9 @@ class Starts:
                     self._tracking.free |= job.hosts & self._tracking.machine.idle
                     job.phase, job.retry, job.hosts = Phase.BLOCKED, math.inf, frozenset()
                 continue
+            if job.phase is Phase.AWAITING:
+                self.start(key, now)
+                continue
             if job.phase is not Phase.RELEASED:
                 if job.phase is Phase.BLOCKED and job.retry and now >= job.retry and not job.row.dependency:
                     job.retry = 0.0
@@ -106,7 +140,7 @@ class Starts:
                 continue
             if now - job.since > KICK_AGAIN and not job.kicked:
                 job.kicked = True
-                self._kicks.kick()
+                self._kicks.trigger()
             if now - job.since > WITHDRAW and job.row.state == "PENDING":
                 self._withdraw(key, job, now)
 

@@ -10,7 +10,14 @@ from dataclasses import replace
 
 from bridge.cluster.slurm_values import node_names
 from bridge.worlds.slurm.audited_scheduler import AuditedBook
-from bridge.worlds.slurm.client import HELD, Control, QueueEntry, is_held_by_us, walltime_from_comment
+from bridge.worlds.slurm.client import (
+    HELD,
+    Control,
+    QueueEntry,
+    is_held_by_us,
+    may_requeue,
+    walltime_from_comment,
+)
 from bridge.worlds.slurm.event_file import FINAL, EventLine
 from bridge.worlds.slurm.gate import Heartbeat
 from bridge.worlds.slurm.jobs import HAS_NODES, OWN_HOLD, PartitionNodes, Phase, TrackedJob
@@ -28,7 +35,7 @@ class Tracking:
     """Follows jobs; `since`: when the agent began, seconds since 1970: starts before then are not compared.
 
     Attributes:
-        jobs: those that wait or run, by `Row.key`.
+        jobs: those that wait or run, by `QueueEntry.key`.
         machine: the nodes, as Slurm had them last.
         free: nodes that a job may be started on.
         dirty: whether Slurm may know more by now, and is to be asked soon.
@@ -89,7 +96,8 @@ class Tracking:
     @property
     def out(self) -> int:
         """How many nodes are neither free nor used by our jobs."""
-        busy = (job.hosts for job in self.jobs.values() if job.phase in (Phase.RUNNING, Phase.RELEASED))
+        ours = (Phase.RUNNING, Phase.RELEASED, Phase.REQUEUED)
+        busy = (job.hosts for job in self.jobs.values() if job.phase in ours)
         return len(frozenset(self.machine.nodes).difference(self.free, *busy))
 
     def offer(self, job: TrackedJob, now: float) -> None:
@@ -114,6 +122,16 @@ class Tracking:
             del self._pins[next(iter(self._pins))]
         self.free -= job.hosts
 
+    @property
+    def nodes_coming(self) -> bool:
+        """Whether jobs that were killed still have nodes."""
+        return any(job.phase is Phase.REQUEUED for job in self.jobs.values())
+
+    def run_on(self, job: TrackedJob, now: float) -> None:
+        """A job that the scheduler has stopped runs on, for Slurm has refused to requeue it."""
+        start = job.row.start if job.row.start > 0 else now
+        self._book.tell("on", job.row.key, start=start)
+
     # What Slurm says.
 
     def _update_job(self, row: QueueEntry, now: float) -> None:
@@ -129,7 +147,11 @@ class Tracking:
             self._add_job(row, now)
             return
         job.row, job.missed_polls = row, 0
-        if row.state in HAS_NODES:
+        if job.phase is Phase.REQUEUED:
+            if row.state not in HAS_NODES:
+                del self.jobs[row.key]
+                self._add_job(row, now)
+        elif row.state in HAS_NODES:
             self._runs(job, now)
             if self._writes:
                 self._losses.bury(job, now)
@@ -147,7 +169,6 @@ class Tracking:
             job.phase, job.why = Phase.BLOCKED, row.dependency
 
     def _add_job(self, row: QueueEntry, now: float) -> None:
-        """A job is seen for the first time."""
         self._heart.beat()  # there may be thousands of them
         job = self.jobs[row.key] = TrackedJob(row, Phase.BLOCKED, now)
         if row.state in HAS_NODES:
@@ -159,6 +180,7 @@ class Tracking:
             row = job.row = replace(row, required="")
         answer = self._control(f"show job {row.label}") if self._writes or row.priority == 0 else ""
         ours = is_held_by_us(answer)
+        job.restartable = self._settings.requeue and may_requeue(answer)
         job.walltime = walltime_from_comment(answer.rpartition(" Comment=")[2])
         if why := self.machine.reason_left_to_slurm(row):
             self._leave_to_slurm(job, why, give_back=ours)
@@ -197,8 +219,16 @@ class Tracking:
     def _wait(self, job: TrackedJob) -> None:
         row, length = job.row, min(job.length, 1e9)
         nodes = min(row.nodes, len(self.machine.nodes))
+        permits = {"permits": 1} if job.restartable else {}
         self._book.tell(
-            "wait", row.key, id=row.raw, nodes=nodes, submit=row.submit, length=length, user=row.user
+            "wait",
+            row.key,
+            id=row.raw,
+            nodes=nodes,
+            submit=row.submit,
+            length=length,
+            user=row.user,
+            **permits,
         )
 
     def _runs(self, job: TrackedJob, now: float) -> None:
@@ -206,8 +236,8 @@ class Tracking:
         if job.phase is Phase.RUNNING:
             return
         hosts = row.names
-        if job.phase is Phase.RELEASED:
-            if hosts and hosts != job.hosts:
+        if job.phase in (Phase.RELEASED, Phase.AWAITING):
+            if hosts and job.hosts and hosts != job.hosts:
                 self._journal.counts.moved.append(row.key)
                 self._journal.say(f"MOVED {row.label}: decided {sorted(job.hosts)}, runs on {row.hosts}")
         else:
@@ -237,7 +267,6 @@ class Tracking:
         return False
 
     def _on_unlisted(self, key: str, now: float) -> None:
-        """A job is no longer listed."""
         job = self.jobs[key]
         job.missed_polls += 1
         if job.missed_polls < MISSES:
@@ -249,7 +278,8 @@ class Tracking:
     def _drop(self, key: str) -> None:
         job = self.jobs.pop(key)
         if key in self._book:
-            what = "end" if job.phase in (Phase.RUNNING, Phase.RELEASED) else "gone"
+            runs = job.phase in (Phase.RUNNING, Phase.RELEASED, Phase.AWAITING)
+            what = "end" if runs else "gone"
             self._book.tell(what, key)
 
     def _give_back(self, running: Set[str], occupied: Set[str]) -> None:

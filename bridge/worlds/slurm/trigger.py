@@ -35,7 +35,7 @@ class ScheduleTrigger:
         me = self._client.call("id", "-un").strip()
         self._client.call("scancel", "-p", self._partition, "-n", _NAME, "-u", me)
 
-    def kick(self) -> None:
+    def trigger(self) -> None:
         """End one allocation, if one is ready and the last kick is not too near."""
         now = time.monotonic()
         if self._ready and now - self._last >= _OFTEN:

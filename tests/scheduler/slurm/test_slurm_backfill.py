@@ -10,7 +10,8 @@ from bridge.scheduler.slurm.backfill_pass import backfill_pass
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.scheduler.slurm.masks import bits
-from bridge.scheduler.slurm.site import Settings, Site
+from bridge.scheduler.slurm.settings import Settings
+from bridge.scheduler.slurm.site import Site
 
 NOW = 1_000_017
 

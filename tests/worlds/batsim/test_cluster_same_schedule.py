@@ -24,11 +24,7 @@ from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 @pytest.mark.parametrize("name", MICRO_CASES)
 def test_answers_by_hand(name: str) -> None:
-    micro = MICRO_CASES[name]
-    for case, answers in ((micro.case, micro.answers), micro.without_backfilling()):
-        outcomes = wire_case(case)
-        assert [(start, nodes) for _, start, _, nodes in outcomes] == answers
-        assert outcomes == replay_case(case)
+    MICRO_CASES[name].assert_answered(wire_case, replay_case)
 
 
 @pytest.mark.parametrize("part", range(2))

@@ -4,6 +4,14 @@ from jit_modes import passes_without_the_compiler
 
 
 def test_actions_run_without_the_compiler() -> None:
+    checked = (
+        "test_contract.py::test_check_env_has_nothing_to_say",
+        "test_sb3_checker.py::test_the_checker_has_nothing_to_say",
+        "test_maskable_ppo.py::test_maskable_ppo_trains_and_takes_legal_actions_only",
+    )
     passes_without_the_compiler(
-        "worlds/fast/test_replay_actions.py", "env/test_action_decisions.py", "cli/test_action_commands.py"
+        "worlds/fast/test_replay_actions.py",
+        "env/test_action_decisions.py",
+        "cli/test_action_commands.py",
+        *(f"env/{test}[bridge/{name}-v0]" for test in checked for name in ("Preempt", "Trial")),
     )

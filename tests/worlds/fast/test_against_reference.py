@@ -8,7 +8,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from small_jobs import Row, make_jobs, prepared, random_rows, reference_schedule, same
 
-from bridge.scheduler.protocol import PROTOCOLS, Policy
+from bridge.scheduler.protocol import SWITCHED, Policy
 from bridge.scheduler.state import SECOND
 from bridge.workload.select import Jobs
 from bridge.worlds.fast.replay import replay
@@ -55,14 +55,14 @@ def small_workloads(draw: st.DrawFn, slack: int = 4) -> Small:
     )
 
 
-POOLED = [name for name, rules in PROTOCOLS.items() if not rules.needs_cluster]
+POOLED = [name for name, rules in SWITCHED.items() if not rules.needs_cluster]
 
 
 @pytest.mark.parametrize("rules", POOLED)
 @pytest.mark.parametrize("order", ORDERS)
 @given(workload=small_workloads(), data=st.data())
 def test_small_workloads(rules: str, order: str, workload: Small, data: st.DataObject) -> None:
-    backfill = data.draw(st.sampled_from(PROTOCOLS[rules].backfills))
+    backfill = data.draw(st.sampled_from(SWITCHED[rules].backfills))
     estimator = data.draw(st.sampled_from(ESTIMATORS))
     candidates, switches = "", {}
     if rules == "standard" and backfill == "easy":
@@ -92,7 +92,7 @@ def test_small_workloads(rules: str, order: str, workload: Small, data: st.DataO
     ],
 )
 def test_long_queues_of_many_blocks(rules: str, order: str, backfill: str, estimator: str) -> None:
-    if backfill not in PROTOCOLS[rules].backfills:
+    if backfill not in SWITCHED[rules].backfills:
         pytest.skip(f"{rules} has no {backfill} backfilling")
     rng = np.random.default_rng(11)
     n = 300 if backfill == "easy" else 90
@@ -116,7 +116,7 @@ def test_long_queues_of_many_blocks(rules: str, order: str, backfill: str, estim
 def test_every_schedule_is_possible(
     workload: Small, rules: str, order: str, estimator: str, data: st.DataObject
 ) -> None:
-    backfill = data.draw(st.sampled_from(PROTOCOLS[rules].backfills))
+    backfill = data.draw(st.sampled_from(SWITCHED[rules].backfills))
     jobs = workload.jobs()
     p = prepared(jobs, Policy(order, backfill), rules, estimator)
     schedule = replay(p)

@@ -12,9 +12,10 @@ from cluster_reference.scheduler import simulate
 from cluster_reference.shrink import shrink
 
 from bridge.base.errors import BridgeError
+from bridge.worlds.fast import cluster_shapes
 
 EVERYTHING = (*PARTS, *TIMED_PARTS)
-BACKFILLS = ("none", "easy", "easy", "conservative")
+BACKFILLS = ("none", "easy", "easy", "conservative", "filler")
 
 
 def expected_outcomes(case: Case) -> list[Outcome]:
@@ -42,11 +43,7 @@ def assert_equal(case: dict[str, Any], play: Callable[[Case], list[Outcome]] = r
 
 @pytest.mark.parametrize("name", MICRO_CASES)
 def test_answers_by_hand(name: str) -> None:
-    micro = MICRO_CASES[name]
-    for case, answers in ((micro.case, micro.answers), micro.without_backfilling()):
-        outcomes = replay_case(case)
-        assert [(start, nodes) for _, start, _, nodes in outcomes] == answers
-        assert outcomes == expected_outcomes(case)
+    MICRO_CASES[name].assert_answered(replay_case, expected_outcomes)
 
 
 @pytest.mark.parametrize("order", ["sjf", "lcfs", "w/t"])
@@ -77,7 +74,17 @@ def test_what_is_refused_of_random_cases() -> None:
     assert refused > 20
 
 
+@pytest.fixture
+def small_clusters_keep_fits(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let small clusters, too, keep which classes hold a demand: some for each, some for one at a time."""
+    if part % 2:
+        monkeypatch.setattr(cluster_shapes, "LEAST_CLASSES", 1)
+    if part % 4 == 3:
+        monkeypatch.setattr(cluster_shapes, "FIT_WORDS", 1)
+
+
 @pytest.mark.parametrize("part", range(4))
+@pytest.mark.usefixtures("small_clusters_keep_fits")
 def test_random_cases(part: int) -> None:
     for seed in range(part, 600, 4):
         assert_equal(draw_case(seed))
@@ -89,13 +96,15 @@ def test_random_cases_in_time() -> None:
         assert_equal(draw_case(40_000 + seed, parts=EVERYTHING, backfills=BACKFILLS))
 
 
-def test_random_cases_of_conservative_backfilling() -> None:
+@pytest.mark.parametrize("backfill", ["conservative", "filler"])
+def test_random_cases_of_other_backfilling(backfill: str) -> None:
     for seed in range(80):
-        assert_equal(draw_case(60_000 + seed, backfills=("conservative",)))
+        assert_equal(draw_case(60_000 + seed, backfills=(backfill,)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
+@pytest.mark.usefixtures("small_clusters_keep_fits")
 def test_many_random_cases(part: int) -> None:
     for seed in range(part, 20_000, 20):
         assert_equal(draw_case(100_000 + seed))
@@ -103,6 +112,7 @@ def test_many_random_cases(part: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
+@pytest.mark.usefixtures("small_clusters_keep_fits")
 def test_many_random_cases_in_time(part: int) -> None:
     for seed in range(part, 20_000, 20):
         assert_equal(draw_case(200_000 + seed, parts=EVERYTHING, backfills=BACKFILLS))

@@ -19,7 +19,7 @@ from bridge.worlds.fast.episode import Scenario, prepare
 from bridge.worlds.fast.replay import replay
 from tests.worlds.fast.user_shares_reference import Simulation, Site
 
-POLICY, RULE = Policy("user_shares", "easy"), LOAD_RULES["standard"]
+POLICY, RULE = Policy("user_shares", "filler"), LOAD_RULES["standard"]
 
 
 def draw_site(rng: random.Random) -> Site:
@@ -136,7 +136,7 @@ def test_what_the_protocol_refuses() -> None:
         scenario_of(cluster_of(site), [job], nodes=-1, tasks=2)
     log = Workload("w", pd.DataFrame([dict.fromkeys(SWF_COLUMNS, 1)]), {"nodes": 4})
     with pytest.raises(BridgeError, match="needs the nodes of a cluster"):
-        prepare(select(log, RULE), protocol("alea"), Policy(), "requested", RULE)
+        prepare(select(log, RULE), protocol("alea"), POLICY, "requested", RULE)
     agent, jobs = replace(POLICY, agent=frozenset({"pick"})), scenario_of(cluster_of(site), [job]).jobs
     with pytest.raises(BridgeError, match="knows no agents"):
         prepare(jobs, protocol("alea"), agent, "requested", RULE)

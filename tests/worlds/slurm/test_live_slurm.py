@@ -346,3 +346,27 @@ def test_a_shadow_writes_nothing_and_compares(fake: Fake) -> None:
     assert isinstance(compared, dict)
     assert {key.partition("@")[0] for key in compared} >= set(jobs)
     (fake.gate / "gate_open").unlink()
+
+
+def test_a_trial_is_requeued_by_slurm_where_jobs_and_partition_allow_it(fake: Fake) -> None:
+    policy = ("fcfs+easy+trial(6, restart=0)", "--requeue")
+    fake.client.call("scontrol", "update", "PartitionName=agent", "PreemptMode=OFF")
+    fake.agent = subprocess.Popen(
+        [*BRIDGE, "decide", policy[0], "--slurm", "--partition", "agent", policy[1]],
+        env=fake.client.env, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    _, said = fake.agent.communicate(timeout=240)
+    assert "partition 'agent' does not allow it" in said
+    fake.client.call("scontrol", "update", "PartitionName=agent", "PreemptMode=REQUEUE")
+    fake.start(*policy)
+    long = fake.submit("-N8", "--requeue", "-t", "2", seconds=60)
+    kept = fake.submit("-N8", "--no-requeue", "-t", "3", seconds=9)
+    fake.until(lambda: fake.runs(kept))  # for the first one was killed
+    assert fake.job_fields(long)["Restarts"] == "1"
+    fake.until(lambda: not fake.runs(kept))
+    assert len(fake.ran()[kept]) == 1
+    fake.client.call("scancel", long)
+    fake.until(lambda: not fake.jobs())
+    fake.end()
+    assert fake.report()["requeued"] == 1
+    assert replay_audit(last_run(fake.audit, fake.folder / "trial.jsonl"))["differences"] == []

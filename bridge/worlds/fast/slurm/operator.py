@@ -137,6 +137,7 @@ class Operator:
         part = self.slurm.site.part_index.get(settings["partitionname"])
         if part is None:
             raise ValueError(f"there is no partition {settings['partitionname']}")
+        part.version += 1
         for name, value in settings.items():
             none = value.upper() in ("INFINITE", "UNLIMITED")
             if name == "maxtime":
@@ -152,6 +153,9 @@ class Operator:
 
     def _job(self, job: SlurmJob, settings: dict[str, str], now: int) -> None:
         slurm = self.slurm
+        job.kept_out.clear()
+        job.could.clear()
+        job.needs.clear()
         for name, value in settings.items():
             if name == "timelimit":
                 old, job.limit = job.limit, minutes_of(value)

@@ -4,9 +4,12 @@ import math
 import random
 
 from bridge.scheduler.slurm.parameters import Parameters
+from bridge.scheduler.slurm.site import Site
 
 #: Time limits are checked so often, s.
 LIMITS_PERIOD = 30.0
+#: Sums of periods and phases are so exact, s.
+ROUNDING = 1e-4
 
 
 class OwnClock:
@@ -36,13 +39,19 @@ class OwnClock:
         self.at_once = math.inf
         self.last_change = self.time = first
 
+    @classmethod
+    def of_site(cls, site: Site, first: float, seed: int) -> "OwnClock":
+        """Return the clock of a site's loops, which begin about an instant."""
+        period = 0 if site.settings.basic else site.cluster.priority.calculation_period
+        return cls(site.parameters, first, seed, has_backfill=not site.settings.builtin, period=period)
+
     @property
     def idle(self) -> float:
         return self.time - self.last_change
 
     def _tick(self, time: float, phase: float) -> float:
         """Return the first whole second plus a phase that is not before a time."""
-        return math.ceil(time - phase) + phase
+        return math.ceil(time - phase - ROUNDING) + phase
 
     def next(self) -> tuple[float, str]:
         """Return the next pass."""
@@ -66,6 +75,14 @@ class OwnClock:
             (self.period_due, "prio"),
         ]
         return min(candidates)
+
+    def skip_idle(self, until: float, *, limits: bool, full: bool) -> None:
+        """Let full passes and checks of limits that do nothing pass by, before an instant."""
+        if limits and self.limits_due < until < math.inf:
+            self.limits_due += math.floor((until - self.limits_due) / LIMITS_PERIOD) * LIMITS_PERIOD
+        period = float(self.parameters.sched_interval)
+        if full and self.full_due + period < until < math.inf:
+            self.full_due += math.floor((until - self.full_due) / period - 1) * period
 
     def passed(self, time: float, kind: str, *, changed: bool) -> None:
         """Take note of a pass, and whether it started a job."""
