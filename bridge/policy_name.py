@@ -25,7 +25,7 @@ from bridge.base.files import is_there
 from bridge.base.jsontext import shortened
 from bridge.base.plugins import Typed
 from bridge.scheduler.actions import ACTIONS, format_action, parse_action
-from bridge.scheduler.names import BACKFILLS, KILLS, MULTIFACTOR, NAMES, ORDERS, RECORDED, refuse_recorded
+from bridge.scheduler.names import BACKFILLS, CLUSTER_ORDERS, KILLS, NAMES, ORDERS, RECORDED, refuse_recorded
 from bridge.scheduler.protocol import Policy
 
 #: Words that are an expression of an order by themselves.
@@ -80,7 +80,7 @@ def parse_policy(text: str) -> PolicyName:
         return replace(parse_policy(before), text=text, action=format_action(parse_action(last)))
     order, plus, rule = (part.strip() for part in text.rpartition("+"))
     order_name = order if plus else text.strip()
-    named = order_name in ORDERS or order_name in NAMES or order_name == MULTIFACTOR
+    named = order_name in ORDERS or order_name in NAMES or order_name in CLUSTER_ORDERS
     is_folder = is_there(text, Path.is_dir)
     if text and (is_checkpoint(text) or (is_folder and (os.sep in text or not named))):
         return PolicyName(text, agent=text)
@@ -105,7 +105,7 @@ def parse_policy(text: str) -> PolicyName:
         if named:
             hint = plugins.did_you_mean(rule, (*BACKFILLS, *KILLS))
         else:
-            there = (*ORDERS, MULTIFACTOR, *NAMES, *shipped_agents(), RECORDED)
+            there = (*ORDERS, *CLUSTER_ORDERS, *NAMES, *shipped_agents(), RECORDED)
             hint = plugins.did_you_mean(order_name, there)
         raise BridgeError(
             "is no policy and no folder of a trained agent",

@@ -157,7 +157,6 @@ def _judge(log: str, as_json: bool, options: dict[str, Any]) -> None:
     from bridge.worlds.fast.replay import replay
 
     setup = SchedulerConfig(nodes=options["nodes"], first=options["first"], cluster=options["cluster"])
-    setup.refuse_cluster("forecasts")
     jobs = setup.select(read_log(log, options["malformed"]))
     TERMINAL.dropped(jobs.tally)
     prepared = setup.build_scenario(jobs)

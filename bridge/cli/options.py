@@ -164,10 +164,10 @@ def option_name(name: str) -> str:
 
 
 def refuse_cluster(name: str | None) -> None:
-    """Refuse (BridgeError) a cluster where futures are played, which know one pool of nodes."""
+    """Refuse (BridgeError) a cluster beside a present, which has nodes of its own."""
     if name is not None:
-        remedy = "Leave out --cluster."
-        raise BridgeError("futures are played on one pool of nodes", where=f"--cluster {name}", remedy=remedy)
+        what, remedy = "a run has its own cluster, and other states are of one pool", "Leave out --cluster."
+        raise BridgeError(what, where=f"--cluster {name}", remedy=remedy)
 
 
 def refuse_options(names: Iterable[str], whom: str) -> None:

@@ -1,7 +1,7 @@
 """`bridge whatif`: the same futures of a machine under several rules."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,13 +11,16 @@ from bridge.cli.terminal import TERMINAL, show
 from bridge.config.fields import record_of
 from bridge.config.options import Command
 
+if TYPE_CHECKING:
+    from bridge.forecasting.state import MachineState
+
 
 @click.command(cls=Command)
 @click.argument("source", metavar="[RUN|STATE]", required=False, type=shared.FILE)
 @decide_slurm.at_option
 @shared.policies_option
-@shared.number("--drain", "Take N nodes out of service.", metavar="N")
-@shared.number("--add", "Add N nodes.", metavar="N")
+@click.option("--drain", metavar="N", help="Take N nodes out of service; of a cluster, these: n[1-4].")
+@click.option("--add", metavar="N", help="Add N nodes; to a cluster, N like those of a group: GROUP:N.")
 @decide_slurm.submit_option("Submit a job. May be repeated.")
 @shared.number("--futures", "[default: 100]", 2, 10_000, default=100, show_default=False, metavar="N")
 @shared.number("--seed", "Same seed, same futures.  [default: 0]", 0, default=0, show_default=False)
@@ -28,8 +31,8 @@ def whatif(
     source: Path | None,
     at: float | None,
     policies: tuple[str, ...],
-    drain: int | None,
-    add: int | None,
+    drain: str | None,
+    add: str | None,
     submits: tuple[str, ...],
     futures: int,
     seed: int,
@@ -49,7 +52,7 @@ def whatif(
       bridge whatif now.json --drain 16
       bridge whatif --slurm --partition batch --policy fcfs+easy --policy sjf+easy
     """
-    from bridge.forecasting.whatif import change_state, whatif
+    from bridge.forecasting.whatif import whatif
     from bridge.judge.fidelity import describe, folder_distance
     from bridge.report.tables import whatif_table
 
@@ -67,7 +70,7 @@ def whatif(
     names = [*policies] or [state.policy]
     states = [state]
     if change:
-        states += [change_state(state, nodes=(add or 0) - (drain or 0), submits=submits)] * len(names)
+        states += [_changed(state, drain or "", add or "", submits)] * len(names)
         names = [names[0], *names]
     outcomes = whatif(states, names, futures=futures, seed=seed)
     document: dict[str, Any] = {
@@ -79,3 +82,17 @@ def whatif(
         document["fidelity"] = record_of(distance)
         lines.append(describe(distance))
     show(document, [whatif_table(outcomes, change, futures), *lines], as_json)
+
+
+def _changed(state: "MachineState", drain: str, add: str, submits: tuple[str, ...]) -> "MachineState":
+    """Return the state after the change that the options name."""
+    from bridge.forecasting.whatif import change_site, change_state
+
+    if state.site is not None and (drain or add):
+        if submits:
+            raise click.UsageError("--submit beside --drain or --add: not on a cluster")
+        return change_site(state, drain, add)
+    for name, text in (("drain", drain), ("add", add)):
+        if text and not (text.isdigit() and int(text) > 0):
+            raise click.UsageError(f"--{name} {text}: write how many nodes; names are of a run on a cluster")
+    return change_state(state, nodes=int(add or 0) - int(drain or 0), submits=submits)

@@ -150,6 +150,8 @@ class SchedulerParameters:
             [default: off]
         preempt_exempt_time: s; who runs shorter than this is not preempted.
         requeue_delay: s after which a requeued job is eligible again.
+        limits: a limit of a QOS stands in for one of its kind in associations (override), or all that are
+            stated hold.  [default: override]
         kill_invalid_dependency: a job whose dependency can never be met is cancelled, instead of waiting.
         parameters: Slurm's SchedulerParameters by name, for the protocol `slurm`.
         settings: what else of slurm.conf decides, by name, for the protocol `slurm`: SchedulerType,
@@ -162,6 +164,7 @@ class SchedulerParameters:
     preempt_mode: PreemptMode = "off"
     preempt_exempt_time: Natural = 0
     requeue_delay: Natural = 0
+    limits: Literal["override", "all"] = "override"
     kill_invalid_dependency: bool = False
     parameters: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bridge.base import files
 from bridge.base.errors import BridgeError
-from bridge.cluster.description import Cluster, NodeGroup, Partition
+from bridge.cluster.description import Cluster, NodeGroup, Partition, SchedulerParameters
 from bridge.cluster.imported import ImportedCluster, ImportNotes
 from bridge.cluster.limits import Account, Qos, User
 
@@ -129,6 +129,10 @@ def _whole(row: Mapping[str, str], name: str, default: int | None = None) -> int
     return int(float(cell))
 
 
+def _processors(row: Mapping[str, str]) -> int:
+    return _whole(row, "nodes") * _whole(row, "cpus")
+
+
 def _properties(row: Mapping[str, str]) -> tuple[str, ...]:
     words = re.split(r"[,:;]", row.get("properties", ""))
     return tuple(word for word in dict.fromkeys(words) if word and word not in (ANY, "-1", "none"))
@@ -138,13 +142,15 @@ def import_swf_site(path: Path) -> ImportedCluster:
     """Return the cluster of the files beside an SWF log.
 
     Queues are partitions of all nodes, of which one with a higher priority comes first; their quotas are
-    limits of a QOS. Groups are accounts, users are in the group in which the log has most of their jobs.
+    limits of a QOS. Groups are accounts, users are in the group in which the log has most of their jobs. All
+    quotas hold at one time. Machines with more processors come first.
     """
     site, notes = read_swf_site(path), ImportNotes()
     for what, count in site.unread.items():
         notes.leave(f"column of {what}", count)
     exclusive = site.most_cores == 1
     groups, partitions, qos = [], [], []
+    sizes = sorted({_processors(row) for row in site.rows["machines"]}, reverse=True)
     for row in site.rows["machines"]:
         if row.get("speed", "1") not in ("1", "1.0"):
             notes.leave("machines with a speed of their own: runs are as logged")
@@ -156,6 +162,7 @@ def import_swf_site(path: Path) -> ImportedCluster:
                 memory=_whole(row, "memory", 0) or None,
                 gpus={"gpu": n} if (n := _whole(row, "gpus", 0)) else {},
                 features=_properties(row),
+                weight=1 + sizes.index(_processors(row)),
             )
         )
     levels = sorted({_whole(row, "priority", 0) for row in site.rows.get("queues", ())})
@@ -180,6 +187,7 @@ def import_swf_site(path: Path) -> ImportedCluster:
         notes.note("users are in the group in which the log has most of their jobs")
     cluster = Cluster(
         name=files.stem(path),
+        scheduler=SchedulerParameters(limits="all"),
         nodes=tuple(groups),
         partitions=tuple(partitions),
         qos=tuple(qos),

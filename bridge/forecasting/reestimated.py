@@ -17,6 +17,7 @@ def with_beliefs(state: MachineState, beliefs: RunningBeliefs) -> MachineState:
 
     A distribution keeps its shape and moves to its new median. One without distributions believes requests.
     """
+    state.refuse_site("a progress series")
     levels, quantiles = state.levels, state.quantiles.copy()
     if not len(levels):
         levels = np.array(_LEVELS)

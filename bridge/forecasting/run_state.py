@@ -60,6 +60,13 @@ def state_of_run(
     if not abs(time) * SECOND < END:
         raise BridgeError(f"{time:g} s is no time", where=run.name, remedy="Give seconds on the run's clock.")
     now = round(time * SECOND)
+    if run.config.get("cluster"):
+        if (run.config.get("experiment") or {}).get("agent"):
+            what = "an agent decided this run, and its cluster's state follows from its decisions"
+            raise BridgeError(what, where=run.name, remedy="Replay the log under a rule.")
+        from bridge.forecasting.site_run import state_on_site
+
+        return state_on_site(run, now, learn=learn)
     table = drop_killed_attempts(run.jobs)
     table = table[(table["submission_time"].to_numpy(np.float64) * SECOND <= now)]
     table = table[table["starting_time"].notna().to_numpy()]
@@ -110,9 +117,6 @@ def _policy(run: "Run", policy: str) -> Policy:
     if config.get("protocol") != "standard":
         what = "futures are played by the standard protocol only"
         raise BridgeError(what, where=f"{run.name}: protocol {config.get('protocol')!r}")
-    if config.get("cluster"):
-        what = "futures are played on one pool of nodes"
-        raise BridgeError(what, where=f"{run.name}: cluster {config['cluster']!r}")
     if policy:
         return policy_of(policy)
     if (config.get("experiment") or {}).get("agent"):

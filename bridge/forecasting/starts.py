@@ -9,6 +9,7 @@ from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.forecasting.corrections import LEVELS, corrected
 from bridge.forecasting.fork import Fork
+from bridge.forecasting.site_fork import SiteFork, open_fork
 from bridge.forecasting.state import MachineState
 from bridge.scheduler.state import NEVER, SECOND
 
@@ -117,7 +118,11 @@ class RawForecast:
 
 
 def raw_forecast(
-    state: MachineState, job_indices: Ints, fork: Fork, futures: int = FUTURES, seed: int | list[int] = 0
+    state: MachineState,
+    job_indices: Ints,
+    fork: Fork | SiteFork,
+    futures: int = FUTURES,
+    seed: int | list[int] = 0,
 ) -> RawForecast:
     """Forecast the starts of waiting jobs `job_indices` [m], by index, ascending.
 
@@ -192,7 +197,7 @@ def forecast(
         wanted = np.unique([state.index(job) for job in jobs])
         if wanted[0] < state.n_running:
             raise BridgeError("runs already", where=f"job {state.id[wanted[0]]!r}")
-    raw = raw_forecast(state, wanted, Fork(state, policy), futures, seed)
+    raw = raw_forecast(state, wanted, open_fork(state, policy), futures, seed)
     quantiles = np.empty_like(raw.quantiles)
     ages = sorted(state.corrections)
     for k, waited in enumerate((state.now - state.submit[wanted]) / SECOND):

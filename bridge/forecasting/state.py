@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,9 @@ from bridge.base.errors import BridgeError
 from bridge.config import Unsigned
 from bridge.scheduler.estimators import RunTimeEstimates
 from bridge.scheduler.state import SECOND
+
+if TYPE_CHECKING:
+    from bridge.forecasting.site_present import SitePresent
 
 #: Times from -END to END, microseconds: sums of a few of them fit int64.
 END = 1 << 60
@@ -62,6 +65,7 @@ class MachineState:
         corrections: what forecasts of jobs that have waited so long (seconds) are corrected by, in their own
             scale, one number a level of `bridge.forecasting.corrections.LEVELS`; learnt from earlier
             forecasts.
+        site: of a cluster, where its scheduler stands.
 
     Raises:
         BridgeError: parts of it contradict each other; the error names the job.
@@ -88,6 +92,7 @@ class MachineState:
     policy: str = "fcfs+easy"
     settled: bool = False
     corrections: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    site: "SitePresent | None" = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         self._check_jobs()
@@ -111,6 +116,12 @@ class MachineState:
     @property
     def elapsed(self) -> Ints:
         return np.where(np.arange(len(self)) < self.n_running, self.now - self.start, 0)
+
+    def refuse_site(self, subject: str) -> None:
+        """Raise BridgeError if it is of a cluster, which `subject` does not know."""
+        if self.site is not None:
+            what = f"{subject} is of one pool of nodes"
+            raise BridgeError(what, where="state of a cluster", remedy="Use the run's folder itself.")
 
     def index(self, job: str) -> int:
         """Return a job's index by its id; BridgeError: it neither runs nor waits."""

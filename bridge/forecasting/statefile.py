@@ -177,6 +177,7 @@ def state_of(document: object, where: str = "state") -> MachineState:
 
 
 def document_of(state: MachineState) -> dict[str, Any]:
+    state.refuse_site("a state's file")
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,

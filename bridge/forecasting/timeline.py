@@ -11,6 +11,7 @@ from bridge.base.errors import BridgeError
 from bridge.base.progress import ProgressCallback, ignore_progress
 from bridge.forecasting.corrections import LEVELS
 from bridge.forecasting.fork import Fork
+from bridge.forecasting.site_fork import SiteFork, open_fork
 from bridge.forecasting.starts import RawForecast, raw_forecast
 from bridge.forecasting.state import LENGTHS, FairShareUser, MachineState
 from bridge.prediction.quantiles import LEVELS as BELIEVED
@@ -124,6 +125,10 @@ def learn_estimates(
     """
     history = replace(of_jobs(prepared.jobs), wait=schedule.start - prepared.jobs.submit)
     quantiles = Quantiles().distributions(history, progress)
+    if prepared.cluster is not None:
+        from bridge.forecasting.site_present import SiteTimeline
+
+        return SiteTimeline(prepared, schedule, BELIEVED, quantiles)
     return Timeline(prepared, schedule, BELIEVED, quantiles)
 
 
@@ -181,7 +186,7 @@ def simulate(
     """Make the uncorrected forecasts of all cases, each from the state at its time."""
     raw = RawForecast(np.empty((len(what), len(LEVELS))), np.empty(len(what)), np.empty(len(what)))
     timeline.rewind()
-    fork: Fork | None = None
+    fork: Fork | SiteFork | None = None
     first = 0
     while first < len(what):
         time = int(what.time[first])
@@ -190,7 +195,7 @@ def simulate(
         place = np.empty(which.max() + 1, np.int64)
         place[which] = np.arange(len(which))
         wanted, back = np.unique(place[what.job[first:last]], return_inverse=True)
-        fork = fork or Fork(state)
+        fork = fork or open_fork(state)
         one = raw_forecast(state, wanted, fork, futures, [seed, time & (2**63 - 1)])
         for name in ("quantiles", "reserved", "scale"):
             getattr(raw, name)[first:last] = getattr(one, name)[back]

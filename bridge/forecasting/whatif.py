@@ -13,7 +13,7 @@ import numpy as np
 
 from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
-from bridge.forecasting.fork import Fork
+from bridge.forecasting.site_fork import open_fork
 from bridge.forecasting.starts import FUTURES, draw
 from bridge.forecasting.state import LENGTHS, MOST, MachineState
 from bridge.judge.metrics import bounded_slowdown
@@ -35,6 +35,7 @@ def with_job(
     in the state, or where there is none of all jobs in it, or all of it. Where another job has its name, ' is
     put behind it. BridgeError: it asks for more than the machine has, or its request is not positive.
     """
+    state.refuse_site("a job that was not submitted")
     while name in state.id:
         name += "'"
     request = np.array([round(walltime * SECOND)], np.int64)
@@ -61,11 +62,22 @@ def with_job(
     )
 
 
+def change_site(state: MachineState, drain: str, add: str) -> MachineState:
+    """Return the state of a cluster with nodes drained (``n[1-4]``), or N like those of a group added."""
+    from bridge.forecasting.site_run import add_nodes, drain_nodes
+
+    assert state.site is not None
+    if state.site.on_changed_cluster is None:
+        raise BridgeError("only that of a run's folder can change", where="state of a cluster")
+    return state.site.on_changed_cluster(drain_nodes(state, drain) if drain else add_nodes(state, add))
+
+
 def with_nodes(state: MachineState, more: int) -> MachineState:
     """Return the state with nodes added, or (`more` < 0) drained: at once, or as their jobs end.
 
     BridgeError: more are drained than are in service, or there would be more than 2^62.
     """
+    state.refuse_site("a number of nodes without names")
     in_service = int(state.free[0] + state.demand[: state.n_running, 0].sum())
     if in_service + more < 0:
         raise BridgeError(f"{-more} nodes cannot be drained: {in_service} are in service", where="state")
@@ -170,7 +182,7 @@ def _played(presents: Sequence[MachineState], names: Sequence[str], runs: Ints) 
 
     def play(task: tuple[MachineState, str, Ints]) -> Ints:
         state, name, some = task
-        return Fork(state, name).simulate_futures(some[:, : len(state)])
+        return open_fork(state, name).simulate_futures(some[:, : len(state)])
 
     tasks = [(state, name, part) for state, name in zip(presents, names, strict=True) for part in parts]
     with ThreadPoolExecutor(_THREADS) as pool:  # kernels do not hold the interpreter's lock

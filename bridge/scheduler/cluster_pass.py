@@ -113,6 +113,10 @@ def cluster_begin_pass(state: ClusterState, b: int) -> None:
     env.wake_at = NEVER
     env.head = -1
     env.is_reserved = 0
+    if env.now < more.closed_until:
+        env.phase = PHASE_IDLE
+        env.wake_at = more.closed_until
+        return
     more.pass_number += 1
     more.n_heads = 0
     more.n_reserved = 0
@@ -211,6 +215,18 @@ def _start_on_nodes(state: ClusterState, b: int, j: int, n: int, how: int, past:
     allocate_chosen(state, b, j, n)
     record_start(state, b, j, how, past)
     count_start(state, b, j)
+
+
+@inner
+def _close(state: ClusterState, b: int, j: int) -> None:
+    """End the pass, because the start of job `j` takes time: until then there is no other."""
+    env = state.scalars[b]
+    until = env.now + state.switches[0].start_gap
+    state.jobs[b, j].start = until
+    state.node_scalars[b].closed_until = until
+    forget_firsts(state, b)
+    env.wake_at = until
+    env.phase = PHASE_IDLE
 
 
 @inner
@@ -427,6 +443,9 @@ def cluster_advance(state: ClusterState, b: int) -> int:
             if chosen >= 0:
                 how = STARTED_AS_HEAD if first_blocked < 0 else HOW_BACKFILLED
                 _start_on_nodes(state, b, j, chosen, how, first_blocked)
+                if rules.start_gap > 0:
+                    _close(state, b, j)
+                    return NOTHING
             elif first_blocked >= 0:
                 continue
             elif preempt(state, b, j, strikes) == GONE:

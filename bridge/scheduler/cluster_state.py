@@ -154,6 +154,7 @@ NODE_SCALARS = np.dtype(
         ("releases", "i8"),  # how often amounts were given back
         ("changes", "i8"),  # how many changes of free amounts `changed` has noted, the newest of which it has
         ("pass_number", "i8"),
+        ("closed_until", "i8"),  # no pass before, where a start takes time
     ],
     align=True,
 )

@@ -39,6 +39,14 @@ class Ranker(abc.ABC):
     def rank(self, state: State, b: int) -> None:
         """Write scores to the waiting jobs and sort them."""
 
+    @abc.abstractmethod
+    def save(self) -> object:
+        """Return what it knows now, for `restore`."""
+
+    @abc.abstractmethod
+    def restore(self, saved: object) -> None:
+        """Know again what it knew then."""
+
 
 @dataclass(frozen=True)
 class CompiledPolicy:
@@ -115,8 +123,17 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
             where=f"order {main.name!r}",
             remedy="Name one with --cluster; Slurm's formula as SchedInspector has it is the order slurm.",
         )
+    if rules_of.needs_cluster and not on_nodes:
+        what, remedy = (
+            "needs the nodes of a cluster",
+            "Name one with --cluster, or use another protocol.",
+        )
+        raise BridgeError(what, where=f"protocol {rules_of.name!r}", remedy=remedy)
+    if rules_of.needs_cluster and (policy.agent or policy.blocked):
+        what, remedy = "knows no agents", "Use the protocol standard."
+        raise BridgeError(what, where=f"protocol {rules_of.name!r}", remedy=remedy)
     if on_nodes:
-        _refuse_on_nodes(policy, rules_of, main)
+        _refuse_on_nodes(policy, rules_of)
     action = parse_action(policy.action) if policy.action else None
     _refuse_without_action(policy, action)
     if action is not None:
@@ -261,16 +278,15 @@ def _action_switches(action: Action, agent: frozenset[str]) -> Array:
     return switches
 
 
-def _refuse_on_nodes(policy: Policy, rules_of: Protocol, main: Order) -> None:
+def _refuse_on_nodes(policy: Policy, rules_of: Protocol) -> None:
     """Refuse what is not defined on the nodes of a cluster, or not there yet."""
     pairs = (
-        (rules_of.name != "standard", f"the protocol {rules_of.name}"),
+        (not rules_of.knows_clusters, f"the protocol {rules_of.name}"),
         (policy.backfill == "conservative_keeps", "the backfilling conservative_keeps"),
         (
             policy.backfill in {"conservative", "filler"} and bool(policy.agent),
             f"{policy.backfill} backfilling with an agent",
         ),
-        (main.lookahead is not None, f"the order {policy.order!r}"),
         (bool(policy.action), f"the action {policy.action!r}"),
     )
     _refuse_first(

@@ -33,9 +33,9 @@ from bridge.scheduler.state import NEVER, SECOND, State
 _NAME = re.compile(r"lookahead\((.*)\)", re.DOTALL)
 _SETTING = re.compile(r"\s*\w+\s*=(?!=)")
 #: So many of the queue's first jobs are played forward.
-_DEPTH = 256
+DEPTH = 256
 #: A roll-out ends after so many times T: whoever starts later adds less than e^-10 of its weight.
-_REACH = 10.0
+REACH = 10.0
 #: Rows of the scratch memory: jobs; lengths, believed and while running; the queue; when running jobs are
 #: believed to end, in order, and whose these ends are; the same of when EASY expects them to; then both as
 #: they are at present.
@@ -67,7 +67,7 @@ class Lookahead:
             others: programs of the other rules.
         """
         env = state.scalars.view(np.ndarray)[b]
-        size = min(int(env["n_waiting"]), _DEPTH) + int(env["n_running"])
+        size = min(int(env["n_waiting"]), DEPTH) + int(env["n_running"])
         first = last = 0
         if self.arrivals > 0:
             submit = state.jobs.view(np.ndarray)[b]["submit"]
@@ -302,8 +302,8 @@ def roll_out(
         event = work[_END, i] if i < m else NEVER
         if arriving > 0:
             event = min(event, state.jobs[b, work[_JOB, p]].submit)
-        over = event == NEVER or event - start >= _REACH * discount
-        decay = math.exp(-(_REACH if over else (event - start) / discount))
+        over = event == NEVER or event - start >= REACH * discount
+        decay = math.exp(-(REACH if over else (event - start) / discount))
         cost = discount * (entered - left - waiting * decay)
         if cost >= bound:
             return np.inf
@@ -406,7 +406,7 @@ def choose(
     sort_jobs(jobs, flat, state.scratch[1], total, BY_ORDER)
     best = 0
     least = 0.0
-    n = min(total, _DEPTH)
+    n = min(total, DEPTH)
     if env.bad_score < 0 and _undecided(state, b, flat, total, free[1]):
         m = env.n_running
         _load(state, b, flat, n, first, last, work, weight)

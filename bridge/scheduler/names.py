@@ -34,6 +34,12 @@ ORDERS: Mapping[str, str] = {
 #: The order by the weights of a cluster's [priority], as Slurm's multifactor plug-in has them.
 MULTIFACTOR = "multifactor"
 
+#: The order by what users have used, in proportion to their shares, computed afresh at each pass.
+USER_SHARES = "user_shares"
+
+#: Orders that need a cluster.
+CLUSTER_ORDERS = (MULTIFACTOR, USER_SHARES)
+
 #: In place of an order: the log's own starts, which no rule decides.
 RECORDED = "recorded"
 

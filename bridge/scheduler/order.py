@@ -20,7 +20,7 @@ from bridge.base import plugins
 from bridge.base.arrays import Array
 from bridge.base.errors import BridgeError
 from bridge.scheduler.lookahead import Lookahead, split
-from bridge.scheduler.names import MULTIFACTOR, ORDERS, RECORDED, refuse_recorded
+from bridge.scheduler.names import CLUSTER_ORDERS, ORDERS, RECORDED, refuse_recorded
 from bridge.scheduler.python_rules import Scorer
 from bridge.scheduler.score import FIRST_VIEW, LAST_VARIABLE, Op
 from bridge.scheduler.state import INSTRUCTION, STACK, VIEWS
@@ -80,7 +80,7 @@ class Order:
         scorer: the rule, if it is one in Python; the program is then never run.
         lookahead: how the program's order is looked ahead of, if it is.
         others: programs of further orders that it looks ahead of.
-        by_priority: by the priorities of a cluster, see `bridge.worlds.fast.multifactor`.
+        by_priority: by priorities of a cluster, see `bridge.worlds.fast.multifactor`, `user_shares`.
     """
 
     name: str
@@ -277,9 +277,9 @@ def order(name_or_expression: str, overrides: Mapping[str, str] | None = None) -
         return replace(bases[0], name=name, dynamic=True, uses=uses, lookahead=lookahead[1], others=others)
     if name.lower() == RECORDED:
         raise refuse_recorded()
-    if name.lower() == MULTIFACTOR:
+    if name.lower() in CLUSTER_ORDERS:
         program = compile_expression("0").program
-        return Order(MULTIFACTOR, "", program, True, frozenset(), by_priority=True)
+        return Order(name.lower(), "", program, True, frozenset(), by_priority=True)
     expressions = {**ORDERS, **(overrides or {})}
     if name.lower() in expressions:
         return compile_expression(expressions[name.lower()], name.lower())

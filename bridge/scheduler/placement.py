@@ -195,6 +195,8 @@ def _choose(state: ClusterState, b: int, shape: int, base: Array, strikes: bool,
         if units <= 0:
             continue
         if tasks == 0:
+            if counted and units < nodes and state.switches[0].one_machine > 0:
+                continue
             units = min(units, nodes) if counted else 1
             nodes -= units
         elif counted:

@@ -18,6 +18,16 @@
 | estimates by default | requested | cqsim | requested |
 | killed at the request | yes | yes | no |
 
+`alea` is AleaNG's, on the nodes of a cluster only; elsewhere it is `standard`:
+
+| switch | elsewhere | alea |
+|---|---|---|
+| backfilling | none, easy, conservative, filler | filler: AleaNG's aggressive backfilling |
+| a pass starts | all that may start | one job; the next pass is 800 microseconds later |
+| a job starts | at once | 800 microseconds later: its way over the network |
+| a job runs | as logged | the logged seconds, and one more |
+| a job's nodes | any | of one machine (group of nodes) |
+
 `schedgym-code` is `schedgym`, with what concerns an agent as the authors' environments have it:
 
 | switch | elsewhere | schedgym-code |
@@ -32,9 +42,9 @@ Slurm's own, on the nodes and by the rules of a cluster, see `bridge.scheduler.s
 order in place of the multifactor priority; backfilling, limits and the choice of nodes stay Slurm's.
 
 Sources: `standard` is textbook EASY (Mu'alem & Feitelson 2001) and conservative backfilling, one pass
-per instant; `cqsim` is CQSim (SPEAR group, IIT) as measured; `schedgym` is the simulator shared by
-RLScheduler (SC 2020), SchedInspector (HPDC 2022) and RLBackfilling (2023), as their public code behaves;
-`slurm` is slurmctld 22.05.8 as measured.
+per instant; `cqsim` is CQSim (SPEAR group, IIT) as measured; `alea` is AleaNG (commit a759abe), `schedgym`
+the simulator shared by RLScheduler (SC 2020), SchedInspector (HPDC 2022) and RLBackfilling (2023), as their
+public code behaves; `slurm` is slurmctld 22.05.8 as measured.
 """
 
 from collections.abc import Mapping
@@ -75,6 +85,15 @@ class Protocol:
     orders: Mapping[str, str] = field(default_factory=dict)
     tie: str = ""
     own_passes: bool = False
+    needs_cluster: bool = False
+    start_gap: int = 0
+    extra_second: bool = False
+    one_machine: bool = False
+
+    @property
+    def knows_clusters(self) -> bool:
+        """Whether the switches are defined on the nodes of a cluster."""
+        return self.needs_cluster or self.name == "standard"
 
 
 _FROZEN_WAIT = {
@@ -109,6 +128,14 @@ PROTOCOLS: Mapping[str, Protocol] = {
         estimator="cqsim",
         backfills=("none", "easy", "conservative"),
         orders={"fcfs": "w"},
+    ),
+    "alea": Protocol(
+        "alea",
+        needs_cluster=True,
+        start_gap=800,
+        extra_second=True,
+        one_machine=True,
+        backfills=("filler",),
     ),
     "schedgym": _SCHEDGYM,
     "schedgym-code": replace(

@@ -111,7 +111,7 @@ SCALARS = np.dtype(
 _SWITCHES = (
     *("per_event", "arrivals_first", "persistent_sort", "truncate_wait", "head_locked", "head_first"),
     *("reserve_once", "extra_nodes", "strict", "skip_next", "own_candidate_order", "scored_outside"),
-    *("lone_by_easy", "reserve_each_pick", "free_tail"),
+    *("lone_by_easy", "reserve_each_pick", "free_tail", "start_gap", "one_machine"),
     *("clamp_overrun", "resort_running", "backfill", "dynamic_order", "growing_order", "uses_fairshare"),
     *("agent_pick", "agent_inspect", "agent_backfill", "guard", "max_rejects", "retry_after", "keep_above"),
 )

@@ -60,6 +60,7 @@ LOAD_RULES: Mapping[str, LoadRule] = {
 DEFAULT_RULE: Mapping[str, str] = {
     "standard": "standard",
     "cqsim": "cqsim",
+    "alea": "standard",
     "schedgym": "rlbackfilling",
     "schedgym-code": "rlbackfilling",
     "slurm": "standard",

@@ -14,13 +14,21 @@ def test_the_switches_of_each_protocol() -> None:
         name: {
             s
             for s in names
-            if compile_policy(Policy(), rules).rules[s][0]
+            if compile_policy(
+                Policy(backfill=rules.backfills[-1] if rules.needs_cluster else "easy"),
+                rules,
+                on_nodes=rules.needs_cluster,
+            ).rules[s][0]
             and s not in ("max_rejects", "retry_after", "keep_above")
         }
         for name, rules in SWITCHED.items()
     }
     assert on == {
         "standard": {"extra_nodes", "clamp_overrun", "backfill", "guard"},
+        "alea": {
+            *("extra_nodes", "clamp_overrun", "backfill", "guard"),
+            *("start_gap", "one_machine"),
+        },
         "cqsim": {
             "per_event",
             "persistent_sort",
@@ -88,6 +96,6 @@ def test_what_a_protocol_does_not_have_is_refused(policy: Policy, rules: str, sa
 
 
 def test_an_unknown_protocol_is_refused_with_the_known_ones() -> None:
-    names = r"standard, cqsim, schedgym, schedgym-code, slurm\."
-    with pytest.raises(BridgeError, match=rf"'alea': unknown protocol\n  Choose {names}"):
-        protocol("alea")
+    names = r"standard, cqsim, alea, schedgym, schedgym-code, slurm\."
+    with pytest.raises(BridgeError, match=rf"'alae': unknown protocol\n  Choose {names}"):
+        protocol("alae")

@@ -140,8 +140,9 @@ def rules_for(
 
     A kind that the partition's QOS states is not looked at in the job's own QOS, and one that a QOS states
     is not looked at in associations. Of accounts, limits of all together (``grp_``) hold at every level,
-    others at the nearest level that states them.
+    others at the nearest level that states them. With ``limits = "all"`` every stated limit holds.
     """
+    all_hold = cluster.scheduler.limits == "all"
     tables = {row.name: row for row in cluster.qos}
     own = tables.get(qos)
     names = [partition.qos, qos]
@@ -168,7 +169,7 @@ def rules_for(
                 group = ()
             for resource, limit in amounts.items():
                 reason = reason_of_limit("QOS", long, resource)
-                tested = kind not in stated
+                tested = all_hold or kind not in stated
                 yield Rule(group, kind, resource, limit, reason, tested, table.deny_on_limit)
         stated |= here
     levels: list[tuple[tuple[str, ...], User | Account]] = []
@@ -187,6 +188,6 @@ def rules_for(
                 of = group if kind.startswith("grp_") else ()
                 if kind in ("max_jobs", "max_submit_jobs"):
                     of = ("user", user_name, "in", account)
-                yield Rule(of, kind, resource, limit, reason, kind not in nearest)
+                yield Rule(of, kind, resource, limit, reason, all_hold or kind not in nearest)
             if not kind.startswith("grp_"):
                 nearest.add(kind)

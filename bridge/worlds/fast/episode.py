@@ -12,9 +12,9 @@ from bridge.base.errors import BridgeError
 from bridge.scheduler.action_state import ActionState, allocate_actions, reset_actions
 from bridge.scheduler.actions import Action, draw_permits, format_action
 from bridge.scheduler.cluster_state import ClusterState
-from bridge.scheduler.compiled import CompiledPolicy, compile_policy
+from bridge.scheduler.compiled import CompiledPolicy, Ranker, compile_policy
 from bridge.scheduler.estimators import RunTimeEstimates, estimate, last_two_runs, progress_file
-from bridge.scheduler.names import CONSERVATIVE
+from bridge.scheduler.names import CONSERVATIVE, MULTIFACTOR
 from bridge.scheduler.protocol import Policy, Protocol
 from bridge.scheduler.python_rules import JobsView
 from bridge.scheduler.state import NEVER, SECOND, State, reset
@@ -25,7 +25,10 @@ from bridge.workload.select import END, Jobs
 from bridge.worlds.fast import reestimates
 from bridge.worlds.fast.cluster_arrays import ClusterArrays, build_cluster_arrays, reset_cluster
 from bridge.worlds.fast.multifactor import MultifactorPriorities
+from bridge.worlds.fast.one_machine import check_machines
+from bridge.worlds.fast.site_lookahead import SiteLookahead
 from bridge.worlds.fast.slurm.log_jobs import reasons_of_refusals
+from bridge.worlds.fast.user_shares import UserShares
 from bridge.worlds.fast.world import WorldState
 
 
@@ -136,12 +139,15 @@ def prepare(
         cluster = build_cluster_arrays(jobs.cluster, jobs)
         if policy.agent:
             cluster.refuse_calendar("agents")
+        check_machines(protocol, cluster, [str(name) for name in jobs.id])
         if protocol.own_passes:
             more = dict.fromkeys((*cluster.reasons, *reasons_of_refusals(jobs.cluster)))
             cluster = replace(cluster, reasons=tuple(more))
         jobs = replace(jobs, demand=cluster.requested_nodes[:, None])
-        if compiled.order.by_priority and not protocol.own_passes:
-            compiled = replace(compiled, priorities=MultifactorPriorities(cluster, jobs))
+        if not protocol.own_passes:
+            compiled = replace(compiled, priorities=_priorities(compiled, cluster, jobs))
+        if protocol.extra_second:
+            jobs = replace(jobs, run=np.maximum(jobs.run // SECOND, 1) * SECOND + SECOND)
     if protocol.own_passes and estimator != protocol.estimator:
         what = f"the protocol {protocol.name} plans by time limits"
         raise BridgeError(what, where=f"estimator {estimator!r}", remedy="Leave out the estimator.")
@@ -193,6 +199,18 @@ def prepare(
         cluster=cluster,
         beliefs=beliefs,
     )
+
+
+def _priorities(compiled: CompiledPolicy, cluster: ClusterArrays, jobs: Jobs) -> Ranker | None:
+    """Return what ranks the jobs of a log, if its order needs it."""
+    if compiled.order.lookahead is not None:
+        cluster.refuse_calendar("orders that look ahead")
+        return SiteLookahead(compiled.order.lookahead, compiled.order.others)
+    if not compiled.order.by_priority:
+        return None
+    if compiled.order.name == MULTIFACTOR:
+        return MultifactorPriorities(cluster, jobs)
+    return UserShares(cluster, jobs, compiled.protocol.start_gap)
 
 
 def allocate(

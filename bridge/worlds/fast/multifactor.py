@@ -7,7 +7,7 @@ short used since the last calculation does not count; a suspended job uses on.
 """
 
 import math
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -136,6 +136,18 @@ class MultifactorPriorities(Ranker):
         self._open: dict[int, int] = {}  # jobs that wait or run: since when their usage does not count yet
         self._tree.reset()
         self._share()
+
+    def save(self) -> object:
+        rows = [*self._tree.accounts.values(), *self._tree.users.values()]
+        numbers = [(one.usage, one.fs, one.effective) for one in rows]
+        return self._now, self._serial, self._last, dict(self._open), numbers
+
+    def restore(self, saved: object) -> None:
+        self._now, self._serial, self._last, waiting, numbers = cast(Any, saved)
+        self._open = dict(waiting)
+        rows = [*self._tree.accounts.values(), *self._tree.users.values()]
+        for one, row in zip(rows, numbers, strict=True):
+            one.usage, one.fs, one.effective = row
 
     def _share(self) -> None:
         """Compute the fair shares from the usage as it is now."""

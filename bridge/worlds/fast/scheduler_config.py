@@ -1,6 +1,6 @@
 """The configuration of a replay: one typed object between command line, run folder and core."""
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -28,12 +28,12 @@ class SchedulerConfig:
 
     Attributes:
         order: queue order: a name, or an expression such as '(w/t)**3*n', largest first. With --cluster also
-            multifactor, by its [priority]; slurm is SchedInspector's formula.
+            multifactor, by its [priority], and user_shares, AleaNG's fair share; slurm is SchedInspector's.
         backfill: backfilling rule.  [default: easy; under the protocol slurm its own]
         candidate_order: order among EASY's candidates, if not the queue's: a name, or an expression of s, t
             and n.
-        protocol: the exact rules: textbook, CQSim's, those of RLScheduler's family, or Slurm's own, which
-            need a cluster, and whose order is multifactor unless one is named.
+        protocol: the exact rules: textbook, CQSim's, those of RLScheduler's family, or, which need a cluster,
+            AleaNG's, or Slurm's own, whose order is multifactor unless one is named.
         preset: load (and sample) the log as this code base does. Under schedgym: rlbackfilling.
         estimator: estimated run times; `, requested` behind a prediction keeps running jobs at their request.
             [default: the protocol's own]
@@ -100,10 +100,17 @@ class SchedulerConfig:
         cluster = self.cluster and digest_of_cluster(self.cluster)
         return (self.rules()[1], self.cancelled, self.nodes, self.first, self.rebase, cluster)
 
-    def select(self, workload: "Workload", *, dependencies: bool = False) -> "Jobs":
+    def select(
+        self,
+        workload: "Workload",
+        *,
+        dependencies: bool = False,
+        change: "Callable[[Cluster], Cluster] | None" = None,
+    ) -> "Jobs":
         """Return the jobs that it schedules; BridgeError: no machine size, no job, an unknown demand.
 
-        `dependencies`: jobs wait for their preceding ones, which only the standard protocol has.
+        `dependencies`: jobs wait for their preceding ones, which only the standard protocol has. `change`: of
+        the cluster.
         """
         from bridge.workload.select import select
 
@@ -112,6 +119,7 @@ class SchedulerConfig:
             raise BridgeError(
                 what, where=where, remedy="Leave out --dependencies, or use the standard protocol."
             )
+        cluster = None if self.cluster is None else self._read_cluster(self.cluster)
         return select(
             workload,
             self.rules()[1],
@@ -120,13 +128,14 @@ class SchedulerConfig:
             first=self.first,
             rebase=self.rebase,
             dependencies=dependencies,
-            cluster=None if self.cluster is None else self._read_cluster(self.cluster),
+            cluster=cluster if cluster is None or change is None else change(cluster),
         )
 
     def _read_cluster(self, name: str) -> "Cluster":
         """Return the cluster; BridgeError: the protocol has none, or another number of nodes is named."""
-        if self.protocol not in ("standard", "slurm"):
-            remedy = "Leave out --cluster, or use the standard protocol, or slurm."
+        rules = protocol(self.protocol)
+        if not (rules.knows_clusters or rules.own_passes):
+            remedy = "Leave out --cluster, or use the standard protocol, alea or slurm."
             raise BridgeError("has one pool of nodes", where=f"protocol {self.protocol!r}", remedy=remedy)
         if self.recorded:
             what, remedy = "recorded starts were on nodes that the log does not name", "Leave out --cluster."

@@ -55,7 +55,10 @@ def small_workloads(draw: st.DrawFn, slack: int = 4) -> Small:
     )
 
 
-@pytest.mark.parametrize("rules", list(SWITCHED))
+POOLED = [name for name, rules in SWITCHED.items() if not rules.needs_cluster]
+
+
+@pytest.mark.parametrize("rules", POOLED)
 @pytest.mark.parametrize("order", ORDERS)
 @given(workload=small_workloads(), data=st.data())
 def test_small_workloads(rules: str, order: str, workload: Small, data: st.DataObject) -> None:
@@ -75,7 +78,7 @@ def test_small_workloads(rules: str, order: str, workload: Small, data: st.DataO
         assert [*schedule.reserved] == [j.reserved for j in expected]
 
 
-@pytest.mark.parametrize("rules", list(SWITCHED))
+@pytest.mark.parametrize("rules", POOLED)
 @pytest.mark.parametrize(
     ("order", "backfill", "estimator"),
     [
@@ -105,7 +108,7 @@ def test_long_queues_of_many_blocks(rules: str, order: str, backfill: str, estim
 
 @given(
     workload=small_workloads(),
-    rules=st.sampled_from(list(SWITCHED)),
+    rules=st.sampled_from(POOLED),
     order=st.sampled_from(ORDERS),
     estimator=st.sampled_from(ESTIMATORS),
     data=st.data(),
