@@ -315,7 +315,7 @@ class Controller:
             job.gres_row = as_gres_row(self.site, job)
         job.tres = self.tres_of(job, part, chosen)
         job.planned = job.tres["cores"]
-        job.last_usage, job.suspended, job.is_victim = now, 0, False
+        job.last_usage, job.stands, job.is_victim = now, [], False
         own = self.reservations.get(job.reservation) if job.reservation else None
         job.until = own.end if own is not None and not own.flex else 0
         for name, count in job.licenses.items():
@@ -334,7 +334,7 @@ class Controller:
         """End a running job; its nodes complete until `nodes_freed`."""
         self.version += 1
         if job.state == SUSPENDED:
-            job.suspended += now - job.suspended_at
+            job.stands.append((job.suspended_at, now))
         else:
             self.usage.remove(job)
         for name, count in job.licenses.items():
@@ -407,9 +407,8 @@ class Controller:
         """Let a suspended job go on; the time in between does not count."""
         if job.state != SUSPENDED:
             return
-        lasted = now - job.suspended_at
-        job.suspended += lasted
-        job.end += lasted
+        job.stands.append((job.suspended_at, now))
+        job.end += now - job.suspended_at
         job.state, job.last_usage = RUNNING, now
         self.version += 1
         self.usage.add(job, without_memory=True)

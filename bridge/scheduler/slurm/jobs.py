@@ -91,7 +91,8 @@ class SlurmJob:
     preempting_until: int = -1
     is_victim: bool = False
     suspended_at: int = 0
-    suspended: int = 0
+    #: Since when and until when it was suspended in this life, s.
+    stands: list[tuple[int, int]] = field(default_factory=list)
     suspended_by: set[int] = field(default_factory=set)
     last_usage: int = 0
     episode: int = 0
@@ -109,3 +110,8 @@ class SlurmJob:
     def order(self) -> tuple[int, int]:
         """Return by what equal priorities are ordered."""
         return self.id, self.task
+
+    @property
+    def suspended(self) -> int:
+        """For how long it was suspended in this life, s."""
+        return sum(until - since for since, until in self.stands)

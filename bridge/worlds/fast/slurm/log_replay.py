@@ -67,6 +67,7 @@ class LogReplay(SlurmWorld):
         self.refused = [0] * n
         self.began: dict[int, tuple[float, int]] = {}  # of a running job its start, and its serial
         self.records: list[tuple[int, ...]] = []
+        self.stands: list[tuple[int, ...]] = []
         self.nodes: list[int] = []
         self.units: list[int] = []
         self.serial = self.over = 0
@@ -236,9 +237,11 @@ class LogReplay(SlurmWorld):
         for n, cpus in job.alloc.items():
             self.nodes.append(self.site.table_index[n])
             self.units.append(max(cpus // job.cpus_per_task, 1) if of_tasks else 1)
-        self.records.append(
-            (start, end, self.since[j], stood, serial, j, episode, outcome, first, len(self.nodes), 0)
-        )
+        places = (first, len(self.nodes), 0)
+        self.records.append((start, end, self.since[j], stood, serial, j, episode, outcome, *places))
+        for since, until in job.stands:
+            span = ((since - EPOCH) * SECOND, min((until - EPOCH) * SECOND, end))
+            self.stands.append((*span, self.since[j], 0, serial, j, episode, timed.STOOD, *places))
         if how.endswith("requeued"):
             self.since[j] = end
             columns["start"][j] = -1
@@ -262,8 +265,10 @@ class LogReplay(SlurmWorld):
                 )
                 if job.blocked_at:
                     columns["head_at"][job.key] = (job.blocked_at - EPOCH) * SECOND
-        records = np.array(self.records, timed.LIFE).view(np.recarray)
-        lives = Lives(records, np.array(self.nodes, np.int64), np.array(self.units, np.int64))
+        records, stands = (
+            np.array(rows, timed.LIFE).view(np.recarray) for rows in (self.records, self.stands)
+        )
+        lives = Lives(records, np.array(self.nodes, np.int64), np.array(self.units, np.int64), stands)
         return dict(
             past=nothing,
             reserved=nothing.copy(),
