@@ -152,7 +152,8 @@ def _left(left: dict[str, str]) -> list[str]:
 
 def _judge(log: str, as_json: bool, options: dict[str, Any]) -> None:
     from bridge.forecasting import scoring as judging
-    from bridge.forecasting.timeline import FUTURES, learn_estimates, list_cases
+    from bridge.forecasting.scoring import learn_estimates
+    from bridge.forecasting.timeline import FUTURES, list_cases
     from bridge.judge.fidelity import describe, wait_distance
     from bridge.report.tables import judged_table
     from bridge.scheduler.state import SECOND

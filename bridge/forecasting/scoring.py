@@ -1,7 +1,7 @@
 """Judging forecasts: on a replay of a whole log, at set times after submission, beside two baselines."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,9 +10,15 @@ from bridge.base.errors import BridgeError
 from bridge.base.progress import ProgressCallback, ignore_progress
 from bridge.config.fields import record_of
 from bridge.forecasting.corrections import LEVELS, QuantileCorrector, calibrated
+from bridge.forecasting.site_present import SiteTimeline
 from bridge.forecasting.starts import FIRST
 from bridge.forecasting.timeline import FUTURES, HORIZONS, ForecastCases, Timeline, list_cases, simulate
 from bridge.judge.stats import Kind, block_bootstrap
+from bridge.prediction.quantiles import LEVELS as BELIEVED
+from bridge.prediction.quantiles import Quantiles
+from bridge.prediction.submissions import of_jobs
+from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.replay import Schedule
 
 #: Miss at one end of a 90 % interval, as a multiple of its cost in width: 2 / 0.1.
 _MISS = 20.0
@@ -20,6 +26,20 @@ _MISS = 20.0
 _OWN, _ALL = 20, 200
 #: Smallest scale of the baselines' corrections, s.
 _LEAST = 60.0
+
+
+def learn_estimates(
+    prepared: Scenario, schedule: Schedule, progress: ProgressCallback = ignore_progress
+) -> Timeline:
+    """Return the timeline of a replay with beliefs learnt on its way.
+
+    Each job's are from what had ended in the replay at its submission.
+    """
+    history = replace(of_jobs(prepared.jobs), wait=schedule.start - prepared.jobs.submit)
+    quantiles = Quantiles().distributions(history, progress)
+    if prepared.cluster is not None:
+        return SiteTimeline(prepared, schedule, BELIEVED, quantiles)
+    return Timeline(prepared, schedule, BELIEVED, quantiles)
 
 
 @dataclass(frozen=True)

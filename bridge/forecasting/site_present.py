@@ -1,14 +1,12 @@
 """The present of a cluster: the scheduler's own arrays at a time, from a replay up to then."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bridge.base.arrays import Ints
-from bridge.cluster.description import Cluster
-from bridge.forecasting.state import LENGTHS, MachineState
+from bridge.forecasting.state import LENGTHS, MachineState, SitePresent
 from bridge.forecasting.timeline import Timeline
 from bridge.scheduler.cluster_state import NOT_GONE
 from bridge.scheduler.state import SECOND
@@ -16,28 +14,6 @@ from bridge.scheduler.timed_state import RUNNING, SUSPENDED, WAITING, TimedState
 from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import play
-
-
-@dataclass(frozen=True)
-class SitePresent:
-    """Where a replay on a cluster stands, between two passes.
-
-    Attributes:
-        scenario: what is replayed.
-        state, memory: of scheduler and world, one of each; whoever plays on copies them.
-        which: [n] the records of the state's jobs.
-        arrived: how many jobs were submitted by now.
-        origin: µs that its clock is behind the log's.
-        on_changed_cluster: returns the state of this time on a cluster that was changed at this time.
-    """
-
-    scenario: Scenario
-    state: Any
-    memory: world.WorldState
-    which: Ints
-    arrived: int
-    origin: int = 0
-    on_changed_cluster: "Callable[[Callable[[Cluster], Cluster]], MachineState] | None" = None
 
 
 class SiteReplay:

@@ -12,8 +12,8 @@ from bridge.cluster.description import CalendarEvent, Cluster, NodeGroup
 from bridge.cluster.node_table import NodeTable, build_node_table
 from bridge.cluster.source import digest_of_cluster
 from bridge.config import from_tables
-from bridge.forecasting.site_present import SitePresent, SiteReplay, SiteTimeline
-from bridge.forecasting.state import MachineState, micro
+from bridge.forecasting.site_present import SiteReplay, SiteTimeline
+from bridge.forecasting.state import MachineState, SitePresent, micro
 from bridge.judge.jobs import drop_killed_attempts
 from bridge.prediction.quantiles import LEVELS, Quantiles
 from bridge.prediction.submissions import of_jobs

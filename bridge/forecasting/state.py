@@ -14,7 +14,11 @@ from bridge.scheduler.estimators import RunTimeEstimates
 from bridge.scheduler.state import SECOND
 
 if TYPE_CHECKING:
-    from bridge.forecasting.site_present import SitePresent
+    from collections.abc import Callable
+
+    from bridge.cluster.description import Cluster
+    from bridge.worlds.fast.episode import Scenario
+    from bridge.worlds.fast.world import WorldState
 
 #: Times from -END to END, microseconds: sums of a few of them fit int64.
 END = 1 << 60
@@ -34,6 +38,28 @@ class FairShareUser:
 
     share: Unsigned = 1.0
     used: Unsigned = 0.0
+
+
+@dataclass(frozen=True)
+class SitePresent:
+    """Where a replay on a cluster stands, between two passes.
+
+    Attributes:
+        scenario: what is replayed.
+        state, memory: of scheduler and world, one of each; whoever plays on copies them.
+        which: [n] the records of the state's jobs.
+        arrived: how many jobs were submitted by now.
+        origin: µs that its clock is behind the log's.
+        on_changed_cluster: returns the state of this time on a cluster that was changed at this time.
+    """
+
+    scenario: "Scenario"
+    state: Any
+    memory: "WorldState"
+    which: Ints
+    arrived: int
+    origin: int = 0
+    on_changed_cluster: "Callable[[Callable[[Cluster], Cluster]], MachineState] | None" = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +118,7 @@ class MachineState:
     policy: str = "fcfs+easy"
     settled: bool = False
     corrections: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
-    site: "SitePresent | None" = field(default=None, compare=False)
+    site: SitePresent | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         self._check_jobs()

@@ -14,9 +14,6 @@ from bridge.forecasting.fork import Fork
 from bridge.forecasting.site_fork import SiteFork, open_fork
 from bridge.forecasting.starts import RawForecast, raw_forecast
 from bridge.forecasting.state import LENGTHS, FairShareUser, MachineState
-from bridge.prediction.quantiles import LEVELS as BELIEVED
-from bridge.prediction.quantiles import Quantiles
-from bridge.prediction.submissions import of_jobs
 from bridge.scheduler.state import SECOND
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import Schedule
@@ -114,22 +111,6 @@ class Timeline:
             settled=True,
         )
         return state, which
-
-
-def learn_estimates(
-    prepared: Scenario, schedule: Schedule, progress: ProgressCallback = ignore_progress
-) -> Timeline:
-    """Return the timeline of a replay with beliefs learnt on its way.
-
-    Each job's are from what had ended in the replay at its submission.
-    """
-    history = replace(of_jobs(prepared.jobs), wait=schedule.start - prepared.jobs.submit)
-    quantiles = Quantiles().distributions(history, progress)
-    if prepared.cluster is not None:
-        from bridge.forecasting.site_present import SiteTimeline
-
-        return SiteTimeline(prepared, schedule, BELIEVED, quantiles)
-    return Timeline(prepared, schedule, BELIEVED, quantiles)
 
 
 #: When forecasts are made, seconds after submission.

@@ -125,7 +125,7 @@ def test_history_is_of_waits_that_have_ended() -> None:
 
 
 def test_judging_a_log() -> None:
-    from bridge.forecasting.timeline import learn_estimates
+    from bridge.forecasting.scoring import learn_estimates
     from bridge.workload.catalogue import read_log
     from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
