@@ -196,7 +196,9 @@ def test_no_file_imports_in_a_circle() -> None:
 
     def imported(path: Path) -> set[str]:
         found = set()
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in ast.walk(
+            ast.parse(path.read_text(encoding="utf-8"))
+        ):  # those for types, those within functions
             if isinstance(node, ast.ImportFrom) and node.module:
                 inside = [f"{node.module}.{alias.name}" for alias in node.names]
                 found |= {one if one in files else node.module for one in inside}
