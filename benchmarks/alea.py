@@ -36,14 +36,10 @@ VARIANTS: dict[str, tuple[Protocol, Policy, SchedulerParameters | None]] = {
     "a start takes no time, and a pass starts all": (replace(ALEA, start_gap=0), SHARES, None),
     "jobs run as logged, without the extra second": (replace(ALEA, extra_second=False), SHARES, None),
     "nodes of several machines": (replace(ALEA, one_machine=False), SHARES, None),
-    "a blocked head has a reservation": (
-        replace(ALEA, backfills=("easy",)),
-        Policy("user_shares", "easy"),
-        None,
-    ),
+    "a blocked head has a reservation": (replace(ALEA, backfills=("easy",)), RESERVED, None),
     "quotas of queues stand in for those of users": (ALEA, SHARES, SchedulerParameters()),
     "first come, first served": (ALEA, Policy("fcfs", "filler"), None),
-    "standard, user_shares+easy": (protocol("standard"), Policy("user_shares", "easy"), None),
+    "standard, user_shares+easy": (protocol("standard"), RESERVED, None),
     "standard, fcfs+easy": (protocol("standard"), Policy("fcfs", "easy"), None),
 }
 

@@ -19,6 +19,7 @@ import pandas as pd
 
 from bridge.experiment.prepare import prepare_experiment
 from bridge.experiment.spec import parse
+from bridge.worlds.fast.replay import Schedule
 from bridge.worlds.fast.slurm.log_replay import LogReplay
 
 DAY = 86_400.0
@@ -93,7 +94,7 @@ def measure(log: str, cluster: Path, first: int | None) -> Speed:
         begin = time.process_time()
         world.play(0)
         cpu = time.process_time() - begin
-    schedule = world.schedule()
+    schedule = Schedule(**world.outcomes())
     simulated = float(schedule.end.max() - schedule.submit.min()) / 1e6
     last = schedule.submit.max()  # afterwards the queue only empties
     waited = float(np.maximum(np.minimum(schedule.start, last) - schedule.submit, 0).sum()) / 1e6

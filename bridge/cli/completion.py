@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from bridge.base.cache import bundled_files, shipped_agents
-from bridge.scheduler.names import BACKFILLS, KILLS, MULTIFACTOR, NAMES, ORDERS, RECORDED
+from bridge.scheduler.names import BACKFILLS, CLUSTER_ORDERS, KILLS, NAMES, ORDERS, RECORDED
 
 Complete = Callable[[click.Context, str], Iterable[str]]
 
@@ -31,7 +31,7 @@ def _logs(ctx: click.Context, incomplete: str) -> Iterable[str]:
 
 
 def _orders(_ctx: click.Context, _incomplete: str) -> Iterable[str]:
-    return (*ORDERS, MULTIFACTOR)
+    return (*ORDERS, *CLUSTER_ORDERS)
 
 
 def _policies(ctx: click.Context, incomplete: str) -> Iterable[str]:

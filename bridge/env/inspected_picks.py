@@ -110,7 +110,7 @@ class InspectedPicks(Batch):
         return PackedObservations(rows[:total], offsets, keys[:total], self._own_context)
 
 
-#: As of `bridge.env.batch`: on nodes the parts are kernels of their own.
+#: Where jobs have nodes or may be stopped the parts are kernels of their own, see `bridge.env.parts`.
 _encode_in_parts = getattr(_encode_inspections, "py_func", _encode_inspections)
 
 

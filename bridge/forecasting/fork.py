@@ -58,8 +58,7 @@ class Fork:
         scheduler.free[:] = state.free + state.demand[: state.n_running].sum(axis=0)
         scheduler_state.empty_lists(scheduler, slice(None))
         jobs[:] = np.zeros((), jobs.dtype)
-        for name in ("start", "end", "reserved", "promise", "past"):
-            jobs[name] = -1
+        scheduler_state.unstarted(jobs)
         jobs["start"][:, : state.n_running] = state.start[: state.n_running]
         for name, values in (
             ("submit", state.submit),

@@ -17,7 +17,14 @@ from bridge.scheduler.cluster_bookings import book_in_order
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.decisions import BOOK
 from bridge.scheduler.growing_scores import is_non_decreasing
-from bridge.scheduler.names import BACKFILLS, CONSERVATIVE, CONSERVATIVE_KEEPS, EASY, SLURM_BACKFILL
+from bridge.scheduler.names import (
+    BACKFILLS,
+    CONSERVATIVE,
+    CONSERVATIVE_KEEPS,
+    EASY,
+    MULTIFACTOR,
+    SLURM_BACKFILL,
+)
 from bridge.scheduler.order import Order, order
 from bridge.scheduler.protocol import BLOCKED, UNCAPPED, Policy, Protocol
 from bridge.scheduler.python_rules import Chooser, decide
@@ -118,11 +125,11 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
             remedy="Use fcfs, lcfs, sjf, saf, srf or an expression of s, t and n.",
         )
     if main.by_priority and not on_nodes:
-        raise BridgeError(
-            "has the weights of a cluster, and there is none",
-            where=f"order {main.name!r}",
-            remedy="Name one with --cluster; Slurm's formula as SchedInspector has it is the order slurm.",
-        )
+        is_weighted = main.name == MULTIFACTOR
+        what = "has the weights of a cluster" if is_weighted else "has the users and partitions of a cluster"
+        hint = "; Slurm's formula as SchedInspector has it is the order slurm" if is_weighted else ""
+        remedy = f"Name one with --cluster{hint}."
+        raise BridgeError(f"{what}, and there is none", where=f"order {main.name!r}", remedy=remedy)
     if rules_of.needs_cluster and not on_nodes:
         what, remedy = (
             "needs the nodes of a cluster",
@@ -157,9 +164,10 @@ def _compile_own(policy: Policy, rules_of: Protocol, *, on_nodes: bool) -> Compi
             raise BridgeError(what, where=f"policy {policy.order}+{policy.backfill}", remedy=remedy)
     main = order(policy.order, rules_of.orders)
     foreign = sorted(main.uses & {"fairshare", "partition"})
-    if main.lookahead is not None or main.scorer is not None or foreign:
+    has_own_shares = main.by_priority and main.name != MULTIFACTOR
+    if main.lookahead is not None or main.scorer is not None or foreign or has_own_shares:
         what = f"reads {foreign[0]}" if foreign else "is no expression of a job"
-        remedy = "Use a named order, or an expression of s, t, n, w, z, l, t_max and n_max."
+        remedy = "Use multifactor, a named order, or an expression of s, t, n, w, z, l, t_max and n_max."
         raise BridgeError(f"{what}, which the protocol {rules_of.name} does not have",
                           where=f"order {policy.order!r}", remedy=remedy)  # fmt: skip
     if not on_nodes:

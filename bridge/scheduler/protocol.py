@@ -22,7 +22,7 @@
 
 | switch | elsewhere | alea |
 |---|---|---|
-| backfilling | none, easy, conservative, filler | filler: AleaNG's aggressive backfilling |
+| backfilling | all that are named | filler: AleaNG's aggressive backfilling |
 | a pass starts | all that may start | one job; the next pass is 800 microseconds later |
 | a job starts | at once | 800 microseconds later: its way over the network |
 | a job runs | as logged | the logged seconds, and one more |
@@ -129,14 +129,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
         backfills=("none", "easy", "conservative"),
         orders={"fcfs": "w"},
     ),
-    "alea": Protocol(
-        "alea",
-        needs_cluster=True,
-        start_gap=800,
-        extra_second=True,
-        one_machine=True,
-        backfills=("filler",),
-    ),
     "schedgym": _SCHEDGYM,
     "schedgym-code": replace(
         _SCHEDGYM,
@@ -145,6 +137,14 @@ PROTOCOLS: Mapping[str, Protocol] = {
         reserve_each_pick=True,
         uncapped=True,
         free_tail=True,
+    ),
+    "alea": Protocol(
+        "alea",
+        needs_cluster=True,
+        start_gap=800,
+        extra_second=True,
+        one_machine=True,
+        backfills=("filler",),
     ),
     "slurm": Protocol("slurm", own_passes=True, backfills=(SLURM_BACKFILL,)),
 }
@@ -167,7 +167,8 @@ class Policy:
 
     Attributes:
         order: name or expression of the queue's order.
-        backfill: ``none``, ``easy``, ``conservative``, ``filler`` or ``conservative_keeps``.
+        backfill: ``none``, ``easy``, ``conservative``, ``filler`` or ``conservative_keeps``; ``slurm`` under
+            the protocol of this name, which has no other.
         candidate_order: order among EASY's candidates (static); empty = the protocol's.
         agent: decisions bound to an agent, any of ``pick``, ``inspect``, ``backfill``.
         guard: an agent's backfills must obey EASY's rule.

@@ -191,6 +191,7 @@ def test_a_blocked_head_is_passed_by_short_jobs_alone(tmp_path: Path) -> None:
         (["--estimator", "predicted"], "plans by time limits"),
         (["--order", "lookahead(saf)"], "is no expression of a job"),
         (["--order", "fairshare"], "reads fairshare"),
+        (["--order", "user_shares"], "is no expression of a job"),
     ],
 )
 def test_what_does_not_go_with_it_is_one_clear_error(
@@ -207,6 +208,9 @@ def test_what_does_not_go_with_it_is_one_clear_error(
     [
         ('[scheduler.parameters]\nmax_rpc_cnt = "3"\n', "max_rpc_cnt is not modelled"),
         ('[scheduler.settings]\nTopologyPlugin = "topology/tree"\n', "topologyplugin=topology/tree"),
+        ('[scheduler]\nlimits = "all"\n', "limits = 'all' is none of the protocol slurm"),
+        ('[scheduler]\nselect = "best_fit"\n', "select = 'best_fit' is none of"),
+        ("[scheduler]\nrequeue_delay = 5\n", "requeue_delay = 5 is none of"),
         ('[scheduler.settings]\nFrob = "1"\n', "frob is not known to the protocol slurm"),
         ('[[calendar]]\ntime = 5\nevent = "limit"\nqos = "q"\nlimit = "grp_jobs"\n[[qos]]\nname = "q"\n'
          "grp_jobs = 3\n", "has no limits that change in time"),

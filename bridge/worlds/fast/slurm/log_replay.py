@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bridge.base.errors import BridgeError
+from bridge.cluster.description import SchedulerParameters
 from bridge.cluster.reasons import PARTITION_INACTIVE
 from bridge.scheduler import timed_state as timed
 from bridge.scheduler.slurm.advance import Advance
@@ -35,6 +36,19 @@ FREE_DELAY, KILLED_DELAY = 0.5, 1.0
 _STATES = {timed.PARTITION_UP: "up", timed.PARTITION_DOWN: "down", timed.PARTITION_CLOSED: "inactive"}
 
 
+def _refuse_other_rules(scheduler: SchedulerParameters, where: str) -> None:
+    """Raise BridgeError for rules of a cluster in whose place Slurm has its own."""
+    pairs = (
+        (scheduler.select not in ("weight", "least_loaded"), "select", scheduler.select),
+        (scheduler.limits != "override", "limits", scheduler.limits),
+        (scheduler.requeue_delay > 0, "requeue_delay", scheduler.requeue_delay),
+    )
+    for is_wrong, name, value in pairs:
+        if is_wrong:
+            what = f"{name} = {value!r} is none of the protocol slurm, which has Slurm's own rule"
+            raise BridgeError(what, where=where, remedy="Leave it out, or use the standard protocol.")
+
+
 class LogReplay(SlurmWorld):
     """Plays the jobs of a scenario; times of outcomes in microseconds."""
 
@@ -43,6 +57,7 @@ class LogReplay(SlurmWorld):
         self.prepared, self.arrays, self.all = prepared, prepared.cluster, prepared.jobs
         cluster = self.arrays.cluster
         where = f"cluster {cluster.name!r}, scheduler"
+        _refuse_other_rules(cluster.scheduler, where)
         weights = cluster.priority
         has_weights = any((weights.age, weights.fairshare, weights.job_size, weights.partition, weights.qos,
                            weights.association, weights.tres))  # fmt: skip

@@ -75,12 +75,12 @@ class OwnClock:
         ]
         return min(candidates)
 
-    def skip_idle(self, until: float, *, limits: bool, full: bool) -> None:
-        """Let full passes and checks of limits that do nothing pass by, before an instant."""
+    def skip_idle(self, until: float, *, limits: bool) -> None:
+        """Let full passes, and checks of `limits`, that do nothing pass by, before an instant."""
         if limits and self.limits_due < until < math.inf:
             self.limits_due += math.floor((until - self.limits_due) / LIMITS_PERIOD) * LIMITS_PERIOD
         period = float(self.parameters.sched_interval)
-        if full and self.full_due + period < until < math.inf:
+        if self.full_due + period < until < math.inf:
             self.full_due += math.floor((until - self.full_due) / period - 1) * period
 
     def passed(self, time: float, kind: str, *, changed: bool) -> None:

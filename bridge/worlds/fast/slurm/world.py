@@ -85,7 +85,7 @@ class SlurmWorld(abc.ABC):
         while self.heap or self._may_go_on(clock):
             event = self.heap[0][0] if self.heap else _FAR
             if not self.slurm.pending:
-                clock.skip_idle(event, limits=self._no_limit_before(event), full=True)
+                clock.skip_idle(event, limits=self._no_limit_before(event))
             time, kind = clock.next()
             if time < event:
                 before = self.slurm.n_starts
