@@ -313,7 +313,12 @@ def validate(
 
 
 def predict(
-    log: str | PathLike[str], model: str = "trees", *, malformed: str = "refuse", **options: Any
+    log: str | PathLike[str],
+    model: str = "trees",
+    *,
+    malformed: str = "refuse",
+    cluster: str | PathLike[str] = "",
+    **options: Any,
 ) -> "PredictResult":
     """Predict the run time of every job of a log, from jobs that had ended when it was submitted.
 
@@ -321,6 +326,7 @@ def predict(
         log: a log, as for `read_workload`.
         model: ``trees``, ``forest`` (whole distributions) or ``history`` (the user's last two runs).
         malformed: as for `read_workload`.
+        cluster: a site; jobs without a requested time have that of their partition.
         options: of `bridge predict`: ``column``, ``every``, ``memory``, ``quantile``, ``seed``,
             ``with_columns``, ``outcome``.
 
@@ -332,11 +338,14 @@ def predict(
     Raises:
         BridgeError: a file, a name or an option is wrong; it says which, and what to do.
     """
-    from bridge.commands.predict import PredictConfig
+    from bridge.commands.predict import PredictConfig, with_times_of
     from bridge.commands.predict import predict as predict_workload
 
     config = from_tables(PredictConfig, {"model": model, **options}, "predict")
-    return predict_workload(read_workload(log, malformed), config, SILENT)
+    workload = read_workload(log, malformed)
+    if str(cluster):
+        workload = with_times_of(workload, _named(cluster, "a cluster"))
+    return predict_workload(workload, config, SILENT)
 
 
 def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -> "ProcessResult":

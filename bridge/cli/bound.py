@@ -26,7 +26,10 @@ _SEQUENCES = {
 @group("Sequences", shared.field_options(Sampling, **_SEQUENCES))
 @group(
     "Actions",
-    shared.flag("--actions", "In place of that: what rules would win that may stop and suspend jobs."),
+    shared.flag(
+        "--actions",
+        "In place of that: what rules would win that may stop and suspend jobs; not with --cluster.",
+    ),
     click.option(
         "--share",
         type=click.FloatRange(0, 1, min_open=True),
@@ -58,6 +61,8 @@ def bound(ctx: click.Context, /, log: str, actions: bool, share: float, as_json:
     from bridge.workload.catalogue import read_log
 
     request = CommandRequest((), log, given_on_command_line(ctx))
+    if actions:
+        shared.refuse_options({"cluster"} & {*request.typed}, "--actions")
     setup, sampling = request.settings(SchedulerConfig), request.settings(Sampling)
     jobs = setup.select(read_log(log, request.typed.get("malformed", "refuse")))
     watch, usual = TERMINAL, SAMPLERS["standard"]

@@ -35,9 +35,12 @@ _MOST = 5
     shared.flag("--judge", "Forecast all along a replay of LOG under fcfs+easy, and compare with what came."),
     shared.number("--nodes", "Machine size, if not the log's.", metavar="N"),
     shared.number("--first", "Only the first N jobs.", metavar="N"),
+    shared.field_options(
+        SchedulerConfig,
+        cluster="Replay LOG on this site's nodes and under its rules. A RUN on a cluster has its own.",
+    ),
     shared.malformed_option,
 )
-@shared.cluster_option
 @group(
     "Output",
     shared.json_option,

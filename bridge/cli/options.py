@@ -91,7 +91,6 @@ malformed_option = options(Experiment, "malformed", heading=RULES)
 agent_options = options(Experiment, "agent", "cross_protocol", heading="Policy")
 cross_protocol_option = options(Experiment, "cross_protocol", heading="Policy")
 estimator_option = options(SchedulerConfig, "estimator", heading="Policy")
-cluster_option = options(SchedulerConfig, "cluster", heading=RULES)
 detailed_options = options(Detailed, heading="Platform")
 rule_options = options(
     SchedulerConfig, heading=RULES, exclude=("order", "backfill", "candidate_order", "estimator")

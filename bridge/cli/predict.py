@@ -7,8 +7,13 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL, show
-from bridge.cluster.source import read_cluster
-from bridge.commands.predict import PredictConfig, predict_series, require_parquet, require_room
+from bridge.commands.predict import (
+    PredictConfig,
+    predict_series,
+    require_parquet,
+    require_room,
+    with_times_of,
+)
 from bridge.commands.predict import predict as predict_workload
 from bridge.config.fields import record_of
 from bridge.config.options import given_on_command_line, options
@@ -60,9 +65,7 @@ def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bo
     shared.check_output(out, force)
     workload = read_log(log, ctx.params["malformed"] or "refuse")
     if ctx.params["cluster"] is not None:
-        from bridge.workload.requests import with_default_times
-
-        workload = with_default_times(workload, read_cluster(ctx.params["cluster"]))
+        workload = with_times_of(workload, ctx.params["cluster"])
     if config.model == "series":
         _predict_series(workload, config, out, as_json)
         return

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _FILE = click.argument("file", metavar="FILE.toml", type=shared.FILE)
 _STORE = "Where cells are kept; studies may share it, also on a shared file system."
+_CLUSTER = "The site of all rows: cluster.toml, slurm.conf, or one that comes with bridge."
 _USUAL = Path("runs/studies")
 _of_study = group(
     "",
@@ -34,7 +35,7 @@ _of_study = group(
     shared.number("--seeds", "In place of the study's, for a trial.", metavar="N"),
     shared.number("--epochs", "Of every training, for a trial.", metavar="N"),
     shared.number("--sequences", "Of every test, for a trial.", metavar="N"),
-    click.option("--cluster", metavar="FILE", help="The site of all rows: cluster.toml or slurm.conf."),
+    click.option("--cluster", metavar="FILE", help=_CLUSTER),
     click.option("--table", metavar="NAME", default="", help="Only this one of the file's tables."),
     click.option("--row", metavar="TEXT", default="", help="Only rows whose name contains this."),
     shared.folder_option("--store", _STORE, default=_USUAL, show_default=True),

@@ -16,7 +16,7 @@ from bridge.policy_name import parse_policy
 
 #: What `--help` shows of the long headings.
 FOLDS = {
-    shared.RULES: ("workload", "protocol", "first"),
+    shared.RULES: ("workload", "protocol", "first", "cluster"),
     "Platform": ("on", "platform", "profile", "energy"),
     "Platform program": (),
     shared.POOL: (),

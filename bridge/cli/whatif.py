@@ -10,6 +10,7 @@ from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL, show
 from bridge.config.fields import record_of
 from bridge.config.options import Command
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 if TYPE_CHECKING:
     from bridge.forecasting.state import MachineState
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 @shared.number("--futures", "[default: 100]", 2, 10_000, default=100, show_default=False, metavar="N")
 @shared.number("--seed", "Same seed, same futures.  [default: 0]", 0, default=0, show_default=False)
 @decide_slurm.observed_options
-@shared.cluster_option
+@shared.field_options(
+    SchedulerConfig, cluster="Refused: a RUN on a cluster has its own, and other states are of one pool."
+)
 @shared.json_option
 def whatif(
     source: Path | None,

@@ -114,6 +114,14 @@ class SeriesResult:
         write_beliefs(path, self.ids, self.beliefs)
 
 
+def with_times_of(workload: "Workload", cluster: str) -> "Workload":
+    """Return a log whose jobs without a requested time have that of their partition, of this cluster."""
+    from bridge.cluster.source import read_cluster
+    from bridge.workload.requests import with_default_times
+
+    return with_default_times(workload, read_cluster(cluster))
+
+
 def require_parquet(path: Path) -> None:
     if path.suffix != ".parquet":
         raise BridgeError(

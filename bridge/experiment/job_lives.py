@@ -1,20 +1,23 @@
 """Jobs with several lives on a platform: each is one job of the table, and one of the metrics, again."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from bridge.judge.action_metrics import run_action_metrics
 from bridge.wire.times import MICRO
-from bridge.worlds.batsim.acting_dispatcher import ActingJob
-from bridge.worlds.batsim.estimates import Numbering
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.job_lives import JobLives
 from bridge.worlds.fast.replay import Schedule
 
+if TYPE_CHECKING:
+    from bridge.worlds.batsim.acting_dispatcher import ActingJob
+    from bridge.worlds.batsim.estimates import Numbering
 
-def merge_lives(table: pd.DataFrame, acting_jobs: Sequence[ActingJob]) -> pd.DataFrame:
+
+def merge_lives(table: pd.DataFrame, acting_jobs: Sequence["ActingJob"]) -> pd.DataFrame:
     """Return a platform's jobs table with one row a job, that of its last life, under the job's own id.
 
     As a replay has it: its run time is the job's, and it waits for all the time until its end but that.
@@ -45,7 +48,7 @@ def merge_lives(table: pd.DataFrame, acting_jobs: Sequence[ActingJob]) -> pd.Dat
     return table
 
 
-def _costs(job: ActingJob) -> tuple[int, int, int, int]:
+def _costs(job: "ActingJob") -> tuple[int, int, int, int]:
     """Return a job's first start, its stops, how long it had nodes, and how long without lasting progress."""
     started = [life for life in job.lives if life.start >= 0]
     ended = [life for life in started if life.finish >= 0]
@@ -57,7 +60,7 @@ def _costs(job: ActingJob) -> tuple[int, int, int, int]:
 
 
 def lives_metrics(
-    prepared: Scenario, acting_jobs: Sequence[ActingJob], numbering: Numbering
+    prepared: Scenario, acting_jobs: Sequence["ActingJob"], numbering: "Numbering"
 ) -> dict[str, float | None]:
     """Return `run_action_metrics` of what became of a simulation's jobs; nothing if some have not ended."""
     place = {number: k for k, number in enumerate(prepared.jobs.number.tolist())}

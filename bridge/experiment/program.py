@@ -19,7 +19,6 @@ from typing import Any
 
 from bridge.base.errors import BridgeError
 from bridge.experiment.spec import Detailed
-from bridge.worlds.batsim.attempts import DYNAMIC, REUSE
 
 #: Its files, in the folder in which it runs.
 PLATFORM, WORKLOAD, PREFIX = "platform.xml", "workload.json", "out"
@@ -88,6 +87,8 @@ def find(on: str, detailed: Detailed, folder: Path) -> PlatformProgram:
 
 def with_dynamic_jobs(detailed: Detailed) -> Detailed:
     """Return the options of a program in which killed jobs may run again."""
+    from bridge.worlds.batsim.attempts import DYNAMIC, REUSE
+
     needed = (DYNAMIC, REUSE) if detailed.kind.contends else (DYNAMIC,)
     options = detailed.options
     return replace(detailed, options=(*(word for word in needed if word not in options), *options))

@@ -198,12 +198,15 @@ def _machine(held: Started, capacity: dict[str, int], idle_power: float) -> dict
         return values
     for resource, amount in capacity.items():
         if amount > 0 and demand_column(resource) in held.jobs:
-            share = held.jobs[demand_column(resource)].to_numpy(np.float64) / amount
-            values[f"utilisation.{resource}"] = float(share @ (end - start)) / span
+            taken = held.jobs[demand_column(resource)].to_numpy(np.float64)
+            # one division, at the end: a full machine has exactly 1
+            values[f"utilisation.{resource}"] = float(taken @ (end - start)) / (amount * span)
             low, high = np.quantile(submit[whole], TRIM)
             inside = np.clip(np.minimum(end, high) - np.maximum(start, low), 0.0, None)
             if high > low:
-                values[f"utilisation.{resource}.trimmed"] = float(share @ inside) / float(high - low)
+                values[f"utilisation.{resource}.trimmed"] = float(taken @ inside) / (
+                    amount * float(high - low)
+                )
 
     # One sweep over submits, starts and ends for everything that is a function of time.
     demanded = nodes if whole.all() else nodes * whole

@@ -301,7 +301,8 @@ def _refuse_on_nodes(policy: Policy, rules_of: Protocol) -> None:
         pairs,
         "{} does not know the nodes of a cluster yet",
         f"policy {policy.order}+{policy.backfill}",
-        "Use the protocol standard with none, easy, conservative or filler, or leave out --cluster.",
+        "Use the protocol standard with none, easy, conservative or filler, and no action; or leave out "
+        "--cluster.",
     )
 
 

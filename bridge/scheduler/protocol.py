@@ -129,14 +129,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
         backfills=("none", "easy", "conservative"),
         orders={"fcfs": "w"},
     ),
-    "alea": Protocol(
-        "alea",
-        needs_cluster=True,
-        start_gap=800,
-        extra_second=True,
-        one_machine=True,
-        backfills=("filler",),
-    ),
     "schedgym": _SCHEDGYM,
     "schedgym-code": replace(
         _SCHEDGYM,
@@ -145,6 +137,14 @@ PROTOCOLS: Mapping[str, Protocol] = {
         reserve_each_pick=True,
         uncapped=True,
         free_tail=True,
+    ),
+    "alea": Protocol(
+        "alea",
+        needs_cluster=True,
+        start_gap=800,
+        extra_second=True,
+        one_machine=True,
+        backfills=("filler",),
     ),
     "slurm": Protocol("slurm", own_passes=True, backfills=(SLURM_BACKFILL,)),
 }

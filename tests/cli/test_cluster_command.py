@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cli_commands import LINES, TINY, run_bridge, run_ok
 
+import bridge
 from bridge.cluster.clusterfile import read_cluster_toml
 from bridge.cluster.source import digest_of_cluster, read_cluster
 from bridge.workload.columns import read_csv
@@ -117,6 +118,21 @@ def test_where_a_cluster_cannot_be_used_it_is_refused(log: Path, words: list[str
     assert "cluster" in told.err
 
 
+@pytest.mark.parametrize(
+    ("words", "who"),
+    [
+        (["bound", "LOG", "--actions"], "--actions"),
+        (["decide", "sjf", "--slurm"], "--slurm"),
+        (["evaluate", "--scheduler", "pool", "--policy", "sjf"], "the time-stepped pool"),
+        (["train", "rlschert"], "the time-stepped pool"),
+    ],
+)
+def test_who_has_no_cluster_says_so(log: Path, words: list[str], who: str) -> None:
+    told = run_bridge(*(str(log) if word == "LOG" else word for word in words), "--cluster", "teaching-site")
+    assert told.status == 2
+    assert f"{who} has no --cluster" in told.err
+
+
 def test_a_cluster_that_contradicts_itself_is_refused_before_anything(log: Path, tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text('[[nodes]]\ncount = 4\n[[partitions]]\nname = "p"\nnodes = "x"\n')
     told = run_bridge("replay", log, "--cluster", tmp_path / "c.toml", "--out", tmp_path / "run")
@@ -134,6 +150,8 @@ def test_predict_takes_requested_times_from_partitions(tmp_path: Path) -> None:
         *("--cluster", tmp_path / "c.toml"),
     )
     assert read_csv(out).jobs["req_time"].tolist() == [100, 77, 80, 20, 10]
+    result = bridge.predict(tmp_path / "log.swf", "history", cluster=tmp_path / "c.toml")
+    assert result.workload.jobs["req_time"].tolist() == [100, 77, 80, 20, 10]
 
 
 def test_a_run_without_a_cluster_says_nothing_of_one(log: Path, tmp_path: Path) -> None:

@@ -96,6 +96,6 @@ def test_what_a_protocol_does_not_have_is_refused(policy: Policy, rules: str, sa
 
 
 def test_an_unknown_protocol_is_refused_with_the_known_ones() -> None:
-    names = r"standard, cqsim, alea, schedgym, schedgym-code, slurm\."
+    names = r"standard, cqsim, schedgym, schedgym-code, alea, slurm\."
     with pytest.raises(BridgeError, match=rf"'alae': unknown protocol\n  Choose {names}"):
         protocol("alae")

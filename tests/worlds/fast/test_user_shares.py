@@ -136,7 +136,7 @@ def test_what_the_protocol_refuses() -> None:
         scenario_of(cluster_of(site), [job], nodes=-1, tasks=2)
     log = Workload("w", pd.DataFrame([dict.fromkeys(SWF_COLUMNS, 1)]), {"nodes": 4})
     with pytest.raises(BridgeError, match="needs the nodes of a cluster"):
-        prepare(select(log, RULE), protocol("alea"), POLICY, "requested", RULE)
+        prepare(select(log, RULE), protocol("alea"), replace(POLICY, order="fcfs"), "requested", RULE)
     agent, jobs = replace(POLICY, agent=frozenset({"pick"})), scenario_of(cluster_of(site), [job]).jobs
     with pytest.raises(BridgeError, match="knows no agents"):
         prepare(jobs, protocol("alea"), agent, "requested", RULE)
