@@ -172,6 +172,8 @@ class Experiment:
              f"power {power!r}", "Give --platform."),
             (power and not standard, "only the standard protocol has power per job, like the detailed world",
              protocol, "Leave out power, or use the standard protocol."),
+            (power and self.setup.cluster is not None, "power states do not know the nodes of a cluster yet",
+             f"--cluster {self.setup.cluster}", "Leave out --cluster, or power."),
             (simulated and not detailed.platform, "the detailed world needs a platform",
              f"--on {self.on}", "Give --platform FILE.xml; `bridge platform new` makes one."),
             (self.dependencies and (simulated or bool(self.agent)), "jobs follow others in the fast world "

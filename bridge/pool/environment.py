@@ -174,8 +174,7 @@ class PickOrKillEnv(SchedulingEnvBase):
     An observation is the picture of `bridge.pool.observation`. Actions are those of
     `bridge.pool.machine.apply_action`: a slot, none, a kill slot. One that is not legal (see `action_masks`)
     never fails: it counts as none, and ``info["invalid"]`` is True. Options are fields of `PoolEnvConfig`;
-    errors as
-        `PoolEpisodes`.
+    errors as `PoolEpisodes`.
 
     The reward of an answer that lets time pass is minus the slowdown, or the completion time in steps, that
     all jobs in the system gain by it (`bridge.pool.machine`); other answers earn 0. An episode terminates

@@ -1,4 +1,4 @@
-"""Advance reservations: which nodes they take from a job, and when the next one ends."""
+"""Advance reservations: which nodes they take from a job."""
 
 from dataclasses import dataclass, field
 
@@ -50,9 +50,3 @@ def usable_nodes(
             nodes &= ~one.nodes
             is_less = True
     return nodes, is_less
-
-
-def next_end(reservations: dict[str, Advance], start: int, resolution: int) -> int:
-    """Return the first end of a reservation after an instant, rounded up; 0: there is none."""
-    ends = [one.end for one in reservations.values() if one.end > start]
-    return -(-min(ends) // resolution) * resolution if ends else 0

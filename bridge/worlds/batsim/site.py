@@ -1,6 +1,6 @@
 """A cluster's nodes as the hosts of a simulation, and what the referee knows of jobs that share them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,20 @@ from bridge.wire import events as ev
 from bridge.wire.hosts import Hosts, from_ids
 
 
+def require_hosts(nodes: Sequence[str], hosts: Collection[str], where: str = "") -> None:
+    """Refuse (BridgeError) a platform without a host of each of a cluster's nodes."""
+    if missing := [name for name in nodes if name not in hosts]:
+        what = f"the platform has no host of {len(missing)} of the cluster's {len(nodes)} nodes"
+        remedy = "Write a platform with the same nodes: bridge platform new --cluster FILE -o site.xml."
+        raise BridgeError(f"{what}, the first is {missing[0]}", where=where, remedy=remedy)
+
+
 class SiteHosts:
     """The hosts of a site's nodes, and the amounts that are free on each."""
 
     def __init__(self, site: SiteJobs, begin: ev.SimulationBegins) -> None:
         by_name = {host.name: host.id for host in begin.compute}
-        missing = [name for name in site.node_names if name not in by_name]
-        if missing:
-            what = f"the platform has no host of {len(missing)} of the cluster's {len(site.node_names)} nodes"
-            remedy = "Write a platform with the same nodes: bridge platform new --cluster FILE -o site.xml."
-            raise BridgeError(f"{what}, the first is {missing[0]}", remedy=remedy)
+        require_hosts(site.node_names, by_name)
         if site.is_shared and not begin.compute_sharing:
             what, remedy = (
                 "jobs share nodes, and hosts run one job each",

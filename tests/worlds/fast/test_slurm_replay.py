@@ -230,3 +230,15 @@ def test_what_a_site_asks_for_and_is_not_modelled_is_named(
 def test_it_needs_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", "bundled-128", "--protocol", "slurm"]) == 1
     assert "needs the nodes and rules of a cluster" in capsys.readouterr().err
+
+
+def test_a_job_that_names_a_reservation_of_others_is_refused(tmp_path: Path) -> None:
+    table = '[[reservations]]\nname = "r"\nstart = 0\nend = 900\nnodes = ["ALL"]\nusers = ["1"]\n'
+    (tmp_path / "c.toml").write_text(f'[[nodes]]\ncount = 4\n[[partitions]]\nname = "p"\n{table}')
+    log = pd.DataFrame({"job_id": [1, 2], "submit": 0, "run": 60, "req_time": 120, "req_procs": 1})
+    log.assign(user_name=["1", "2"], reservation="r").to_parquet(tmp_path / "log.parquet")
+    command = ["replay", str(tmp_path / "log.parquet"), "--cluster", str(tmp_path / "c.toml")]
+    assert main([*command, "--protocol", "slurm", "--out", str(tmp_path / "run")]) == 0
+    jobs = pd.read_parquet(tmp_path / "run" / "jobs.parquet").set_index("job_id")
+    assert jobs["starting_time"].notna().to_dict() == {"1": True, "2": False}
+    assert jobs.loc["2", "reason"] == "ReservationNotAllowed"

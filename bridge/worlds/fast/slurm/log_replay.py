@@ -8,7 +8,7 @@ import numpy as np
 
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import SchedulerParameters
-from bridge.cluster.reasons import PARTITION_INACTIVE
+from bridge.cluster.reasons import PARTITION_INACTIVE, RESERVATION_NOT_ALLOWED
 from bridge.scheduler import timed_state as timed
 from bridge.scheduler.slurm.advance import Advance
 from bridge.scheduler.slurm.controller import Controller
@@ -21,6 +21,7 @@ from bridge.scheduler.state import HOW_BACKFILLED, SECOND, STARTED_AS_HEAD, rese
 from bridge.scheduler.state import allocate as allocate_state
 from bridge.workload.requests import NEVER
 from bridge.worlds.fast import episode
+from bridge.worlds.fast.cluster_calendar import names_foreign_reservation
 from bridge.worlds.fast.lives import Lives
 from bridge.worlds.fast.slurm.log_jobs import LogJobs
 from bridge.worlds.fast.slurm.own_clock import OwnClock
@@ -71,6 +72,7 @@ class LogReplay(SlurmWorld):
             slurm.priorities = OrderPriorities(site, slurm.ledger, scorer(prepared))
         super().__init__(site, slurm, EPOCH)
         self.maker = LogJobs(self.all, self.arrays, site, EPOCH)
+        self.is_foreign = names_foreign_reservation(cluster, self.arrays.requests)
         n = len(self.all)
         self.run = (self.all.run / SECOND).tolist()
         self.codes = {name: k for k, name in enumerate(self.arrays.reasons)}
@@ -133,7 +135,8 @@ class LogReplay(SlurmWorld):
 
     def _submit(self, j: int, now: int) -> None:
         job = self.maker.make(j)
-        if reason := self.slurm.refuses(job):
+        reason = RESERVATION_NOT_ALLOWED if self.is_foreign[j] else self.slurm.refuses(job)
+        if reason:
             self.refused[j] = 1 + self.codes.get(reason, self.codes[PARTITION_INACTIVE])
             self.over += 1
             return
