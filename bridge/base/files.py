@@ -15,7 +15,7 @@ import os
 import shutil
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -287,6 +287,16 @@ def atomic_write(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
             name.replace(path)
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a JSON document, whole or not at all; raises BridgeError: a value is infinite or no number."""
+    try:
+        text = json.dumps(document, indent=1, allow_nan=False)
+    except ValueError as error:
+        raise BridgeError("a value is infinite or no number: nothing is kept", where=str(path)) from error
+    with atomic_write(path) as out:
+        out.write(text.encode())
 
 
 @contextmanager

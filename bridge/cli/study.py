@@ -199,7 +199,7 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
         left = [cell for cell in mine if cell.key in prices]
         known_costs = [cost for cell in left if (cost := prices[cell.key]) is not None]
         total, unknown = total + sum(known_costs), unknown + len(left) - len(known_costs)
-        failed = sum(bool(kept.failure(cell.key)) for cell in left)
+        failed = sum(bool(kept.failed.reason(cell.key)) for cell in left)
         price = (
             "–"
             if not left
@@ -217,7 +217,7 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
         summary += f", and {unknown} cells whose cost is not known yet" if unknown else ""
     if kept.missing:
         summary += f"; there is no store {store}: `bridge study run` makes it"
-    errors = [f"failed: {c.title}: {e}" for c in cells if c.key not in done and (e := kept.failure(c.key))]
+    errors = [f"failed: {cell.title}: {why}" for cell in rest if (why := kept.failed.reason(cell.key))]
     names = ("row", "log", "seed", "key")
     cell_rows = [{n: getattr(cell, n) for n in names} | {"done": cell.key in done} for cell in cells]
     show({"cells": cell_rows, "seconds_left": total, "unknown": unknown}, [table, summary, *errors], as_json)

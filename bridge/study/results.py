@@ -31,7 +31,7 @@ class StudyResults:
             self.expected_seeds[name] = self.expected_seeds.get(name, 0) + 1
             if (record := store.cell(cell.key)) is not None:
                 self.cells.setdefault(name, []).append(record | {"seed": cell.seed, "of": cell})
-            elif error := store.failure(cell.key):
+            elif error := store.failed.reason(cell.key):
                 self.failed.append({"cell": cell.title, "error": error})
                 self._failures[name] += 1
         self.rows = {row.name: row for row in study.rows}

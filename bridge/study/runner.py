@@ -9,6 +9,7 @@ from typing import Any
 
 from bridge.study.cells import Cell
 from bridge.study.executor import CellOutcome, Executor
+from bridge.study.failed_cells import RETRIES, WORKER_DIED
 from bridge.study.store import Store
 
 
@@ -68,8 +69,6 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-#: How often a cell whose worker died is tried again, in one run.
-RETRIES = 3
 #: Between two looks at what others have done, seconds.
 LOOK = 1.0
 
@@ -174,9 +173,9 @@ class StudyRun:
             state.lost[key] = state.lost.get(key, 0) + 1
             how = "its worker died; again"
         else:
-            error = one.error or f"its worker died {RETRIES + 1} times (is there enough memory?)"
+            error = one.error or WORKER_DIED
             state.failed[key] = error
-            self.store.fail(key, error)
+            self.store.failed.note(key, error)
             how = f"failed: {error}"
         over = f"{len(state.done)}/{len(state.cells)}"
         self.say(f"{over}  {one.cell.title}: {how}; {self.left()}")

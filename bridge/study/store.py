@@ -4,13 +4,12 @@ cells/KEY.json    what a cell has found, by the digest of what it is made of
 agents/KEY/       a trained agent, by the digest of its recipe, its log and its seed
 work/KEY.TOKEN/   a training in hand, of one attempt alone; the next attempt goes on from a copy
 claims/KEY.json   who works on a cell and how far it is; its time of change is a sign of life
-failed/KEY.json   why a cell failed when it was last tried
+failed/KEY.json   why a cell failed when it was last tried, see `failed_cells`
 
 There are no locks. A claim only keeps two from doing the same; where both do, they write the same bits.
 """
 
 import contextlib
-import json
 import os
 import shutil
 import socket
@@ -23,9 +22,10 @@ from typing import Any
 
 from bridge.base.cache import AGENT
 from bridge.base.errors import BridgeError
-from bridge.base.files import atomic_write, read_json
+from bridge.base.files import read_json, write_json
 from bridge.config.fields import record_of
 from bridge.learn.checkpoint_files import RESUME
+from bridge.study.failed_cells import FailedCells
 
 #: A claim whose holder has not been heard of for so long is void, seconds.
 VOID = 60.0
@@ -53,6 +53,7 @@ class Store:
 
     def __init__(self, folder: Path, *, make: bool = True) -> None:
         self.folder = folder
+        self.failed = FailedCells(folder / "failed")
         if not make:
             return
         try:
@@ -90,24 +91,13 @@ class Store:
         return record
 
     def save(self, key: str, record: Mapping[str, Any]) -> None:
-        self._write(self._path("cells", key), record)
-        self._path("failed", key).unlink(missing_ok=True)
-
-    def failure(self, key: str) -> str:
-        """Return why a cell failed when it was last tried; empty if it did not."""
-        path = self._path("failed", key)
-        try:
-            return str(read_json(path)["error"]) if path.exists() else ""
-        except (BridgeError, TypeError, KeyError):
-            return ""
-
-    def fail(self, key: str, error: str) -> None:
-        self._write(self._path("failed", key), {"error": error})
+        write_json(self._path("cells", key), record)
+        self.failed.forget(key)
 
     # Claims.
 
     def claim(self, key: str, claim: Claim) -> None:
-        self._write(self._path("claims", key), record_of(claim))
+        write_json(self._path("claims", key), record_of(claim))
 
     def refresh_claim(self, key: str) -> None:
         """Give a sign of life for a claim."""
@@ -167,15 +157,6 @@ class Store:
 
     def _path(self, kind: str, key: str) -> Path:
         return self.folder / kind / f"{key}.json"
-
-    @staticmethod
-    def _write(path: Path, document: Mapping[str, Any]) -> None:
-        try:
-            text = json.dumps(document, indent=1, allow_nan=False)
-        except ValueError as error:
-            raise BridgeError("a value is infinite or no number: nothing is kept", where=str(path)) from error
-        with atomic_write(path) as out:
-            out.write(text.encode())
 
 
 @contextlib.contextmanager

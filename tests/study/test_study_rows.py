@@ -195,7 +195,7 @@ def test_a_record_travels(tables: Path, tmp_path: Path) -> None:
 def test_a_row_that_failed_says_so_where_its_numbers_would_stand(tables: Path, tmp_path: Path) -> None:
     study, store = read_studies(tables)[0], Store(tmp_path / "store")
     cells = cells_of(study)
-    store.fail(cells[0].key, "no luck")
+    store.failed.note(cells[0].key, "no luck")
     page = markdown(document_of(study, cells, store), "", "command")
     of_row = [line for line in page.splitlines() if line.startswith(f"| {cells[0].row} |")]
     assert of_row and all("failed, see the notes" in line for line in of_row)

@@ -103,7 +103,7 @@ def test_a_killed_worker_costs_one_cell_its_time_only(
     assert [broken[k].row for k in range(5) if broken[k].key in state.failed] == ["broken"]
     (error,) = state.failed.values()
     assert "too few for sequences of 32" in error
-    assert store.failure(next(iter(state.failed))) == error
+    assert store.failed.reason(next(iter(state.failed))) == error
     assert list((tmp_path / "store" / "work").iterdir()) == []
 
 
