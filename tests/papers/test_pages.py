@@ -224,6 +224,7 @@ def test_a_page_tells_who_waits_where_it_is_measured() -> None:
     assert sizes.section(studies.findings("mrsch", "mrsch-s1-s5")) == []
 
 
+@pytest.mark.usefixtures("clone")
 def test_rows_that_validate_nothing_are_not_in_the_picture_of_curves() -> None:
     path = store.path_of("sem-theta-curves", ".jsonl")
     curves.write(
