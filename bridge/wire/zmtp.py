@@ -5,17 +5,17 @@ Reading the connection where it is decided needs no thread; but then heartbeats,
 are answered no sooner than the message before. Source: rfc.zeromq.org/spec/23.
 
 That is why this stands here in place of pyzmq. Wall time behind a trivial decider (pyzmq) over that behind
-`bridge decide fcfs+easy`, on the embedded model, both sides of the socket by either way (pyzmq: ROUTER and
-DEALER, awake by NOBLOCK as here), in turns, 10,000 and 1,000 jobs; on two cores with 14 to 30 threads that
-wanted them, so that single pairs went either way. Processor time, of the decider and the model together in
-the same ratio, and of `decide` alone over 10,000 jobs, varies less:
+`bridge decide fcfs+easy`, 10,000 jobs on 512 hosts, 21 pairs in turns on an idle machine (`python
+benchmarks/bridge.py --pairs 21`); pyzmq: REP and REQ, awake by NOBLOCK as here:
 
-======  =====  ===================  ===================  ==========================
-way     pairs  wall: median, all    processor: median    processor time of `decide`
-======  =====  ===================  ===================  ==========================
-here    7      1.01, 0.56 to 1.26   0.88, 0.74 to 1.07   7.8 to 8.5 s
-pyzmq   6      0.79, 0.48 to 1.14   0.74, 0.63 to 0.91   8.7 to 11.3 s
-======  =====  ===================  ===================  ==========================
+==============  ======  ======================
+program         way     median, least to most
+==============  ======  ======================
+embedded model  here    1.31, 1.13 to 1.42
+embedded model  pyzmq   0.93, 0.80 to 1.01
+Batsim 4.2.1    here    1.08, 0.98 to 1.16
+Batsim 4.2.1    pyzmq   0.93, 0.87 to 1.09
+==============  ======  ======================
 """
 
 import errno
