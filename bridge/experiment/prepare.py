@@ -21,7 +21,6 @@ from bridge.workload.catalogue import read_log
 from bridge.workload.derive import restrict_to
 from bridge.workload.formats import FORMATS
 from bridge.workload.table import UNSCHEDULED, Workload
-from bridge.worlds.batsim.site import require_hosts
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.scheduler_config import POLICY, SchedulerConfig
 
@@ -186,6 +185,8 @@ def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
     if simulated:
         scenario.refuse_beliefs("simulated platforms")
     if platform is not None and scenario.cluster is not None:  # in both worlds, before anything is played
+        from bridge.worlds.batsim.site import require_hosts
+
         names = scenario.cluster.classes.table.names
         require_hosts(names, {host.name for host in platform.compute}, experiment.detailed.platform)
     return PreparedExperiment(experiment, setup, kept, scenario, platform, agent, n)
