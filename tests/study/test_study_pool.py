@@ -90,9 +90,11 @@ def test_whom_the_clamp_teaches_nothing_else_learns_once(tmp_path: Path) -> None
     assert len({cell.key for cell in cells}) == len(cells) == 8
     honest, oracle = (run_cell(cell, store, "x") for cell in (plain, clamped))
     assert len(list((tmp_path / "store" / "agents").iterdir())) == 1
+    store.save(plain.key, honest | {"seconds": 2.0, "train_seconds": 1.5})  # of a busy machine, or an idle one
+    store.save(clamped.key, oracle | {"seconds": 0.5, "train_seconds": 0.0})
     costs = CostModel(cells, store)
     assert costs.of_all([plain, clamped]) == [0.0, 0.0], "its agent is there"
-    assert costs.of_all(later[:2]) == [honest["seconds"], 0.0], "the second one takes the first one's agent"
+    assert costs.of_all(later[:2]) == [2.0, 0.0], "the second one takes the first one's agent"
     assert [one["tests"][0]["oracle"] for one in (honest, oracle)] == [False, True]
     assert honest["tests"][0]["values"] == oracle["tests"][0]["values"]
     assert oracle["made_of"]["pool"]["oracle_clamp"]
