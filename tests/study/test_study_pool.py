@@ -90,7 +90,7 @@ def test_whom_the_clamp_teaches_nothing_else_learns_once(tmp_path: Path) -> None
     assert len({cell.key for cell in cells}) == len(cells) == 8
     honest, oracle = (run_cell(cell, store, "x") for cell in (plain, clamped))
     assert len(list((tmp_path / "store" / "agents").iterdir())) == 1
-    store.save(plain.key, honest | {"seconds": 2.0, "train_seconds": 1.5})  # of a busy machine, or an idle one
+    store.save(plain.key, honest | {"seconds": 2.0, "train_seconds": 1.5})  # on any machine
     store.save(clamped.key, oracle | {"seconds": 0.5, "train_seconds": 0.0})
     costs = CostModel(cells, store)
     assert costs.of_all([plain, clamped]) == [0.0, 0.0], "its agent is there"
