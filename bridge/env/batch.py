@@ -9,7 +9,7 @@ from bridge.base.arrays import Array, Floats32, Ints
 from bridge.base.errors import BridgeError
 from bridge.base.jit import entry, hot
 from bridge.env.encoder import CompiledEncoder, EncoderPrograms
-from bridge.env.parts import StepInParts
+from bridge.env.parts import WHOLE_EPISODE, StepInParts
 from bridge.env.rows import apply_action, delays_head, encode, key_rows, list_rows, write_context
 from bridge.scheduler.core import INSPECT, PAUSE
 from bridge.scheduler.state import SECOND, State
@@ -17,9 +17,6 @@ from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import Schedule, read_schedule_of
 from bridge.worlds.fast.world import DONE, STUCK, WorldState, run_until_decision
-
-#: Passes that one call may make for an episode; never reached, `play` pauses for a bad score.
-_WHOLE = 1 << 60
 
 
 @hot  # without vectors: rows are few
@@ -51,7 +48,7 @@ def _advance(
             while True:
                 if kind > 0:
                     apply_action(state, b, kind, choice)
-                kind = run_until_decision(state, memory, b, _WHOLE)
+                kind = run_until_decision(state, memory, b, WHOLE_EPISODE)
                 if kind <= 0:
                     break
                 n = list_rows(state, b, kind, stop)

@@ -17,8 +17,8 @@ from bridge.scheduler.core import BACKFILL, INSPECT, PAUSE
 from bridge.scheduler.state import State
 from bridge.worlds.fast.world import DONE, WorldState, run_until_decision
 
-#: Passes that one call may make for an episode; never reached.
-_WHOLE = 1 << 60
+#: Passes that one call may make for an episode; never reached, `play` pauses for a bad score.
+WHOLE_EPISODE = 1 << 60
 _KERNELS: tuple[Callable[..., Any], ...] = (
     *(delays_head, apply_action, run_until_decision),
     *(list_rows, encode, key_rows, write_context),
@@ -78,7 +78,7 @@ class StepInParts:
                 while True:
                     if kind > 0:
                         apply(state, b, kind, choice)
-                    kind = run(state, memory, b, _WHOLE)
+                    kind = run(state, memory, b, WHOLE_EPISODE)
                     if kind <= 0:
                         break
                     n = list_(state, b, kind, stop)

@@ -14,7 +14,7 @@ from bridge.scheduler.cluster_state import (
     ClusterState,
 )
 from bridge.scheduler.fitting import next_fit, note_change, slot_of_fits
-from bridge.scheduler.timed_nodes import allocate_nodes, is_barred, release_nodes
+from bridge.scheduler.timed_nodes import allocate_nodes, is_barred, is_empty, release_nodes
 from bridge.scheduler.timed_state import TimedState
 
 _NONE = -1
@@ -287,15 +287,6 @@ def potential_now(state: ClusterState, b: int, shape: int, need: int) -> int:
         has += potential(state, b, shape, state.class_at[place], state.free_node[b])
         place = next_fit(state, b, slot, place + 1)
     return int(has)
-
-
-@inline
-def is_empty(state: ClusterState, b: int, c: int) -> int:
-    """Return 1 if nobody has anything of the single node of class `c`, else 0."""
-    for r in range(state.free_node.shape[2]):
-        if state.free_node[b, c, r] < state.node_amounts[c, r]:
-            return 0
-    return 1
 
 
 @inner

@@ -95,7 +95,8 @@ returns = by_type(_always_returns, _returns, TimedState)
 
 
 @inline
-def _is_whole_node_free(state: TimedState, b: int, c: int) -> int:
+def is_empty(state: ClusterState, b: int, c: int) -> int:
+    """Return 1 if nobody has anything of the single node of class `c`, else 0."""
     for r in range(state.free_node.shape[2]):
         if state.free_node[b, c, r] < state.node_amounts[c, r]:
             return 0
@@ -113,11 +114,11 @@ def _change_cores(state: TimedState, b: int, c: int, cores: int) -> None:
 def _show_node(state: TimedState, b: int, c: int, node: int) -> None:
     """Let the free amounts of a single node be what its state and its jobs leave."""
     note_change(state, b, c, 0)
-    whole, cores = _is_whole_node_free(state, b, c), state.free_node[b, c, 0]
+    whole, cores = is_empty(state, b, c), state.free_node[b, c, 0]
     for r in range(state.free_node.shape[2]):
         left = state.node_amounts[c, r] - state.held_amounts[b, c, r]
         state.free_node[b, c, r] = 0 if state.node_is_out[b, node] else left
-    state.free[b, 0] += _is_whole_node_free(state, b, c) - whole
+    state.free[b, 0] += is_empty(state, b, c) - whole
     _change_cores(state, b, c, state.free_node[b, c, 0] - cores)
 
 

@@ -7,27 +7,17 @@ from bridge.scheduler.slurm.jobs import SlurmJob
 
 @dataclass(slots=True)
 class Advance:
-    """Nodes that only some jobs may use in [start, end)."""
+    """Nodes that only jobs which name it may use in [start, end); who may name it is asked at submission."""
 
     name: str
     start: int
     end: int
     nodes: int
-    users: frozenset[str] = frozenset()
-    accounts: frozenset[str] = frozenset()
     maint: bool = False
     flex: bool = False
     ignore_jobs: bool = False
     every_node: bool = False
     licenses: dict[str, int] = field(default_factory=dict)
-    purge: int = -1
-
-    def admits(self, job: SlurmJob) -> bool:
-        """Tell whether a job's user or account may use it."""
-        account = job.assoc.parent.name if job.assoc.parent is not None else ""
-        if not self.users and not self.accounts:
-            return True
-        return job.user in self.users or account in self.accounts
 
 
 def usable_nodes(

@@ -162,8 +162,6 @@ class LogReplay(SlurmWorld):
             one.start + base,
             one.end + base,
             nodes,
-            frozenset(one.users),
-            frozenset(one.accounts),
             every_node=nodes == self.site.all_nodes,
         )
         self.watch_reservations()

@@ -222,9 +222,6 @@ class Operator:
         if flags:
             one.maint, one.flex = "MAINT" in flags, "FLEX" in flags
             one.ignore_jobs = "IGNORE_JOBS" in flags
-        for field_name in ("users", "accounts"):
-            if field_name in settings:
-                setattr(one, field_name, frozenset(settings[field_name].split(",")))
         one.nodes = self._nodes(settings, one) or one.nodes
         if not one.ignore_jobs and verb == "create" and not one.maint:
             busy = [
