@@ -68,6 +68,7 @@ class Controller:
         self.het_estimates: dict[int, dict[int, int]] = {}
         self.version = 0
         self.is_passed = _NEVER_PASSED
+        self.has_skipped = False  # the last main pass passed a job over, for its partition had failed
 
     # --- nodes
 

@@ -69,6 +69,7 @@ def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
     if not slurm.pending or (version == slurm.version and now < until and (was_whole or not full)):
         return
     starts = slurm.n_starts
+    slurm.has_skipped = False
     whole = _walk(slurm, now, full=full)
     if slurm.n_starts == starts:  # else the next one may find a job over a limit that blocked in this one
         slurm.is_passed = (slurm.version, full or whole, _next_change(slurm, now))
@@ -110,6 +111,7 @@ def _walk(slurm: Controller, now: int, *, full: bool) -> bool:
             if job.reservation in walk.failed_reservations or (
                 part.index in walk.failed and not job.reservation
             ):
+                slurm.has_skipped = True
                 break
             result = walk.look_at(job, part)
             if result == "licenses" and parameters.bf_licenses:

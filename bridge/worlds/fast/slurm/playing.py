@@ -13,7 +13,7 @@ from bridge.scheduler.slurm.masks import bits
 from bridge.worlds.fast.slurm.case import FREE_DELAY, KILLED_DELAY, PAYLOAD_DELAY, SlurmCase, runtime_of
 from bridge.worlds.fast.slurm.conf import CASE_DEFAULTS, site_of
 from bridge.worlds.fast.slurm.operator import Operator
-from bridge.worlds.fast.slurm.own_clock import OwnClock
+from bridge.worlds.fast.slurm.own_clock import MEASURED, OwnClock
 from bridge.worlds.fast.slurm.requests import Names, jobs_of
 from bridge.worlds.fast.slurm.world import SlurmWorld
 
@@ -57,7 +57,7 @@ class SlurmPlayer(SlurmWorld):
                 self.push(submitted_at, "submit", (row, number))
         if self.clock == "own":
             first = min((event[0] for event in self.heap), default=0.0)
-            self.play_freely(OwnClock.of_site(self.site, first, self.seed))
+            self.play_freely(OwnClock.of_site(self.site, first, self.seed, MEASURED))
             return self.starts
         for time, kind in self.case.passes:
             self.push(time, kind, None, 1)

@@ -90,13 +90,19 @@ class SlurmWorld(abc.ABC):
             if time < event:
                 before = self.slurm.n_starts
                 self.happen(time, kind, None)
-                clock.passed(time, kind, changed=self.slurm.n_starts > before)
+                started = self.slurm.n_starts > before
+                clock.passed(time, kind, started=started, changed=self._writes(kind))
                 continue
             time, _, _, kind, what = heapq.heappop(self.heap)
             self.happen(time, kind, what)
             if kind != "moment":
                 at_once = kind == "free" and (epilog or bool(what[2] and what[4]))
                 clock.tell(time, asks=kind != "end", at_once=at_once)  # it asks when its nodes answered
+
+    def _writes(self, kind: str) -> bool:
+        """Tell whether a pass wrote to a waiting job's record: its priority, or why it waits."""
+        writes = kind == "prio" or (kind in ("default", "full") and self.slurm.has_skipped)
+        return writes and bool(self.slurm.pending)
 
     def _no_limit_before(self, time: float) -> bool:
         """Tell whether no running job is killed by a check of limits before an instant."""
