@@ -26,6 +26,9 @@ STARTED, BUSY, LIMIT, RESERVED, LICENSES, IMPOSSIBLE = (
     "impossible",
 )
 
+#: An instant that never comes.
+FAR = 1 << 62
+
 #: No main pass yet: its version, how far it went, and until when nothing changes by itself.
 _NEVER_PASSED = (-1, False, 0)
 
@@ -40,6 +43,7 @@ class Controller:
         version: changes with all that a main pass looks at.
         is_passed: the last main pass that changed nothing, see `bridge.scheduler.slurm.main_pass`.
         ended: jobs that were killed, requeued or preempted since then, with how.
+        limits_due: no check of limits before this instant ends a job.
     """
 
     def __init__(self, site: Site) -> None:
@@ -68,6 +72,7 @@ class Controller:
         self.het_estimates: dict[int, dict[int, int]] = {}
         self.version = 0
         self.is_passed = _NEVER_PASSED
+        self.limits_due = 0
 
     # --- nodes
 
@@ -278,6 +283,7 @@ class Controller:
         victim.is_victim = True
         if grace and mode == "cancel":
             victim.end = min(victim.end, now + grace)
+            self.limits_due = min(self.limits_due, victim.end)
             return
         if mode == "requeue":
             self.requeue(victim, now, "preempted")
@@ -318,6 +324,7 @@ class Controller:
         job.last_usage, job.stands, job.is_victim = now, [], False
         own = self.reservations.get(job.reservation) if job.reservation else None
         job.until = own.end if own is not None and not own.flex else 0
+        self.limits_due = min(self.limits_due, self._limit_of(job))
         for name, count in job.licenses.items():
             self.licenses[name] = self.licenses.get(name, 0) - count
         self.usage.add(job)
@@ -410,6 +417,7 @@ class Controller:
         job.stands.append((job.suspended_at, now))
         job.end += now - job.suspended_at
         job.state, job.last_usage = RUNNING, now
+        self.limits_due = min(self.limits_due, self._limit_of(job))
         self.version += 1
         self.usage.add(job, without_memory=True)
         self.ended.append((job, "resumed"))
@@ -425,16 +433,18 @@ class Controller:
 
     def check_limits(self, now: int) -> None:
         """Kill what ran past its limit, its grace time or its reservation (every 30 s)."""
-        over = self.site.settings.over_time
+        if now < self.limits_due:
+            return
         for job in list(self.running.values()):
-            if job.state != RUNNING:
-                continue
-            if job.is_victim:
-                if job.end <= now:
-                    self.stop(job, now, "preempted")
-            elif job.end + over <= now or self._is_out_of_reservation(job, now):
-                self.stop(job, now, "timeout")
+            if job.state == RUNNING and self._limit_of(job) <= now:
+                self.stop(job, now, "preempted" if job.is_victim else "timeout")
+        jobs = (job for job in self.running.values() if job.state == RUNNING)
+        self.limits_due = min(map(self._limit_of, jobs), default=FAR)
 
-    def _is_out_of_reservation(self, job: SlurmJob, now: int) -> bool:
-        """Tell whether a job's reservation is over, as far as it may be overrun."""
-        return bool(job.until) and job.until + self.site.settings.resv_over_run <= now
+    def _limit_of(self, job: SlurmJob) -> int:
+        """Return from when on a check of limits ends a running job."""
+        if job.is_victim:
+            return job.end
+        settings = self.site.settings
+        limit = job.end + settings.over_time
+        return min(limit, job.until + settings.resv_over_run) if job.until else limit

@@ -3,6 +3,7 @@
 from bridge.scheduler.slurm.advance import Advance
 from bridge.scheduler.slurm.controller import (
     BUSY,
+    FAR,
     LIMIT,
     STARTED,
     Controller,
@@ -74,6 +75,14 @@ def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
         slurm.is_passed = (slurm.version, full or whole, _next_change(slurm, now))
 
 
+def unchanged_until(slurm: Controller) -> int:
+    """Return until when full passes provably change nothing, if nothing else happens."""
+    if not slurm.pending:
+        return FAR
+    version, was_whole, until = slurm.is_passed
+    return until if was_whole and version == slurm.version else 0
+
+
 def _next_change(slurm: Controller, now: int) -> int:
     """Return until when nothing that a pass looks at changes by the time alone; `now`: it may at any time."""
     site = slurm.site
@@ -81,7 +90,7 @@ def _next_change(slurm: Controller, now: int) -> int:
         return now
     if slurm.weights is not site.weights:
         return now
-    until = 1 << 62
+    until = FAR
     for job in slurm.pending.values():
         if job.dependencies or job.singleton:
             return now

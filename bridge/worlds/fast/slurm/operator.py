@@ -160,6 +160,7 @@ class Operator:
                 old, job.limit = job.limit, minutes_of(value)
                 if job.state == RUNNING:
                     job.end += job.limit - old
+                    slurm.limits_due = 0
             elif name == "nice":
                 change = int(value) - job.nice
                 job.nice = int(value)

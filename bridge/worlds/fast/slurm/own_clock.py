@@ -75,12 +75,20 @@ class OwnClock:
         ]
         return min(candidates)
 
-    def skip_idle(self, until: float, *, limits: bool) -> None:
-        """Let full passes, and checks of `limits`, that do nothing pass by, before an instant."""
-        if limits and self.limits_due < until < math.inf:
+    def skip(self, event: float, limit: float, change: float) -> None:
+        """Let passes that do nothing go by before an event.
+
+        Checks of limits do nothing before `limit`, and full passes nothing before `change`, unless a backfill
+        pass or new priorities come between.
+        """
+        if event == math.inf:
+            return
+        until = min(event, limit)
+        if self.limits_due < until:
             self.limits_due += math.floor((until - self.limits_due) / LIMITS_PERIOD) * LIMITS_PERIOD
         period = float(self.parameters.sched_interval)
-        if self.full_due + period < until < math.inf:
+        until = min(event, change, self.period_due, max(self.backfill_due, self.changed))
+        if self.full_due + period < until:
             self.full_due += math.floor((until - self.full_due) / period - 1) * period
 
     def passed(self, time: float, kind: str, *, changed: bool) -> None:
