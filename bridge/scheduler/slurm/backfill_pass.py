@@ -1,9 +1,12 @@
 """The backfill pass: every job in turn is planned against a map of time, and started if it can start now."""
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
 
+from bridge.base.arrays import Ints
+from bridge.base.jit import entry
 from bridge.scheduler.slurm import plan_kernels as kernels
 from bridge.scheduler.slurm import preemption
 from bridge.scheduler.slurm.choice import chosen_of, is_exclusive, need_of
@@ -13,7 +16,7 @@ from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
 from bridge.scheduler.slurm.limits import job_limit
 from bridge.scheduler.slurm.node_words import mask_of_words, words_of
 from bridge.scheduler.slurm.order import priority_in
-from bridge.scheduler.slurm.site import SlurmPart
+from bridge.scheduler.slurm.site import Site, SlurmPart
 from bridge.scheduler.slurm.time_map import TimeMap
 
 
@@ -36,10 +39,14 @@ class _Pass:
         )  # fmt: skip
         self.own = np.zeros(10, np.int64)
         self.nodes, self.chosen = np.zeros(site.n_words, np.int64), np.zeros(site.n_words, np.int64)
-        self.future = slurm.usage.book.copy()
         self.completing = words_of(slurm.completing_nodes, site.n_words)
-        self.booked = self._booked(None)
-        self._sort_running()
+        self.booked = self._booked(None) if slurm.reservations else _nothing_booked(site.n_words)
+        self.plan = entry(kernels.plan_job)
+        self.words: dict[int, Ints] = {}
+        self.running: list[SlurmJob] = []
+        self._table: kernels.Running | None = None
+        if parameters.bf_running_reserve or site.cluster.scheduler.preempt != "none":
+            self._sort_running()
         if parameters.bf_running_reserve:
             for job in self.running:
                 if job.whole:
@@ -49,6 +56,14 @@ class _Pass:
         """Take the nodes of a running job out of the map until its limit."""
         begin, resolution = self.map.begin, self.parameters.bf_resolution
         self.map.reserve(begin, max(job.end // resolution * resolution, begin + resolution), job.nodes)
+
+    @property
+    def table(self) -> kernels.Running:
+        """Running jobs as a forecast reads them, of the begin of the pass or of its last start."""
+        if self._table is None:
+            self._sort_running()
+        assert self._table is not None
+        return self._table
 
     def _sort_running(self) -> None:
         site = self.slurm.site
@@ -62,7 +77,7 @@ class _Pass:
                 gres[r] = job.gres_row
         size = 4 * site.n_words
         nodes = b"".join(job.nodes.to_bytes(size, "little") for job in self.running)
-        self.table = kernels.Running(
+        self._table = kernels.Running(
             np.array([job.end for job in self.running], np.int64),
             np.frombuffer(nodes, "<u4").astype(np.int64).reshape(count, site.n_words),
             np.cumsum([0, *map(len, rows)]),
@@ -145,24 +160,24 @@ class _Pass:
             own = slurm.reservations.get(job.reservation)
             if own is not None and not own.flex:
                 nodes &= own.nodes
-        alternatives = [(one,) for one in job.features] if job.one_feature else [job.features]
-        words = [words_of(site.with_features(one), site.n_words) for one in alternatives]
-        if any(kind not in site.gres for kind in job.gres):
-            words = words[:0]
+        if job.sets is None:
+            job.sets = _sets_of(site, job)
+        admissible, required = job.sets
         table = self.table
         victims = preemption.candidates(site, job, part, slurm.running.values(), self.now)
         if victims:
             gone = {id(one) for one in victims}
             which = np.array([id(one) in gone for one in self.running], np.bool_)
             table = table._replace(left=np.flatnonzero(~which), victims=np.flatnonzero(which))
-        need, base = need_of(site, job, part.index, exclusive), words_of(nodes, site.n_words)
-        admissible = np.array(words, np.int64).reshape(-1, site.n_words)
-        required = words_of(job.required, site.n_words)
+        need = need_of(site, job, part.index, exclusive)
+        if nodes not in self.words:
+            self.words[nodes] = words_of(nodes, site.n_words)
+        base, kernel = self.words[nodes], self.plan
 
         def plan() -> int:
-            return kernels.plan_job(
+            return kernel(
                 self.of_pass, self.own, self.map.times, self.map.free, self.map.sizes, slurm.usage.book,
-                self.future, site.table, slurm.weights, need, base, admissible, required, self.completing,
+                slurm.future, site.table, slurm.weights, need, base, admissible, required, self.completing,
                 table, booked, self.nodes, self.chosen, *site.scratch,
             )  # fmt: skip
 
@@ -188,7 +203,9 @@ class _Pass:
         result = slurm.try_start(job, part, nodes & ~slurm.completing_nodes, self.now, "backfill")
         if result == STARTED:
             self.starts += 1
-            self._sort_running()
+            self._table = None
+            if slurm.site.cluster.scheduler.preempt != "none":
+                self._sort_running()
             if job.whole:
                 self._occupy(job)
             if self.parameters.bf_max_start and self.starts >= self.parameters.bf_max_start:
@@ -197,7 +214,7 @@ class _Pass:
 
     def _reserve(self, job: SlurmJob, part: SlurmPart, start: int, end: int, nodes: int) -> str:
         slurm, parameters = self.slurm, self.parameters
-        if slurm.ledger.is_tested(job, part)[1]:
+        if slurm.ledger.class_of(job, part).has_after:
             tres = slurm.tres_of(job, part, chosen_of(slurm.site.scratch[0][2]))
             if slurm.ledger.after(job, part, tres, nodes):
                 return "limit"
@@ -213,6 +230,20 @@ class _Pass:
             return "unreserved"
         self.map.reserve(start, end, nodes)
         return "planned"
+
+
+@functools.cache
+def _nothing_booked(n_words: int) -> kernels.Booked:
+    return kernels.Booked(np.zeros((0, 2), np.int64), np.zeros((0, n_words), np.int64), np.zeros(0, np.int64))
+
+
+def _sets_of(site: Site, job: SlurmJob) -> tuple[Ints, Ints]:
+    """Return the words of the sets of nodes of which a job takes one, and of those that it must have."""
+    alternatives = [(one,) for one in job.features] if job.one_feature else [job.features]
+    words = [words_of(site.with_features(one), site.n_words) for one in alternatives]
+    if any(kind not in site.gres for kind in job.gres):
+        words = []
+    return np.array(words, np.int64).reshape(-1, site.n_words), words_of(job.required, site.n_words)
 
 
 def backfill_pass(slurm: Controller, now: int) -> None:
@@ -248,7 +279,7 @@ def _last_that_counts(slurm: Controller, entries: list[Entry]) -> int:
             or job.min_nodes <= (part.mask & (idle if exclusive else free)).bit_count()
         ):
             return k
-        is_read = sizes_count or slurm.ledger.is_tested(job, part)[1]
+        is_read = sizes_count or slurm.ledger.class_of(job, part).has_after
         if is_read and not (job.planned and exclusive and site.is_uniform):
             return k
     return -1

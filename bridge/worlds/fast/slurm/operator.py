@@ -152,10 +152,8 @@ class Operator:
 
     def _job(self, job: SlurmJob, settings: dict[str, str], now: int) -> None:
         slurm = self.slurm
-        job.kept_out.clear()
-        job.could.clear()
-        job.needs.clear()
         for name, value in settings.items():
+            job.forget()
             if name == "timelimit":
                 old, job.limit = job.limit, minutes_of(value)
                 if job.state == RUNNING:

@@ -54,26 +54,20 @@ class OwnClock:
         return math.ceil(time - phase - ROUNDING) + phase
 
     def next(self) -> tuple[float, str]:
-        full = self._tick(self.full_due, self.phase)
-        default = (
-            self._tick(max(self.wanted, self.last_main + self.parameters.batch_delay), self.phase)
-            if self.wanted < math.inf
-            else math.inf
-        )
-        backfill = (
-            self._tick(max(self.backfill_due, self.changed), self.poll_phase)
-            if max(self.backfill_due, self.changed) < math.inf
-            else math.inf
-        )
-        candidates = [
-            (full, "full"),
-            (default, "default"),
-            (self.at_once, "default"),
-            (backfill, "backfill"),
-            (self.limits_due, "limits"),
-            (self.period_due, "prio"),
-        ]
-        return min(candidates)
+        """Return the pass that comes next; of one instant, the first by name."""
+        best = self._tick(self.full_due, self.phase), "full"
+        if self.wanted < math.inf:
+            wanted = max(self.wanted, self.last_main + self.parameters.batch_delay)
+            best = min(best, (self._tick(wanted, self.phase), "default"))
+        if self.at_once < math.inf:
+            best = min(best, (self.at_once, "default"))
+        if (due := max(self.backfill_due, self.changed)) < math.inf:
+            best = min(best, (self._tick(due, self.poll_phase), "backfill"))
+        if self.limits_due <= best[0]:
+            best = min(best, (self.limits_due, "limits"))
+        if self.period_due <= best[0]:
+            best = min(best, (self.period_due, "prio"))
+        return best
 
     def skip(self, event: float, limit: float, change: float) -> None:
         """Let passes that do nothing go by before an event.

@@ -120,13 +120,15 @@ class SlurmWorld(abc.ABC):
         elif kind == "limits":
             slurm.check_limits(now)
         elif kind == "prio":
-            slurm.version += 1
+            slurm.line.is_valid = False
             slurm.priorities.run_period([*slurm.pending.values(), *slurm.running.values()], now)
         elif kind == "reservation":
             slurm.version += 1
+            slurm.line.is_valid = False
             self._end_reservation(str(what), now)
         elif kind != "moment":
             slurm.version += 1
+            slurm.line.is_valid = slurm.line.is_valid and kind == "submit"
             self.happen_more(kind, what, time, now)
         self._carry_out(time)
 
