@@ -1,12 +1,10 @@
 """The backfill pass: every job in turn is planned against a map of time, and started if it can start now."""
 
 import functools
-from collections.abc import Callable
 
 import numpy as np
 
 from bridge.base.arrays import Ints
-from bridge.base.jit import entry
 from bridge.scheduler.slurm import plan_kernels as kernels
 from bridge.scheduler.slurm import preemption
 from bridge.scheduler.slurm.choice import chosen_of, is_exclusive, need_of
@@ -16,22 +14,13 @@ from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
 from bridge.scheduler.slurm.limits import job_limit
 from bridge.scheduler.slurm.node_words import mask_of_words, words_of
 from bridge.scheduler.slurm.order import priority_in
+from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import Site, SlurmPart
 from bridge.scheduler.slurm.time_map import TimeMap
 
 #: So many jobs are planned by one call of the kernel.
 _TOGETHER = 64
-_quick: list[Callable[..., int]] = []
-
-
-def _quick_plan() -> Callable[..., int]:
-    """Return the kernel that plans, without Numba's look at the types once it is compiled."""
-    if not _quick:
-        quick = entry(kernels.plan_jobs)
-        if quick is kernels.plan_jobs:
-            return quick
-        _quick.append(quick)
-    return _quick[0]
+_plan_jobs = Quick(kernels.plan_jobs)
 
 
 class _Pass:
@@ -55,7 +44,6 @@ class _Pass:
         self.nodes, self.chosen = np.zeros(site.n_words, np.int64), np.zeros(site.n_words, np.int64)
         self.completing = words_of(slurm.completing_nodes, site.n_words)
         self.booked = self._booked(None) if slurm.reservations else _nothing_booked(site.n_words)
-        self.kernel = _quick_plan()
         counts = parameters.bf_max_user or parameters.bf_max_part or parameters.bf_max_assoc
         alone = counts or parameters.bf_max_user_part or site.cluster.scheduler.preempt != "none"
         self.together = 1 if alone else _TOGETHER
@@ -146,7 +134,7 @@ class _Pass:
         result = "none"
         while seen <= last:
             self.map.make_room(len(entries) - seen)
-            came = self.kernel(
+            came = _plan_jobs(
                 self.of_pass, own, self.map.times, self.map.free, self.map.sizes, slurm.usage.book,
                 slurm.future, slurm.site.table, slurm.weights, asked, self.completing, table, booked,
                 self.nodes, self.chosen, *slurm.site.scratch,

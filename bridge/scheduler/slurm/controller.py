@@ -4,7 +4,14 @@ import numpy as np
 
 from bridge.base.arrays import Ints
 from bridge.scheduler.slurm import advance, eligible, preemption
-from bridge.scheduler.slurm.choice import Chosen, as_gres_row, choose, default_memory, is_exclusive
+from bridge.scheduler.slurm.choice import (
+    Chosen,
+    as_gres_row,
+    choose,
+    default_memory,
+    is_exclusive,
+    need_of,
+)
 from bridge.scheduler.slurm.choice_kernels import UNCOUNTED
 from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import DONE, PENDING, RUNNING, SUSPENDED, SlurmJob
@@ -73,6 +80,8 @@ class Controller:
         self.completing_nodes = 0
         self.licenses = dict(site.licenses)
         self.weights = site.weights
+        self._packed = 0, np.ones(len(site.nodes), np.int64)
+        self._fits: dict[tuple[object, ...], bool] = {}
         self.started: list[tuple[SlurmJob, str]] = []
         self.n_starts = 0
         self.ended: list[tuple[SlurmJob, str]] = []
@@ -111,8 +120,23 @@ class Controller:
     def could_ever(self, job: SlurmJob, part: SlurmPart) -> bool:
         """Tell whether a job fits the nodes of a partition when they are empty."""
         if part.index not in job.could:
-            job.could[part.index] = self._could(job, part, part.mask)
+            job.could[part.index] = self._fits_empty(job, part)
         return job.could[part.index]
+
+    def _fits_empty(self, job: SlurmJob, part: SlurmPart) -> bool:
+        """Tell whether a job fits the empty nodes of a partition; equal requests are tried once."""
+        if self.weights is not self.site.weights:
+            return self._could(job, part, part.mask)
+        need = need_of(self.site, job, part.index, is_exclusive(job, part.about.exclusive))
+        kinds = tuple(sorted(job.gres)), job.features, job.one_feature
+        key = (part.index, need.tobytes(), job.required, job.excluded, kinds)
+        if key not in self._fits:
+            self._fits[key] = self._could(job, part, part.mask)
+        return self._fits[key]
+
+    def forget_fits(self) -> None:
+        """Forget which requests fit empty nodes, whose weights have changed."""
+        self._fits.clear()
 
     def _could(self, job: SlurmJob, part: SlurmPart, nodes: int) -> bool:
         exclusive = is_exclusive(job, part.about.exclusive)
@@ -205,14 +229,15 @@ class Controller:
         """Start a job on some of the nodes, or return why not; may preempt others."""
         site = self.site
         exclusive = is_exclusive(job, part.about.exclusive)
-        limit = job_limit(job, part)
         packed = self.ledger.packed_on(job, part)
-        self.weights = site.weights
-        if packed is not None:
-            self.weights = site.weights + self._outside(packed)
+        self.weights = site.weights if packed is None else self._packed_weights(packed)
         nodes &= part.mask & ~job.excluded
-        usable, is_reserved = advance.usable_nodes(self.reservations, job, nodes, now, limit)
-        weights = self._inside_first(job)
+        usable, is_reserved, weights = nodes, False, self.weights
+        if self.reservations:
+            usable, is_reserved = advance.usable_nodes(
+                self.reservations, job, nodes, now, job_limit(job, part)
+            )
+            weights = self._inside_first(job)
         there = usable & self.usage.idle if exclusive else usable
         chosen = choose(site, job, there, self.usage, part.index, weights, exclusive=exclusive)
         victims: list[SlurmJob] = []
@@ -242,6 +267,12 @@ class Controller:
                 return BUSY
         self._start(job, part, chosen, exclusive, now, who)
         return STARTED
+
+    def _packed_weights(self, nodes: int) -> Ints:
+        """Return the weights with which a job prefers some nodes."""
+        if self._packed[0] != nodes:
+            self._packed = nodes, self._outside(nodes)
+        return self.site.weights + self._packed[1]
 
     def _outside(self, nodes: int) -> Ints:
         """Return 1 for nodes that are none of some, else 0 [N]."""

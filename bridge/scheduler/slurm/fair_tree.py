@@ -7,6 +7,7 @@ import numpy as np
 
 from bridge.base.arrays import Bundle, Flags, Floats, Ints
 from bridge.base.jit import inline, inner, kernel
+from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import Assoc
 
 #: Shares that stand for the parent's own value.
@@ -146,6 +147,9 @@ def rank_users(tree: ShareArrays, users: int) -> None:
         _rank_siblings(tree, room, end, kind == 1, users)
 
 
+_rank_users = Quick(rank_users)
+
+
 class _Tree(NamedTuple):
     arrays: ShareArrays
     assocs: tuple[Assoc, ...]
@@ -183,7 +187,7 @@ def fair_tree(root: Assoc) -> None:
     arrays, assocs, users = _tree_of(root)
     if users:
         arrays.usage[:] = [one.usage for one in assocs]
-        rank_users(arrays, users)
+        _rank_users(arrays, users)
         for one, fs in zip(assocs, arrays.fs.tolist(), strict=True):
             one.fs = fs
 

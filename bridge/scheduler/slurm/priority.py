@@ -130,7 +130,7 @@ class Priorities:
         life = self.site.cluster.priority.half_life
         elapsed = now - self.last if self.last else 0
         decay = 0.5 ** (elapsed / life) if life else 1.0
-        for assoc in self._all():
+        for assoc in (*self.site.accounts.values(), *self.site.users.values()):
             assoc.usage *= decay
         self.ledger.decay(decay)
         if self.site.cluster.priority.fair_tree:
@@ -155,10 +155,6 @@ class Priorities:
                 if job.state == PENDING:
                     self.refresh(job, now)
         self.last = now
-
-    def _all(self) -> Iterable:  # type: ignore[type-arg]
-        yield from self.site.accounts.values()
-        yield from self.site.users.values()
 
     def _add_running(self, job: SlurmJob, now: int, life: int) -> None:
         if job.state == RUNNING:

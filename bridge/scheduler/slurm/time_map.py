@@ -4,7 +4,9 @@ import numpy as np
 
 from bridge.scheduler.slurm.node_words import words_of
 from bridge.scheduler.slurm.plan_kernels import RECORDS, reserve
+from bridge.scheduler.slurm.quick import Quick
 
+_reserve = Quick(reserve)
 #: Room for so many records at first.
 _ROOM = 64
 
@@ -41,4 +43,4 @@ class TimeMap:
     def reserve(self, start: int, end: int, nodes: int) -> None:
         """Take nodes out of the map in [start, end)."""
         self.make_room(1)
-        reserve(self.times, self.free, self.sizes, start, end, words_of(nodes, self.n_words))
+        _reserve(self.times, self.free, self.sizes, start, end, words_of(nodes, self.n_words))

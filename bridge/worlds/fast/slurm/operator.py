@@ -126,6 +126,7 @@ class Operator:
         if "weight" in settings:
             for n in bits(mask):
                 slurm.site.weights[n] = int(settings["weight"])
+            slurm.forget_fits()
 
     def _node_index(self, name: str) -> int:
         if name not in self.slurm.site.index:

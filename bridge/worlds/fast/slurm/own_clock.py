@@ -73,17 +73,20 @@ class OwnClock:
         """Let passes that do nothing go by before an event.
 
         Checks of limits do nothing before `limit`, and full passes nothing before `change`, unless a backfill
-        pass or new priorities come between.
+        pass or new priorities come between; they still are the last ones that came.
         """
         if event == math.inf:
             return
         until = min(event, limit)
         if self.limits_due < until:
             self.limits_due += math.floor((until - self.limits_due) / LIMITS_PERIOD) * LIMITS_PERIOD
-        period = float(self.parameters.sched_interval)
         until = min(event, change, self.period_due, max(self.backfill_due, self.changed))
-        if self.full_due + period < until:
-            self.full_due += math.floor((until - self.full_due) / period - 1) * period
+        if self.full_due < until and self.wanted == self.at_once == math.inf:
+            first, period = self._tick(self.full_due, self.phase), self.parameters.sched_interval
+            count = math.ceil((until - first) / period)
+            if count > 0:
+                self.last_main = math.ceil(first - self.phase - ROUNDING) + (count - 1) * period + self.phase
+                self.full_due = self.last_main + period
 
     def passed(self, time: float, kind: str, *, changed: bool) -> None:
         """Take note of a pass, and whether it started a job."""

@@ -130,7 +130,8 @@ class SlurmWorld(abc.ABC):
             slurm.version += 1
             slurm.line.is_valid = slurm.line.is_valid and kind == "submit"
             self.happen_more(kind, what, time, now)
-        self._carry_out(time)
+        if slurm.started or slurm.ended:
+            self._carry_out(time)
 
     def _carry_out(self, time: float) -> None:
         """Give the payloads what the state decided: starts, kills, suspensions."""
