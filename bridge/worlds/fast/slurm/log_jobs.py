@@ -173,9 +173,9 @@ class LogJobs:
     def _conditions(self, j: int) -> dict[str, Any]:
         conditions = self.arrays.conditions
         first, last = int(conditions.first[j]), int(conditions.first[j + 1])
-        rows = [row for row in conditions.records[first:last] if row.kind != SINGLETON]
         if first == last:
             return {}
+        rows = [row for row in conditions.records[first:last] if row.kind != SINGLETON]
         parents = [
             (
                 _KINDS[int(row.kind)],

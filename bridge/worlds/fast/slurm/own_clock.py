@@ -110,20 +110,29 @@ class OwnClock:
             (self._look(self.loop, max(self.wanted, main)), "default"),
         ]
         time, kind = min(loop, key=lambda one: (one[0], _ORDER[one[1]]))
-        others = [(self.at_once, "default"), (self.period_due, "prio")]
-        if self.has_backfill:
-            others.append((self._look(self.awake, self.changed), "backfill"))
+        others = [(self.at_once, "default"), (self.period_due, "prio"), (self._backfill(), "backfill")]
         late = self.late if time > self.loop else 0.0
         return min([(time + late, kind), *others], key=lambda one: (one[0], _ORDER[one[1]]))
 
-    def skip_idle(self, until: float, *, limits: bool) -> None:
-        """Let full passes, and checks of `limits`, that do nothing pass by, before an instant."""
-        if limits and self.last_limits + LIMITS_PERIOD < until < math.inf:
-            self.last_limits += math.floor((until - self.last_limits) / LIMITS_PERIOD - 1) * LIMITS_PERIOD
-        period = float(self.parameters.sched_interval)
-        if self.last_full + 2 * period < until < math.inf:
-            self.last_full += math.floor((until - self.last_full) / period - 1) * period
+    def skip(self, event: float, limit: float, change: float) -> None:
+        """Let passes that do nothing go by before an event.
+
+        Checks of limits do nothing before `limit`, and full passes nothing before `change`, unless a backfill
+        pass or new priorities come between; they still are the last ones that came.
+        """
+        if event == math.inf:
+            return
+        checks = math.floor((min(event, limit) - self.last_limits) / LIMITS_PERIOD - 1)
+        if checks > 0:
+            self.last_limits += checks * LIMITS_PERIOD
+        until = min(event, change, self.period_due, self._backfill())
+        passes = math.floor((until - self.last_full) / self.parameters.sched_interval - 1)
+        if passes > 0 and self.wanted == self.at_once == math.inf:
+            self.last_full += passes * self.parameters.sched_interval
             self.last_main = max(self.last_main, self.last_full)
+
+    def _backfill(self) -> float:
+        return self._look(self.awake, self.changed) if self.has_backfill else math.inf
 
     def passed(self, time: float, kind: str, *, started: bool, changed: bool) -> None:
         """Take note of a pass, whether it started a job, and whether it changed another record."""
