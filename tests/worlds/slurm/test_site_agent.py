@@ -219,6 +219,27 @@ def test_another_agent_takes_over_what_runs(slurm: FakeSite, beside: Beside, tmp
     assert other.starts == 4
 
 
+def test_each_file_of_a_rotated_log_stands_alone(slurm: FakeSite, beside: Beside, tmp_path: Path) -> None:
+    slurm.reservations = "ReservationName=class StartTime=1200 EndTime=1400 Nodes=n4 Users=alice\n"
+    slurm.states["n3"] = "drained"
+    slurm.submit("1", "other", each=6, licenses="solver:1")
+    slurm.start("1", "n4")
+    agent = beside()
+    for label, asks in {"2": {"each": 8}, "3": {"each": 8}, "4": {"each": 1, "limit": 60.0}}.items():
+        slurm.submit(label, "cpu", **asks)
+    run(agent, slurm)
+    log = tmp_path / "audit.jsonl"
+    log.rename(tmp_path / "first.jsonl")
+    run(agent, slurm)
+    slurm.end("2")
+    run(agent, slurm)
+    agent.close()
+    assert where(slurm) == {"1": "n4", "3": "n2", "4": "n4"}
+    for file, starts in ((tmp_path / "first.jsonl", 2), (log, 1)):
+        outcome = replay(file, rule("fcfs"), lambda: _pass_of(rule("fcfs")))
+        assert (outcome.differences, outcome.starts) == ((), starts)
+
+
 def _pass_of(deciding: Deciding) -> ClusterPass:
     return ClusterPass(deciding.policy, deciding.protocol)
 
