@@ -134,6 +134,10 @@ def _beyond_present(policy: Policy, protocol: Protocol) -> str:
         return "an agent"
     if policy.action:
         return "a rule that kills jobs"
+    if policy.backfill == "conservative_keeps":
+        return "backfilling that keeps the starts of earlier passes"
+    if not protocol.knows_clusters:
+        return f"the protocol {protocol.name}"
     order = compile_policy(policy, protocol, on_nodes=True).order
     if order.lookahead is not None:
         return "an order that looks ahead"

@@ -154,8 +154,9 @@ def _gpus(row: QueueEntry, text: _JobText, nodes: int, tasks: int) -> tuple[int,
 
 def _generic(text: str) -> tuple[int, str]:
     """Return how many GPUs of which type a text asks for; RefusedError: for several types, or others."""
+    words = [word for word in text.split(",") if not word.startswith("cpu")]  # beside them since Slurm 23.11
     try:
-        gpus, others = gpus_of(text)
+        gpus, others = gpus_of(",".join(words).replace("=", ":"))
     except ValueError as error:
         raise RefusedError(f"asks for {text}") from error
     if others or len(gpus) > 1:

@@ -255,7 +255,12 @@ def test_another_policy_differs_where_it_is_replayed(slurm: FakeSite, beside: Be
 
 
 def test_policies_that_need_more_than_the_present_are_refused_for_several_partitions() -> None:
-    for policy in (Policy("fcfs", "easy", agent=frozenset({"pick"})), Policy("lookahead(saf)", "easy")):
+    for policy in (
+        Policy("fcfs", "easy", agent=frozenset({"pick"})),
+        Policy("fcfs", "easy", action="trial(300)"),
+        Policy("lookahead(saf)", "easy"),
+        Policy("fcfs", "conservative_keeps"),
+    ):
         assert site_pass_of(Deciding(policy), 1) is None
         with pytest.raises(BridgeError, match="does not decide on the nodes of a real site yet"):
             site_pass_of(Deciding(policy), 2)
@@ -277,6 +282,10 @@ def test_policies_that_need_more_than_the_present_are_refused_for_several_partit
         (
             {"nodes": "1", "tasks": 2, "tres": "   TresPerTask=gres:gpu:1\n"},
             {"nodes": 0, "tasks": 2, "memory": 10, "gpus": 1},
+        ),
+        (
+            {"nodes": "2-2", "tasks": 2, "each": 2, "tres": "   TresPerTask=cpu=2,gres/gpu=1\n"},
+            {"nodes": 2, "cores": 2, "memory": 20, "gpus": 1},
         ),
         ({"array": (7, 2)}, {"nodes": 1, "memory": 10, "array": 7, "array_limit": 2}),
     ],
