@@ -11,6 +11,7 @@ from bridge.base.errors import BridgeError
 from bridge.cluster import reasons
 from bridge.cluster.description import Cluster
 from bridge.cluster.request_texts import parse_licenses
+from bridge.scheduler.acting_state import ActingNodes, allocate_acting, reset_acting
 from bridge.scheduler.cluster_state import (
     CONDITION,
     COUNT_RUNNING,
@@ -79,6 +80,7 @@ class ClusterArrays:
         n_counters: how many counters there are.
         notes: what was decided for jobs, with how many they are.
         calendar: what happens in time; None: nothing does.
+        acts: a rule of action may stop jobs.
     """
 
     cluster: Cluster
@@ -93,6 +95,7 @@ class ClusterArrays:
     n_counters: int
     notes: Mapping[str, int]
     calendar: Calendar | None = None
+    acts: bool = False
 
     @property
     def requested_nodes(self) -> Ints:
@@ -207,7 +210,8 @@ class ClusterArrays:
         """Return the empty state of schedulers of up to `length` jobs each; see `sizes`."""
         sizes = self.sizes(batch, length, whole, pauses, books)
         if self.calendar is not None:
-            timed: Any = allocate_timed(batch, length, sizes, window=window, users=users)
+            make = allocate_acting if self.acts else allocate_timed
+            timed: Any = make(batch, length, sizes, window=window, users=users)
             return cast(ClusterState, timed._replace(**self.static, **self.calendar.static))
         state: Any = allocate_cluster(batch, length, sizes, window=window, users=users)
         return cast(ClusterState, state._replace(**self.static))
@@ -282,10 +286,12 @@ def reset_cluster(state: Any, b: int) -> None:
         state.room[b, p] = cores[state.partition_classes[first[p] : first[p + 1]]].sum()
     if isinstance(state, TimedState):
         reset_calendar(state, b)
+    if isinstance(state, ActingNodes):
+        reset_acting(state, b)
 
 
-def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
-    """Return the scheduler's arrays of a cluster and jobs.
+def build_cluster_arrays(cluster: Cluster, jobs: "Jobs", *, acts: bool = False) -> ClusterArrays:
+    """Return the scheduler's arrays of a cluster and jobs; `acts`: a rule of action may stop these.
 
     Raises BridgeError: a reservation that there is not, a job that the cluster can never hold, or
     a text of a job that cannot be read.
@@ -306,7 +312,7 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     records = lanes.records
     ok = requests.succeeded & (jobs.logged_run <= jobs.request)
     records["shape_number"] = demands.shape
-    in_time = changes_in_time(cluster)
+    in_time = acts or changes_in_time(cluster)
     held = requests.hold_until
     if in_time:  # a hold without end may be released
         held = np.where(held == NEVER, -1, held)
@@ -342,6 +348,7 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
         max(len(lanes.counters), 1),
         {note: count for note, count in notes.items() if count},
         calendar,
+        acts,
     )
 
 

@@ -136,7 +136,8 @@ def prepare(
             remedy="Leave out --dependencies, and write the column 'dependency'; or leave out --cluster.",
         )
     if jobs.cluster is not None:
-        cluster = build_cluster_arrays(jobs.cluster, jobs)
+        cluster = build_cluster_arrays(jobs.cluster, jobs, acts=compiled.action is not None)
+        _refuse_suspensions(compiled, cluster)
         if policy.agent:
             cluster.refuse_calendar("agents")
         check_machines(protocol, cluster, [str(name) for name in jobs.id])
@@ -225,7 +226,7 @@ def allocate(
     if prepared.compiled.protocol.own_passes:
         what = f"the protocol {prepared.compiled.protocol.name} is there for whole replays"
         raise BridgeError(what, where="this command", remedy="Use bridge replay or bridge run.")
-    if prepared.permits is not None:
+    if cluster is None and prepared.permits is not None:
         acting = allocate_actions(batch, length, resources, window=window, users=users)
         return configure(acting, prepared)
     if cluster is None:
@@ -248,6 +249,14 @@ def _permits(action: Action | None, jobs: Jobs) -> tuple[Ints | None, tuple[str,
         )
     is_silent = action.needs not in jobs.extra and action.share == 1
     return draw_permits(action, jobs.user, jobs.extra), (action.note,) if is_silent else ()
+
+
+def _refuse_suspensions(compiled: CompiledPolicy, cluster: ClusterArrays) -> None:
+    """Raise BridgeError where partitions or QOS suspend jobs beside a rule of action."""
+    if compiled.action is not None and cluster.calendar is not None and cluster.calendar.suspends:
+        what = "does not know jobs that are suspended by a higher tier or QOS: whose limit would run meanwhile?"
+        remedy = "Set preempt_mode to requeue, cancel or off, or leave out the action."
+        raise BridgeError(what, where=f"action {format_action(compiled.action)!r}", remedy=remedy)
 
 
 def _beliefs_of_running(estimator: str, jobs: Jobs, compiled: CompiledPolicy) -> RunningBeliefs | None:
@@ -291,7 +300,7 @@ def fill(state: State, b: int, prepared: Scenario, first: int, last: int) -> Non
     """Let scheduler `b` of an idle machine know the jobs ``first:last``, none of them submitted."""
     reset(state, b)
     write(state, b, 0, prepared, first, last)
-    if prepared.permits is not None:
+    if prepared.permits is not None and prepared.cluster is None:
         reset_actions(cast(ActionState, state), b)
     if prepared.cluster is not None:
         reset_cluster(cast(ClusterState, state), b)

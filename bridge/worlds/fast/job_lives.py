@@ -19,6 +19,8 @@ class JobLives:
         lost: [n] how long it ran without progress that was kept, the costs of its stops included.
         stops: [n] lives that were cut short.
         suspensions: [n] how often its nodes were lent.
+        progress: [n] of its run, by the lives before the last.
+        idle: [n] how long its last life did not work: its cost at the beginning, and suspensions.
         log: LIFE_ENTRY [lives], each job's lives in order of their ends; None if nobody collected it.
     """
 
@@ -27,14 +29,17 @@ class JobLives:
     lost: Ints
     stops: Ints
     suspensions: Ints
+    progress: Ints
+    idle: Ints
     log: Array | None = None
 
 
 def read_lives(state: Any, b: int, n: int) -> JobLives:
     """Return what became of an episode's first `n` jobs."""
     row = state.lives[b][:n]
-    names = ("first_start", "occupied", "lost", "stops", "suspensions")
-    return JobLives(**{name: np.array(row[name], np.int64) for name in names})
+    names = ("first_start", "occupied", "lost", "stops", "suspensions", "progress")
+    idle = np.array(row["overhead"] + row["suspended"], np.int64)
+    return JobLives(**{name: np.array(row[name], np.int64) for name in names}, idle=idle)
 
 
 class LifeLog:

@@ -10,6 +10,7 @@ import numpy as np
 from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
+from bridge.scheduler.acting_state import ActingNodes
 from bridge.scheduler.action_state import ActionState
 from bridge.scheduler.cluster_state import NOT_GONE, ClusterState
 from bridge.scheduler.running_jobs import renumber_running
@@ -199,7 +200,8 @@ def read_schedule(state: State, b: int, n: int) -> Schedule:
     row = state.jobs[b][:n]
     names = ("start", "end", "how", "past", "reserved", "serial", "submit")
     values: dict[str, Any] = {name: np.array(row[name], np.int64) for name in names}
-    return Schedule(**values, lives=read_lives(state, b, n) if isinstance(state, ActionState) else None)
+    acts = isinstance(state, ActionState | ActingNodes)
+    return Schedule(**values, lives=read_lives(state, b, n) if acts else None)
 
 
 #: Seconds between two looks at the progress bar and Ctrl-C, roughly.
@@ -351,7 +353,8 @@ def read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int)
         timed: Any = state.timed_jobs[b][: last - first]
         eligible = timed.first_eligible.copy()
         ran = (timed.doing == OVER) & (rows.gone == NOT_GONE) & (schedule.end >= 0)
-        worked = np.where(ran, schedule.end - schedule.start - timed.stood, -1)
+        stood = timed.stood + (0 if schedule.lives is None else schedule.lives.idle)
+        worked = np.where(ran, schedule.end - schedule.start - stood, -1)
         start = np.where(ran, schedule.start, -1)
         schedule = replace(schedule, start=start, ran=worked, since=schedule.submit)
     return replace(
