@@ -1,7 +1,7 @@
-"""The state of a scheduler that may stop jobs on the nodes of a cluster: `TimedState`, and a rule of action.
+"""The state of a scheduler that may stop jobs on a cluster's nodes: `TimedState`, and a rule of action.
 
-A life on nodes is the one that preemption knows, too: it has nodes and an episode, and stands in one log. What
-the rule knows of it besides, such as progress and limit, stands in ``lives``, as on the pool. Jobs that
+A life on nodes is the one that preemption knows, too: it has nodes and an episode, and stands in one log.
+What the rule knows of it besides, such as progress and limit, stands in ``lives``, as on the pool. Jobs that
 speculate have nodes that count as free: their amounts stand beside the free ones.
 """
 
@@ -35,7 +35,7 @@ class IdleFields(NamedTuple):
 
 if TYPE_CHECKING:
 
-    class ActingNodes(TimedState, ActionState):
+    class ActingNodes(TimedState, ActionState):  # type: ignore[misc]
         """Everything that a scheduler with a rule of action knows on a cluster."""
 
 else:

@@ -91,6 +91,11 @@ class Action:
         """Who permits it, where neither the log nor a share of the users says so."""
         return f"action {self.kind}: every job counts as {self.needs}, as the log has no column {self.needs}"
 
+    @property
+    def cluster_note(self) -> str:
+        """The same on a cluster which does not say so either."""
+        return f"{self.note}, and no partition and no QOS says so"
+
 
 def parse_action(text: str) -> Action:
     """Return a rule by its text, such as ``guest(300, share=0.5)``. BridgeError: there is none of it."""

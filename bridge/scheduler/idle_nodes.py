@@ -1,6 +1,5 @@
 """Nodes that count as free although somebody speculates there: which are idle, and who has to leave."""
 
-from bridge.base.arrays import Array
 from bridge.base.jit import by_type, inline, inner
 from bridge.scheduler.acting_state import ActingNodes
 from bridge.scheduler.actions import SPECULATIVE
@@ -32,13 +31,12 @@ def last_on(state: ActingNodes, b: int, c: int) -> int:
 
 
 @inner
-def list_idle(state: ActingNodes, b: int) -> Array:
-    """Return what is free without what speculating jobs have of it, [C, R]; valid until the next call."""
+def list_idle(state: ActingNodes, b: int) -> None:
+    """Write to ``idle_base`` what is free without what speculating jobs have of it."""
     base = state.idle_base
     for c in range(base.shape[0]):
         for r in range(base.shape[1]):
             base[c, r] = state.free_node[b, c, r] - state.on_idle[b, c, r]
-    return base
 
 
 @inline
@@ -48,11 +46,12 @@ def _select_free(state: ClusterState, b: int, shape: int, strikes: bool) -> int:
 
 @inner
 def _select_idle_first(state: ActingNodes, b: int, shape: int, strikes: bool) -> int:
-    if state.action[0].kind == SPECULATIVE and state.acts[b].n_limited > 0:
-        n = select(state, b, shape, list_idle(state, b), strikes)
-        if n >= 0:
-            return n
-    return select_now(state, b, shape, strikes)
+    n = select_now(state, b, shape, strikes)
+    if n < 0 or state.action[0].kind != SPECULATIVE or state.acts[b].n_limited == 0:
+        return n
+    list_idle(state, b)
+    n = select(state, b, shape, state.idle_base, strikes)
+    return n if n >= 0 else select_now(state, b, shape, strikes)
 
 
 #: Choose classes from what is free now, as `select_now`; rather those where nobody speculates.

@@ -113,7 +113,8 @@ def _select_idle(state: ActingNodes, b: int, j: int) -> int:
     """Choose idle nodes for job `j`; return in how many classes, or -1."""
     state.node_scalars[b].n_caps = 0
     set_bars(state, b, j, state.scalars[b].now)
-    return select(state, b, state.node_jobs[b, j].shape_number, list_idle(state, b), False)
+    list_idle(state, b)
+    return select(state, b, state.node_jobs[b, j].shape_number, state.idle_base, False)
 
 
 @inner

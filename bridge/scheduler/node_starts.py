@@ -71,7 +71,7 @@ def speculate_on_nodes(state: ActingNodes, b: int, j: int, n: int, until: int) -
 
 @inner
 def come_back(state: ActingNodes, b: int, j: int) -> None:
-    """Job `j`, which the rule has stopped, comes back to its lane; it has waited since it was eligible first."""
+    """Job `j`, which the rule has stopped, comes back to its lane; its wait goes on as if it had not run."""
     since, n_released = state.jobs[b, j].submit, state.node_scalars[b].n_released
     wait_again(state, b, j, 0)
     state.jobs[b, j].submit = since

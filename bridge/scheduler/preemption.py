@@ -202,7 +202,8 @@ def _list_by_rule(state: ActingNodes, b: int, j: int) -> int:
     n, place = 0, first_place(state, b)
     while job_at(state, b, place) >= 0:
         v = job_at(state, b, place)
-        if may_preempt(state, b, j, v, level, area) and _reaches(state, b, v, j):
+        is_going = state.timed_jobs[b, v].grace_end >= 0
+        if not is_going and may_preempt(state, b, j, v, level, area) and _reaches(state, b, v, j):
             key, serial, k = victim_key(state, b, v), state.jobs[b, v].serial, n
             n += 1
             while k > 0:

@@ -178,7 +178,8 @@ def _hold_on_idle(state: ActingNodes, b: int, j: int, entry: int, sign: int) -> 
 
 @inline
 def _count_on_idle(state: ActingNodes, b: int, j: int, entry: int, sign: int) -> None:
-    c, shape, units = state.entry_class[b, entry], state.node_jobs[b, j].shape_number, state.entry_units[b, entry]
+    c, units = state.entry_class[b, entry], state.entry_units[b, entry]
+    shape = state.node_jobs[b, j].shape_number
     if state.classes[c].counted:
         state.on_idle[b, c, 0] += sign
         return
@@ -194,8 +195,8 @@ def _hold_as_it_runs(state: ActingNodes, b: int, j: int, entry: int, sign: int, 
         _hold_entry(state, b, j, entry, sign, part)
 
 
-#: Let job `j` have what an entry says (`sign` 1), or not any more (-1). `part`: 0 all of it; 1 what a suspended
-#: job does not keep; 2 what it keeps.
+#: Let job `j` have what an entry says (`sign` 1), or not any more (-1). `part`: 0 all of it; 1 what a
+#: suspended job does not keep; 2 what it keeps.
 hold_entry = by_type(_hold_entry, _hold_as_it_runs, ActingNodes)
 
 

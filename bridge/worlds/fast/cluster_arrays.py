@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from bridge.base.arrays import Array, Ints, Records
+from bridge.base.arrays import Array, Floats, Ints, Records
 from bridge.base.errors import BridgeError
 from bridge.cluster import reasons
 from bridge.cluster.description import Cluster
 from bridge.cluster.request_texts import parse_licenses
 from bridge.scheduler.acting_state import ActingNodes, allocate_acting, reset_acting
+from bridge.scheduler.actions import PERMITS
 from bridge.scheduler.cluster_state import (
     CONDITION,
     COUNT_RUNNING,
@@ -114,6 +115,25 @@ class ClusterArrays:
         )
         gpus = int(total[GPUS]) // MILLI
         return {"cores": int(total[CORES])} | ({"gpus": gpus} if gpus else {})
+
+    def permits(self) -> dict[str, Floats]:
+        """Return by names of `PERMITS` what QOS or partitions say of their jobs [n]: 1 permits, 0 forbids.
+
+        What nobody says of any job is not there; else whoever is silent permits.
+        """
+        columns: dict[str, Floats] = {}
+        for name in PERMITS:
+            of_qos = [*(getattr(row, name) for row in self.cluster.qos), None]  # the last: of no QOS
+            of_partition = [getattr(row, name) for row in self.classes.partitions]
+            if any(value is not None for value in (*of_qos, *of_partition)):
+                own, other = (
+                    np.array([np.nan if value is None else float(value) for value in values], np.float64)
+                    for values in (of_qos, of_partition)
+                )
+                by_qos, by_partition = own[self.jobs.qos], other[self.demands.partition]
+                value = np.where(np.isnan(by_qos), by_partition, by_qos)
+                columns[name] = np.where(np.isnan(value), 1.0, value)
+        return columns
 
     def refuse_calendar(self, subject: str) -> None:
         """Raise BridgeError if the cluster changes in time, or preempts, which `subject` does not know."""

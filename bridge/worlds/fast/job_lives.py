@@ -8,6 +8,9 @@ import numpy as np
 from bridge.base.arrays import Array, Ints
 from bridge.scheduler.action_state import LIFE_ENTRY
 
+#: What is noted of each job, see `JobLives`.
+OF_JOB = ("first_start", "occupied", "lost", "stops", "suspensions", "progress", "idle")
+
 
 @dataclass(frozen=True)
 class JobLives:
@@ -37,9 +40,8 @@ class JobLives:
 def read_lives(state: Any, b: int, n: int) -> JobLives:
     """Return what became of an episode's first `n` jobs."""
     row = state.lives[b][:n]
-    names = ("first_start", "occupied", "lost", "stops", "suspensions", "progress")
-    idle = np.array(row["overhead"] + row["suspended"], np.int64)
-    return JobLives(**{name: np.array(row[name], np.int64) for name in names}, idle=idle)
+    columns = {name: np.array(row[name], np.int64) for name in OF_JOB if name != "idle"}
+    return JobLives(**columns, idle=np.array(row["overhead"] + row["suspended"], np.int64))
 
 
 class LifeLog:

@@ -31,10 +31,13 @@ LENGTH = 1 << 16
 OUTCOME = ("start", "end", "how", "reserved", "serial")
 
 
-def allocate(prepared: Scenario, length: int) -> tuple[State, world.WorldState]:
-    """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates."""
+def allocate(prepared: Scenario, length: int, *, whole: bool = True) -> tuple[State, world.WorldState]:
+    """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates.
+
+    `whole`: what jobs are allocated on a cluster will be collected.
+    """
     window = 1 if prepared.compiled.chooser is None else length
-    state = episode.allocate(prepared, 1, length, window=window, whole=True, pauses=True)
+    state = episode.allocate(prepared, 1, length, window=window, whole=whole, pauses=whole)
     return state, world.allocate(1, length)
 
 
@@ -353,8 +356,10 @@ def read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int)
         timed: Any = state.timed_jobs[b][: last - first]
         eligible = timed.first_eligible.copy()
         ran = (timed.doing == OVER) & (rows.gone == NOT_GONE) & (schedule.end >= 0)
-        stood = timed.stood + (0 if schedule.lives is None else schedule.lives.idle)
-        worked = np.where(ran, schedule.end - schedule.start - stood, -1)
+        worked = schedule.end - schedule.start - timed.stood
+        if (lives := schedule.lives) is not None:  # of all its lives, what was not in vain
+            worked += lives.progress - lives.idle
+        worked = np.where(ran, worked, -1)
         start = np.where(ran, schedule.start, -1)
         schedule = replace(schedule, start=start, ran=worked, since=schedule.submit)
     return replace(
@@ -445,7 +450,7 @@ def replay_sequences(
     prepared.refuse_beliefs("sampled sequences")
     if prepared.recorded:
         return [_recorded(prepared, int(first), int(first) + length) for first in starts]
-    state, memory = allocate(prepared, length)
+    state, memory = allocate(prepared, length, whole=False)
     schedules = []
     for k, first in enumerate(starts):
         if prepared.jobs.follows is not None:
