@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,21 @@ import pytest
 from cluster_on_bridge import build_scenario
 from cluster_reference.acting import play_acting
 from cluster_reference.case_text import format_case
-from cluster_reference.generate import PARTS, draw_case
+from cluster_reference.generate import PARTS, TIMED_PARTS, draw_case
 from cluster_reference.shrink import shrink
 
+from bridge.api import replay as replay_run
 from bridge.base.errors import BridgeError
 from bridge.cluster import Cluster, NodeGroup
+from bridge.cluster.clusterfile import read_cluster_toml
+from bridge.judge.action_metrics import compute_action_metrics
+from bridge.judge.check import check_schedule
 from bridge.scheduler.state import SECOND
+from bridge.workload.columns import write_csv
 from bridge.workload.rules import DEFAULT_RULE, LOAD_RULES
 from bridge.workload.select import Jobs, select
 from bridge.workload.table import SWF_COLUMNS, Workload
-from bridge.worlds.fast.replay import replay
+from bridge.worlds.fast.replay import replay, replay_sequences
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 RULES = (
@@ -83,12 +89,20 @@ def compare(seed: int, action: str) -> None:
 
 @pytest.mark.parametrize("action", RULES)
 def test_one_exclusive_partition_is_the_pool(action: str) -> None:
-    for seed in range(20):
+    for seed in range(5):
+        compare(seed, action)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", RULES)
+def test_one_exclusive_partition_is_the_pool_many_times(action: str) -> None:
+    for seed in range(100, 400):
         compare(seed, action)
 
 
 #: Outcomes of lives as the reference calls them, by their codes.
 OUTCOMES = ("ENDED", "PREEMPTED", "NODE_FAIL", "PREEMPTED_REQUEUED", "REQUEUED")
+EVERYTHING = (*PARTS, *TIMED_PARTS)
 ACTIONS = ("speculative", "speculative", "trial", "trial", "las", "hybrid", "hybrid guarded")
 
 
@@ -170,5 +184,150 @@ def compare_case(case: dict[str, Any]) -> None:
 
 
 def test_random_clusters() -> None:
-    for seed in range(150):
+    for seed in range(14):
         compare_case(draw_acting_case(300_000 + seed))
+        compare_case(draw_acting_case(400_000 + seed, parts=EVERYTHING))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parts", [PARTS, EVERYTHING], ids=["still", "in time"])
+def test_many_random_clusters(parts: Sequence[str]) -> None:
+    for seed in range(500):
+        compare_case(draw_acting_case(500_000 + seed, parts=parts))
+
+
+#: Job 0 has two nodes until 100; job 1, the head, needs all; job 2 fits on the third, and may have no `a`.
+SITE = """
+[[nodes]]
+name = "a"
+nodes = "a1"
+[[nodes]]
+name = "b"
+nodes = "b[1-2]"
+[[partitions]]
+name = "wide"
+nodes = ["a", "b"]
+[[partitions]]
+name = "small"
+nodes = "b"
+"""
+#: Submit, run, request, nodes, partition.
+ROWS = ((0, 100, 100, 2, "wide"), (1, 10, 10, 3, "wide"), (2, 500, 500, 1, "small"))
+
+
+def site_jobs(tmp_path: Path, more: str = "", rows: Sequence[tuple[Any, ...]] = ROWS, **columns: Any) -> Jobs:
+    table = pd.DataFrame(dict.fromkeys(SWF_COLUMNS, np.full(len(rows), -1)))
+    table["job_id"], table["status"] = np.arange(1, len(rows) + 1), 1
+    table["submit"], table["run"], table["req_time"], nodes, table["partition_name"] = zip(*rows, strict=True)
+    table["nodes"] = table["procs"] = table["req_procs"] = nodes
+    (tmp_path / "site.toml").write_text(SITE + more)
+    cluster = read_cluster_toml(tmp_path / "site.toml")
+    return jobs_of(Workload("site", table.assign(**columns), {"nodes": 3}), cluster)
+
+
+def lives_of(jobs: Jobs, action: str, **options: Any) -> list[tuple[int, int, int, bool, list[int]]]:
+    schedule = replay(SchedulerConfig(action=action, **options).build_scenario(jobs))
+    assert schedule.node_lives is not None
+    nodes = schedule.node_lives.nodes
+    return [
+        (int(row.job), int(row.start) // SECOND, int(row.end) // SECOND, int(row.outcome) == 0,
+         sorted(nodes[row.first : row.last].tolist()))
+        for row in schedule.node_lives.records
+    ]  # fmt: skip
+
+
+def test_a_speculating_job_gives_way_to_the_head_of_another_partition(tmp_path: Path) -> None:
+    # job 2 would delay job 1, which is reserved for 100 on all three nodes
+    assert lives_of(site_jobs(tmp_path), "speculative(600)") == [
+        (0, 0, 100, True, [0, 1]), (2, 2, 100, False, [2]), (1, 100, 110, True, [0, 1, 2]),
+        (2, 110, 640, True, [1]),
+    ]  # fmt: skip
+
+
+def test_a_backfilled_job_takes_idle_nodes_first(tmp_path: Path) -> None:
+    # job 1 needs all nodes, job 2 speculates on one of the two that are idle; job 3 backfills on the other
+    rows = [(0, 100, 100, 1, "wide"), *ROWS[1:], (3, 5, 5, 1, "small")]
+    lives = lives_of(site_jobs(tmp_path, rows=rows), "speculative(600)")
+    assert lives[0] == (3, 3, 8, True, [2])
+    assert (2, 2, 100, False, [1]) in lives
+
+
+@pytest.mark.parametrize(
+    ("more", "columns", "is_stopped"),
+    [
+        ("", {}, True),
+        ("restartable = false\n", {}, False),
+        ("restartable = false\n", {"restartable": 1}, True),
+        ("restartable = false\n[[qos]]\nname = 'normal'\nrestartable = true\n", {"qos_name": "normal"}, True),
+        (
+            "restartable = true\n[[qos]]\nname = 'normal'\nrestartable = false\n",
+            {"qos_name": "normal"},
+            False,
+        ),
+        ("suspendable = false\n", {}, True),
+    ],
+)
+def test_log_then_qos_then_partition_permit(
+    tmp_path: Path, more: str, columns: dict[str, Any], is_stopped: bool
+) -> None:
+    lives = lives_of(site_jobs(tmp_path, more, **columns), "speculative(600)")
+    assert ((2, 2, 100, False, [2]) in lives) == is_stopped
+
+
+def test_a_warning_says_who_permits(tmp_path: Path) -> None:
+    setup = SchedulerConfig(action="trial(300)")
+    (note,) = setup.build_scenario(site_jobs(tmp_path)).warnings
+    assert note.endswith("as the log has no column restartable, and no partition and no QOS says so")
+    assert setup.build_scenario(site_jobs(tmp_path, "restartable = true\n")).warnings == []
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"action": "guest(300)"}, "a guest"),
+        ({"action": "las(300,3600)", "backfill": "conservative"}, "no head that could preempt"),
+        ({"action": "hybrid(300)", "backfill": "conservative"}, "no head that could preempt"),
+    ],
+)
+def test_what_a_rule_is_not_defined_beside_on_nodes_is_refused(
+    tmp_path: Path, options: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(BridgeError, match=why):
+        SchedulerConfig(**options).build_scenario(site_jobs(tmp_path))
+
+
+def test_partitions_that_suspend_are_refused(tmp_path: Path) -> None:
+    more = "preempt_mode = 'suspend'\n[scheduler]\npreempt = 'partition'\n"
+    with pytest.raises(BridgeError, match="suspends"):
+        SchedulerConfig(action="trial(300)").build_scenario(site_jobs(tmp_path, more))
+
+
+@pytest.mark.parametrize("action", ["speculative(600)", "trial(300)", "las(300,3600)", "hybrid(300)"])
+def test_a_run_is_valid_and_a_sequence_is_as_alone(tmp_path: Path, action: str) -> None:
+    site_jobs(tmp_path)
+    workload, site = crowded_log(), str(tmp_path / "site.toml")
+    write_csv(workload, tmp_path / "log.csv")
+    with pytest.warns(UserWarning, match="every job counts as"):
+        run = replay_run(tmp_path / "log.csv", f"saf+easy+{action}", cluster=site)
+    report = check_schedule(run.jobs, run.capacity, workload=workload)
+    assert report.ok, report
+    assert report.attempts > 0
+    jobs = jobs_of(workload, read_cluster_toml(site))
+    scenario = SchedulerConfig("saf", action=action).build_scenario(jobs)
+    (alone,) = replay_sequences(scenario, np.zeros(1, np.int64), len(jobs))
+    assert alone.end.tolist() == replay(scenario).end.tolist()
+    metrics = compute_action_metrics(scenario, alone, 0)
+    assert round(metrics["preemptions"] * len(jobs)) == report.attempts
+    assert run.metrics["action.waste"] == pytest.approx(metrics["waste"])
+
+
+def crowded_log() -> Workload:
+    rng, n = np.random.default_rng(8), 40
+    table = pd.DataFrame(dict.fromkeys(SWF_COLUMNS, np.full(n, -1)))
+    table["job_id"], table["status"], table["user"] = np.arange(1, n + 1), 1, rng.integers(0, 3, n)
+    table["submit"], table["run"] = np.sort(rng.integers(0, 8_000, n)), rng.integers(1, 2_000, n)
+    table.loc[0, "submit"] = 0  # as whole minutes count
+    table["req_time"] = table["run"] * rng.integers(1, 9, n)
+    table["partition_name"] = rng.choice(["wide", "small"], n)
+    table["nodes"] = table["procs"] = table["req_procs"] = rng.integers(1, 3, n)
+    return Workload("crowded", table, {"nodes": 3})
