@@ -19,6 +19,7 @@ from bridge.api import replay as replay_run
 from bridge.base.errors import BridgeError
 from bridge.cluster import Cluster, NodeGroup
 from bridge.cluster.clusterfile import read_cluster_toml
+from bridge.forecasting.site_present import SiteReplay
 from bridge.judge.action_metrics import compute_action_metrics
 from bridge.judge.check import check_schedule
 from bridge.scheduler.state import SECOND
@@ -26,6 +27,7 @@ from bridge.workload.columns import write_csv
 from bridge.workload.rules import DEFAULT_RULE, LOAD_RULES
 from bridge.workload.select import Jobs, select
 from bridge.workload.table import SWF_COLUMNS, Workload
+from bridge.worlds.fast.continued_on_nodes import continue_on_nodes
 from bridge.worlds.fast.replay import replay, replay_sequences
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
@@ -331,3 +333,12 @@ def crowded_log() -> Workload:
     table["partition_name"] = rng.choice(["wide", "small"], n)
     table["nodes"] = table["procs"] = table["req_procs"] = rng.integers(1, 3, n)
     return Workload("crowded", table, {"nodes": 3})
+
+
+def test_who_cannot_stop_jobs_on_a_cluster_refuses_the_rule(tmp_path: Path) -> None:
+    scenario = SchedulerConfig(action="trial(300)").build_scenario(site_jobs(tmp_path))
+    with pytest.raises(BridgeError, match="forecasts cannot stop jobs yet"):
+        SiteReplay(scenario)
+    jobs, none = scenario.jobs, np.zeros(3, np.bool_)
+    with pytest.raises(BridgeError, match="goes on from the record cannot stop jobs yet"):
+        continue_on_nodes(jobs, none, jobs.submit, np.zeros(1, np.int64), 3, lambda _: scenario)
