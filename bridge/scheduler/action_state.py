@@ -47,7 +47,7 @@ LIFE = np.dtype(
 
 #: The rule. Times in microseconds.
 _TIMES = ("kind", "limit", "level", "restart", "host", "resume", "guard")
-ACTION_SWITCHES = np.dtype([(name, "i8") for name in (*_TIMES, "agent_preempt", "agent_trial")])
+ACTION_SWITCHES = np.dtype([(name, "i8") for name in (*_TIMES, "agent_preempt", "agent_trial", "latest")])
 #: One scheduler's further scalars.
 ACTION_SCALARS = np.dtype(
     [

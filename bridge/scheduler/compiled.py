@@ -284,6 +284,7 @@ def _action_switches(action: Action, agent: frozenset[str]) -> Array:
         *(round(seconds * SECOND) for seconds in (action.restart, action.host, action.resume, action.guard)),
         int("preempt" in agent),
         int("trial" in agent),
+        int(action.latest),
     )
     return switches
 

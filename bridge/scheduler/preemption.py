@@ -9,7 +9,7 @@ from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.heads import reserve_heads, set_caps
 from bridge.scheduler.node_starts import stop_on_nodes
 from bridge.scheduler.placement import select
-from bridge.scheduler.preemption_rules import may_preempt, remaining_area, victim_key
+from bridge.scheduler.preemption_rules import goes_first, may_preempt, remaining_area, victim_key
 from bridge.scheduler.queue_key import level_of
 from bridge.scheduler.running_jobs import add_running, first_place, job_at, next_place, remove_running
 from bridge.scheduler.state import SECOND
@@ -204,14 +204,10 @@ def _list_by_rule(state: ActingNodes, b: int, j: int) -> int:
         v = job_at(state, b, place)
         is_going = state.timed_jobs[b, v].grace_end >= 0
         if not is_going and may_preempt(state, b, j, v, level, area) and _reaches(state, b, v, j):
-            key, serial, k = victim_key(state, b, v), state.jobs[b, v].serial, n
+            key, k = victim_key(state, b, v), n
             n += 1
-            while k > 0:
-                other = state.victims[k - 1]
-                above = state.victim_keys[k - 1]
-                if above > key or (above == key and state.jobs[b, other].serial > serial):
-                    break
-                state.victims[k], state.victim_keys[k] = other, above
+            while k > 0 and goes_first(state, b, v, key, state.victims[k - 1], state.victim_keys[k - 1]):
+                state.victims[k], state.victim_keys[k] = state.victims[k - 1], state.victim_keys[k - 1]
                 k -= 1
             state.victims[k], state.victim_keys[k] = v, key
         place = next_place(state.run_job[b], place)

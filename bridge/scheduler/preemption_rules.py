@@ -70,12 +70,21 @@ def _list_victims(state: ActionState, b: int, head: int) -> int:
 
 
 @inline
+def goes_first(state: ActionState, b: int, j: int, key: int, other: int, other_key: int) -> bool:
+    """Tell whether victim `j` goes before another: by key; under LAS the smaller one; the later start."""
+    if key != other_key:
+        return key > other_key
+    nodes, of_other = state.demand[b, j, 0], state.demand[b, other, 0]
+    if state.action[0].kind == LAS and not state.action[0].latest and nodes != of_other:
+        return bool(nodes < of_other)
+    return bool(state.jobs[b, j].serial > state.jobs[b, other].serial)
+
+
+@inline
 def _is_better(state: ActionState, b: int, m: int, best: int) -> bool:
-    """Tell whether the m-th victim goes before another: by key, then by the later start."""
+    """Tell whether the m-th victim goes before another one."""
     keys, victims = state.victim_keys, state.victims
-    if keys[m] != keys[best]:
-        return bool(keys[m] > keys[best])
-    return bool(state.jobs[b, victims[m]].serial > state.jobs[b, victims[best]].serial)
+    return goes_first(state, b, victims[m], keys[m], victims[best], keys[best])
 
 
 @inline

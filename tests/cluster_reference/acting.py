@@ -1,7 +1,7 @@
 """Rules of action on a cluster in plain Python, from their definitions: what they add to `Simulation`.
 
-A case has an ``action``: kind, limit, level, restart, resume, guard (seconds); jobs that forbid the rule have
-``permits`` False. A job that speculates runs, but its nodes count as free.
+A case has an ``action``: kind, limit, level, restart, resume, guard (seconds), latest; jobs that forbid the
+rule have ``permits`` False. A job that speculates runs, but its nodes count as free.
 """
 
 from contextlib import contextmanager
@@ -239,8 +239,10 @@ class ActingSimulation(Simulation):
         return head["urgent"] or 2 * self.area(head) < self.area(victim)
 
     def rank_by_rule(self, victim):
-        worth = self.level(self.attained(victim)) if self.rule["kind"] == "las" else self.area(victim)
-        return (-worth, -victim["serial"])
+        if self.rule["kind"] == "las":
+            size = 0 if self.rule["latest"] else victim["tres"]["node"]
+            return (-self.level(self.attained(victim)), size, -victim["serial"])
+        return (-self.area(victim), 0, -victim["serial"])
 
     # ---- a pass -----------------------------------------------------------------------------------------
     def bring_back(self):

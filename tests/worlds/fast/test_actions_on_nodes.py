@@ -33,7 +33,13 @@ from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 RULES = (
     *("speculative(600)", "speculative(60,restart=0)", "trial(300)", "trial(60,restart=7)"),
-    *("las(300,3600)", "las(60,600,resume=900)", "hybrid(300)", "hybrid(0)", "hybrid(300,guard=2000)"),
+    *(
+        "las(300,3600)",
+        "las(60,600,resume=900,latest=1)",
+        "hybrid(300)",
+        "hybrid(0)",
+        "hybrid(300,guard=2000)",
+    ),
 )
 #: Job, start, end, completed.
 Life = tuple[int, int, int, bool]
@@ -134,6 +140,7 @@ def draw_acting_case(seed: int, *, parts: Sequence[str] = PARTS) -> dict[str, An
     limit = rng.choice([3, 5, 10]) * scale
     case["action"] = {"kind": kind, "limit": limit, "level": limit * rng.choice([2, 4])}
     case["action"] |= {"restart": rng.choice([0, 1, 4]), "resume": rng.choice([0, 1, 60])}
+    case["action"]["latest"] = kind == "las" and rng.random() < 0.3
     case["action"]["guard"] = rng.choice([5, 20]) * scale if guarded else 0
     return case
 
@@ -143,6 +150,7 @@ def action_text(action: Mapping[str, Any]) -> str:
     if kind in ("las", "hybrid"):
         costs = f"resume={action['resume']}" + (f",guard={action['guard']}" if action["guard"] else "")
     level = f",{action['level']}" if kind == "las" else ""
+    costs += ",latest=1" if action["latest"] else ""
     return f"{kind}({action['limit']}{level},{costs})"
 
 
