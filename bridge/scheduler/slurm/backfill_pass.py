@@ -23,6 +23,10 @@ _TOGETHER = 64
 _plan_jobs = Quick(kernels.plan_jobs)
 
 
+def _end_of(job: SlurmJob) -> int:
+    return job.end
+
+
 class _Pass:
     def __init__(self, slurm: Controller, now: int) -> None:
         self.slurm, self.now = slurm, now
@@ -72,20 +76,25 @@ class _Pass:
 
     def _sort_running(self) -> None:
         site = self.slurm.site
-        jobs = (job for job in self.slurm.running.values() if job.state == RUNNING)
-        self.running = sorted(jobs, key=lambda job: job.end)
-        count, n_gres = len(self.running), len(site.gres)
-        rows = [job.rows for job in self.running]
-        gres = np.zeros((count, n_gres), np.int64)
-        for r, job in enumerate(self.running):
-            if job.gres:
-                gres[r] = job.gres_row
-        size = 4 * site.n_words
-        nodes = b"".join(job.nodes.to_bytes(size, "little") for job in self.running)
+        jobs = [job for job in self.slurm.running.values() if job.state == RUNNING]
+        jobs.sort(key=_end_of)
+        self.running = jobs
+        count, size, behind = len(jobs), 4 * site.n_words, 0
+        rows, first = [], [0]
+        for job in jobs:
+            rows.append(job.rows)
+            behind += len(job.rows)
+            first.append(behind)
+        gres = np.zeros((count, len(site.gres)), np.int64)
+        if site.gres:
+            for r, job in enumerate(jobs):
+                if job.gres:
+                    gres[r] = job.gres_row
+        nodes = b"".join([job.nodes.to_bytes(size, "little") for job in jobs])
         self._table = kernels.Running(
-            np.array([job.end for job in self.running], np.int64),
+            np.array([job.end for job in jobs], np.int64),
             np.frombuffer(nodes, "<u4").astype(np.int64).reshape(count, site.n_words),
-            np.cumsum([0, *map(len, rows)]),
+            np.array(first, np.int64),
             np.concatenate(rows) if rows else np.zeros((0, 3), np.int64),
             gres,
             np.arange(count),
@@ -298,36 +307,36 @@ def backfill_pass(slurm: Controller, now: int) -> None:
     if not slurm.pending:
         return
     entries = slurm.queue(now)
-    n = _last_that_counts(slurm, entries) + 1
+    n = _last_that_counts(slurm, entries, 0, len(entries)) + 1
     if n:
         walk = _Pass(slurm, now)
-        at = 0
+        at = starts = 0
         while at < n and not walk.is_over:
             at = _look_at_some(walk, entries, at, n)
+            if walk.starts > starts:  # fewer nodes are left
+                starts, n = walk.starts, _last_that_counts(slurm, entries, at, n) + 1
     _start_heterogeneous(slurm, now)
 
 
-def _last_that_counts(slurm: Controller, entries: list[Entry]) -> int:
-    """Return the place of the last job that a pass may start, or whose plan is read afterwards; -1: none.
+def _last_that_counts(slurm: Controller, entries: list[Entry], first: int, n: int) -> int:
+    """Return the place of the last of some jobs that a pass may start, or whose plan is read afterwards.
 
-    Those behind it would only be planned, and the map of time is gone after the pass.
+    Those behind it would only be planned, and the map of time is gone after the pass. -1: there is none.
     """
     site = slurm.site
     if site.cluster.scheduler.preempt != "none":
-        return len(entries) - 1
+        return n - 1
     up, sizes_count = slurm.up & ~slurm.completing_nodes, bool(site.cluster.priority.job_size)
     idle, free = slurm.usage.idle & up, slurm.usage.not_full & up
-    for k in range(len(entries) - 1, -1, -1):
+    for k in range(n - 1, first - 1, -1):
         job, part = entries[k]
-        exclusive = is_exclusive(job, part.about.exclusive)
-        if (
-            job.task >= 0
-            or job.het
-            or job.min_nodes <= (part.mask & (idle if exclusive else free)).bit_count()
-        ):
+        if job.task >= 0 or job.het:
             return k
-        is_read = sizes_count or slurm.ledger.class_of(job, part).has_after
-        if is_read and not (job.planned and exclusive and site.is_uniform):
+        exclusive = is_exclusive(job, part.about.exclusive)
+        counts = job.min_nodes <= (part.mask & (idle if exclusive else free)).bit_count()
+        if not counts and not (job.planned and exclusive and site.is_uniform):
+            counts = sizes_count or slurm.ledger.class_of(job, part).has_after
+        if counts and not slurm.ledger.before(job, part):  # a job over such a limit is not planned at all
             return k
     return -1
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from bridge.base.arrays import Ints
+from bridge.cluster.reasons import NEVER_FITS, PARTITION_INACTIVE
 from bridge.scheduler.slurm import advance, eligible, preemption
 from bridge.scheduler.slurm.choice import (
     Chosen,
@@ -104,7 +105,7 @@ class Controller:
         """Return why a job is refused when submitted; empty: it is not."""
         parts = [part for part in job.parts if part.state in ("up", "down")]
         if not parts:
-            return "Required partition not available (inactive or drain)"
+            return PARTITION_INACTIVE
         if self.site.settings.limits:
             for part in job.parts[:1]:
                 if reason := self.ledger.refuses(job, part):
@@ -112,11 +113,11 @@ class Controller:
         for part in job.parts:
             if job.min_cpus > part.cpus or job.min_nodes > part.mask.bit_count():
                 if job.min_nodes > part.mask.bit_count() and len(job.parts) == 1:
-                    return "Requested node configuration is not available"
+                    return NEVER_FITS
                 return ""
             if self.could_ever(job, part):
                 return ""
-        return "Requested node configuration is not available"
+        return NEVER_FITS
 
     def could_ever(self, job: SlurmJob, part: SlurmPart) -> bool:
         """Tell whether a job fits the nodes of a partition when they are empty."""
