@@ -5,7 +5,7 @@ import random
 import pytest
 
 from bridge.scheduler.slurm.parameters import Parameters
-from bridge.worlds.fast.slurm.own_clock import OwnClock
+from bridge.worlds.fast.slurm.own_clock import MEASURED, PUNCTUAL, OwnClock
 
 #: Sums of periods are rounded, s.
 TINY = 1e-6
@@ -26,19 +26,40 @@ def test_passes_after_those_left_out_come_as_ever(seed: int) -> None:
         while True:
             leaves_out.skip(event, limit, change)
             time, kind = leaves_out.next()
-            while (other := steps.next())[0] < min(time, event) - TINY:
+            while (other := steps.next())[0] < min(time, event) - TINY or (
+                other[1] == "limits" != kind and other[0] < min(time + TINY, event)  # one look of the loop
+            ):
                 assert (other[1] == "limits" and other[0] < limit) or (
                     other[1] == "full" and other[0] < change
                 )
-                steps.passed(*other, changed=False)
+                steps.passed(*other, started=False, changed=False)
                 n_left_out += 1
             if time >= event:
                 break
             assert other[1] == kind
             assert other[0] == pytest.approx(time, abs=TINY)
             for clock in (leaves_out, steps):
-                clock.passed(time, kind, changed=False)
+                clock.passed(time, kind, started=False, changed=False)
         asks = draw.random() < 0.5
         for clock in (leaves_out, steps):
             clock.tell(event, asks=asks, at_once=False)
     assert n_left_out > 10
+
+
+def test_a_thread_wakes_late_as_was_measured() -> None:
+    draw = random.Random(1)
+    late = sorted(MEASURED.draw(draw) for _ in range(20_000))
+    assert [late[int(20_000 * share)] for share in (0.25, 0.5, 0.9)] == pytest.approx(
+        [0.04, 0.079, 0.422], rel=0.05
+    )
+    assert PUNCTUAL.draw(draw) == 0
+
+
+def test_a_pass_that_writes_why_jobs_wait_wakes_the_backfill_thread() -> None:
+    clocks = [OwnClock(Parameters(), 0.0, 3, has_backfill=True, period=0) for _ in range(2)]
+    for clock, writes in zip(clocks, (True, False), strict=True):
+        clock.passed(100.0, "backfill", started=False, changed=False)
+        clock.passed(150.2, "limits", started=False, changed=False)
+        clock.passed(150.2, "full", started=False, changed=writes)
+    assert [clock.next()[1] for clock in clocks] == ["backfill", "limits"]
+    assert clocks[0].next()[0] == 151.0  # it looks each second since 130

@@ -95,7 +95,7 @@ class OwnClock:
         return self.time - self.last_change
 
     def _look(self, since: float, due: float) -> float:
-        """Return when a thread that has looked at an instant, and looks each second, first does so when due."""
+        """Return when a thread that looks each second since an instant first does so when it is due."""
         if due == math.inf:
             return due
         second = 1.0 + self.lateness.tick

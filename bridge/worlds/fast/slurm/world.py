@@ -96,7 +96,8 @@ class SlurmWorld(abc.ABC):
             self.happen(time, kind, what)
             if kind != "moment":
                 at_once = kind == "free" and (epilog or bool(what[2] and what[4]))
-                clock.tell(time, asks=kind != "end", at_once=at_once)  # it asks when its nodes answered
+                asks = kind not in ("end", "reservation")  # an end asks when its nodes answered
+                clock.tell(time, asks=asks, at_once=at_once)
 
     def _writes(self, kind: str) -> bool:
         """Tell whether a pass wrote to a waiting job's record: its priority, or why it waits."""
