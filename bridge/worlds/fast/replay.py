@@ -172,7 +172,7 @@ class Schedule:
     lives: JobLives | None = None
 
 
-def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
+def check_outcome(kind: int, state: State, b: int, prepared: Scenario) -> None:
     """Raise for an outcome that no schedule can come from."""
     bad = int(state.scalars.bad_score[b])
     if bad >= 0:
@@ -224,7 +224,7 @@ def play(
         started_at = time.perf_counter()
         state.scalars.work[0] = WORK
         kind = world.run_until_decision(state, memory, 0, passes)
-        _check(kind, state, 0, prepared)
+        check_outcome(kind, state, 0, prepared)
         if prepared.compiled.decide(state, 0, kind):
             continue
         if kind != core.PAUSE:
@@ -386,7 +386,7 @@ def _replay_reestimated(
     while True:
         clock.until, first_serial, env.work = changes.next, int(env.serial), WORK
         kind = world.run_until_decision(state, memory, 0, 1)
-        _check(kind, state, 0, prepared)
+        check_outcome(kind, state, 0, prepared)
         for j in state.started[0, : int(env.serial) - first_serial].tolist():
             changes.started(j, int(records[j].start))
         if kind == world.MORE:
@@ -413,7 +413,7 @@ def _replay_arrivals(
     while True:
         clock.until, first_serial, env.work = coming.next, int(env.serial), WORK
         kind = world.run_until_decision(state, memory, 0, 1)
-        _check(kind, state, 0, prepared)
+        check_outcome(kind, state, 0, prepared)
         for j in state.started[0, : int(env.serial) - first_serial].tolist():
             coming.started(int(which[j]), int(records[j].start + records[j].run))
         if kind == world.MORE:
