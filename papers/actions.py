@@ -32,6 +32,7 @@ VARIANTS = (
     ),
     *((f"guest(300, share={share})", "requested") for share in (0.5, 0.25)),
     *((f"las(300, 3600, resume={cost})", "requested") for cost in (60, 300, 900)),
+    ("las(300, 3600, latest=1)", "requested"),
     ("hybrid(300)", "requested"),
     *((f"hybrid(300, share={share})", "requested") for share in (0.5, 0.25)),
     *((f"hybrid(300, guard={seconds})", "requested") for seconds in (43_200, 86_400, 172_800)),
@@ -161,7 +162,8 @@ def page() -> str:
         f"sequences in hindsight: {references}. The rules believe requests; blended: the order sees "
         "√(request × that mean). * true run times are read (oracle).\n\n"
         "Every job permits the rule, but where a share of the users is named (where a log knows no users, of "
-        "the jobs). Bounded slowdown and wait run to the end of the last life. Waste is node-time occupied "
+        "the jobs). Of one level `las` preempts the smallest job first, with latest=1 the job that started "
+        "last. Bounded slowdown and wait run to the end of the last life. Waste is node-time occupied "
         "beyond the useful one, in % of it.\n\n"
         f"{first.markdown().rstrip()}\n\n## What it costs others\n\n{second.markdown().rstrip()}\n\n"
         f"## Slowdown of each log, %\n\n{third.markdown().rstrip()}\n\n`python -m papers.actions`\n"
