@@ -242,3 +242,25 @@ def test_a_job_that_names_a_reservation_of_others_is_refused(tmp_path: Path) -> 
     jobs = pd.read_parquet(tmp_path / "run" / "jobs.parquet").set_index("job_id")
     assert jobs["starting_time"].notna().to_dict() == {"1": True, "2": False}
     assert jobs.loc["2", "reason"] == "ReservationNotAllowed"
+
+
+def test_each_refusal_has_its_own_reason(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(
+        '[[nodes]]\nname = "n"\ncount = 8\n[[partitions]]\nname = "p"\nnodes = ["n[0-3]"]\n'
+        '[[partitions]]\nname = "shut"\nstate = "inactive"\n'
+        '[[qos]]\nname = "one"\nmax_submit_jobs_per_user = 1\n'
+        '[[qos]]\nname = "small"\nmax_tres_per_job = {nodes = 1}\ndeny_on_limit = true\n'
+    )
+    log = pd.DataFrame({"job_id": range(1, 7), "submit": 0, "run": 60, "req_time": 120, "user_name": "u"})
+    log["req_procs"] = [1, 1, 1, 1, 1, 2]
+    log["partition_name"] = ["p", "p", "shut", "p", "p", "p"]
+    log["qos_name"] = ["", "", "", "one", "one", "small"]
+    log.to_parquet(tmp_path / "log.parquet")
+    command = ["replay", str(tmp_path / "log.parquet"), "--cluster", str(tmp_path / "c.toml")]
+    assert main([*command, "--protocol", "slurm", "--out", str(tmp_path / "run")]) == 0
+    jobs = pd.read_parquet(tmp_path / "run" / "jobs.parquet").set_index("job_id")
+    assert jobs.loc[jobs["starting_time"].isna(), "reason"].to_dict() == {
+        "3": "PartitionInactive",
+        "5": "QOSMaxSubmitJobPerUserLimit",
+        "6": "QOSMaxNodePerJobLimit",
+    }

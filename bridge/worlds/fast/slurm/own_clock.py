@@ -54,34 +54,39 @@ class OwnClock:
         return math.ceil(time - phase - ROUNDING) + phase
 
     def next(self) -> tuple[float, str]:
-        full = self._tick(self.full_due, self.phase)
-        default = (
-            self._tick(max(self.wanted, self.last_main + self.parameters.batch_delay), self.phase)
-            if self.wanted < math.inf
-            else math.inf
-        )
-        backfill = (
-            self._tick(max(self.backfill_due, self.changed), self.poll_phase)
-            if max(self.backfill_due, self.changed) < math.inf
-            else math.inf
-        )
-        candidates = [
-            (full, "full"),
-            (default, "default"),
-            (self.at_once, "default"),
-            (backfill, "backfill"),
-            (self.limits_due, "limits"),
-            (self.period_due, "prio"),
-        ]
-        return min(candidates)
+        """Return the pass that comes next; of one instant, the first by name."""
+        best = self._tick(self.full_due, self.phase), "full"
+        if self.wanted < math.inf:
+            wanted = max(self.wanted, self.last_main + self.parameters.batch_delay)
+            best = min(best, (self._tick(wanted, self.phase), "default"))
+        if self.at_once < math.inf:
+            best = min(best, (self.at_once, "default"))
+        if (due := max(self.backfill_due, self.changed)) < math.inf:
+            best = min(best, (self._tick(due, self.poll_phase), "backfill"))
+        if self.limits_due <= best[0]:
+            best = min(best, (self.limits_due, "limits"))
+        if self.period_due <= best[0]:
+            best = min(best, (self.period_due, "prio"))
+        return best
 
-    def skip_idle(self, until: float, *, limits: bool) -> None:
-        """Let full passes, and checks of `limits`, that do nothing pass by, before an instant."""
-        if limits and self.limits_due < until < math.inf:
+    def skip(self, event: float, limit: float, change: float) -> None:
+        """Let passes that do nothing go by before an event.
+
+        Checks of limits do nothing before `limit`, and full passes nothing before `change`, unless a backfill
+        pass or new priorities come between; they still are the last ones that came.
+        """
+        if event == math.inf:
+            return
+        until = min(event, limit)
+        if self.limits_due < until:
             self.limits_due += math.floor((until - self.limits_due) / LIMITS_PERIOD) * LIMITS_PERIOD
-        period = float(self.parameters.sched_interval)
-        if self.full_due + period < until < math.inf:
-            self.full_due += math.floor((until - self.full_due) / period - 1) * period
+        until = min(event, change, self.period_due, max(self.backfill_due, self.changed))
+        if self.full_due < until and self.wanted == self.at_once == math.inf:
+            first, period = self._tick(self.full_due, self.phase), self.parameters.sched_interval
+            count = math.ceil((until - first) / period)
+            if count > 0:
+                self.last_main = math.ceil(first - self.phase - ROUNDING) + (count - 1) * period + self.phase
+                self.full_due = self.last_main + period
 
     def passed(self, time: float, kind: str, *, changed: bool) -> None:
         """Take note of a pass, and whether it started a job."""
