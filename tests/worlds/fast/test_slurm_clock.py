@@ -50,7 +50,7 @@ def test_a_thread_wakes_late_as_was_measured() -> None:
     draw = random.Random(1)
     late = sorted(MEASURED.draw(draw) for _ in range(20_000))
     assert [late[int(20_000 * share)] for share in (0.25, 0.5, 0.9)] == pytest.approx(
-        [0.04, 0.079, 0.422], rel=0.05
+        [0.04, 0.079, 0.422], rel=0.1
     )
     assert PUNCTUAL.draw(draw) == 0
 

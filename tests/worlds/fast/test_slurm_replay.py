@@ -12,6 +12,7 @@ from bridge.cluster.clusterfile import write_cluster_toml
 from bridge.worlds.fast.slurm.agreement import play_case
 from bridge.worlds.fast.slurm.conf import site_of
 from bridge.worlds.fast.slurm.log_replay import EPOCH, FREE_DELAY
+from bridge.worlds.fast.slurm.own_clock import PUNCTUAL
 
 CONF = """ClusterName=site
 SchedulerParameters=bf_max_job_test=40,default_queue_depth=20
@@ -143,7 +144,7 @@ def replayed(tmp_path: Path, site: Path, rows: list[dict[str, str]], *options: s
 def test_a_log_starts_as_a_case_with_the_same_input(tmp_path: Path, site: Path, seed: int) -> None:
     rows = draw(seed)
     write_case(tmp_path / "case", rows)
-    case = {int(one.job): one for one in play_case(tmp_path / "case", "own", seed).starts}
+    case = {int(one.job): one for one in play_case(tmp_path / "case", "own", seed, PUNCTUAL).starts}
     jobs = replayed(tmp_path, site, rows, "--seed", str(seed))
     assert len(case) == len(rows)
     starts = {job: round(one.start, 3) for job, one in case.items()}

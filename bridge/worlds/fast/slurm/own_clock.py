@@ -14,7 +14,7 @@ LIMITS_PERIOD = 30.0
 
 @dataclass(frozen=True)
 class Lateness:
-    """How late a thread wakes from its sleep, s: `late` at these `shares` of all times, and `tick` each second.
+    """How late a thread wakes from its sleep, s: `late` at these `shares` of all times; `tick` each second.
 
     The measured one is that of the machine on which the cases were recorded, whose clock ran 30 to 50 times
     too fast: all delays of a thread are so many times longer there.
