@@ -253,7 +253,7 @@ class LogReplay(SlurmWorld):
         for n, cpus in job.alloc.items():
             self.nodes.append(self.site.table_index[n])
             self.units.append(max(cpus // job.cpus_per_task, 1) if of_tasks else 1)
-        places = (first, len(self.nodes), 0)
+        places = (first, len(self.nodes), 0, 0)
         self.records.append((start, end, self.since[j], stood, serial, j, episode, outcome, *places))
         for since, until in job.stands:
             span = ((since - EPOCH) * SECOND, min((until - EPOCH) * SECOND, end))
