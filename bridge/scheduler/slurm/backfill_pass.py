@@ -49,12 +49,12 @@ class _Pass:
         self.completing = words_of(slurm.completing_nodes, site.n_words)
         self.booked = self._booked(None) if slurm.reservations else _nothing_booked(site.n_words)
         counts = parameters.bf_max_user or parameters.bf_max_part or parameters.bf_max_assoc
-        alone = counts or parameters.bf_max_user_part or site.cluster.scheduler.preempt != "none"
+        alone = counts or parameters.bf_max_user_part or slurm.preempts
         self.together = 1 if alone else _TOGETHER
         self.words: dict[int, Ints] = {}
         self.running: list[SlurmJob] = []
         self._table: kernels.Running | None = None
-        if parameters.bf_running_reserve or site.cluster.scheduler.preempt != "none":
+        if parameters.bf_running_reserve or slurm.preempts:
             self._sort_running()
         if parameters.bf_running_reserve:
             for job in self.running:
@@ -213,7 +213,7 @@ class _Pass:
         site, limit = self.slurm.site, job_limit(job, part)
         if job.min_limit:
             limit = min(limit, job.min_limit)
-        if site.cluster.scheduler.preempt != "none" and site.qos[job.qos].no_reserve:
+        if self.slurm.preempts and site.qos[job.qos].no_reserve:
             limit = min(limit, 60)
         if not job.het:
             return self.now, limit
@@ -259,7 +259,7 @@ class _Pass:
         if result == STARTED:
             self.starts += 1
             self._table = None
-            if slurm.site.cluster.scheduler.preempt != "none":
+            if slurm.preempts:
                 self._sort_running()
             if job.whole:
                 self._occupy(job)
@@ -324,7 +324,7 @@ def _last_that_counts(slurm: Controller, entries: list[Entry], first: int, n: in
     Those behind it would only be planned, and the map of time is gone after the pass. -1: there is none.
     """
     site = slurm.site
-    if site.cluster.scheduler.preempt != "none":
+    if slurm.preempts:
         return n - 1
     up, sizes_count = slurm.up & ~slurm.completing_nodes, bool(site.cluster.priority.job_size)
     idle, free = slurm.usage.idle & up, slurm.usage.not_full & up

@@ -55,6 +55,7 @@ class Controller:
         is_passed: the last main pass that changed nothing, see `bridge.scheduler.slurm.main_pass`.
         ended: jobs that were killed, requeued or preempted since then, with how.
         completing: of each node, how many jobs are ending there; `completing_nodes` those with any.
+        preempts: jobs may give way to others.
         limits_due: no check of limits before this instant ends a job.
     """
 
@@ -91,6 +92,7 @@ class Controller:
         self.is_passed = _NEVER_PASSED
         self.has_skipped = False  # the last main pass passed a job over, for its partition had failed
         self.limits_due = 0
+        self.preempts = site.cluster.scheduler.preempt != "none"
 
     # --- nodes
 
@@ -198,7 +200,7 @@ class Controller:
         if odd:
             closed = self._closed_odd(now)
             entries = [entry for entry in entries if entry[0].key not in closed]
-        if self.site.cluster.scheduler.preempt != "none":
+        if self.preempts:
             return preemptors_first(self.site, entries)
         return entries
 
@@ -243,7 +245,7 @@ class Controller:
         there = usable & self.usage.idle if exclusive else usable
         chosen = choose(site, job, there, self.usage, part.index, weights, exclusive=exclusive)
         victims: list[SlurmJob] = []
-        if chosen is None and job.preempting_until < now:
+        if chosen is None and self.preempts and job.preempting_until < now:
             chosen, victims = self._by_preemption(job, part, usable, exclusive, now)
         reason = ""
         if self.ledger.class_of(job, part).has_after:

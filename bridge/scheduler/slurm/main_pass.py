@@ -74,8 +74,8 @@ def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
     if may_skip and slurm.line.is_valid:
         return
     entries = slurm.queue(now)
-    if may_skip and entries == before:  # priorities are new, the order is not
-        return
+    if may_skip and entries == before and slurm.weights is slurm.site.weights:
+        return  # priorities are new, the order is not; a pass would leave the weights as they are
     starts = slurm.n_starts
     slurm.has_skipped = False
     whole = _walk(slurm, entries, now, full=full)
@@ -96,7 +96,7 @@ def _next_change(slurm: Controller, now: int) -> int:
     site, parameters = slurm.site, slurm.site.parameters
     if slurm.reservations or parameters.bf_min_age or parameters.bf_min_prio or slurm.ledger.counts_minutes:
         return now
-    if site.cluster.scheduler.preempt != "none" or slurm.weights is not site.weights:
+    if slurm.preempts or slurm.weights is not site.weights:
         return now
     until = FAR
     for job in slurm.line.odd.values():
