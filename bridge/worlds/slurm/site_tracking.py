@@ -103,6 +103,9 @@ class SiteTracking(Tracking):
         self._book.tell("wait", row.key, **record_of_wait(waiting))
 
     def _tell_runs(self, job: TrackedJob, now: float) -> None:
+        is_placed = job.phase is Phase.RELEASED and job.row.names == job.hosts
+        if is_placed and job.request is not None and job.request.tasks == 0:
+            return  # it has what was decided: only tasks may lie on their nodes in another way
         self._tell_run(job.row, now, self._control(f"show job {job.row.label}"))
 
     def _give_back(self, running: Set[str], occupied: Set[str]) -> None:  # noqa: ARG002
