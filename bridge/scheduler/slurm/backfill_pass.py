@@ -136,22 +136,22 @@ class _Pass:
     def plan(self, entries: list[Entry]) -> tuple[int, str]:
         """Plan jobs in turn, up to one that starts; return how many, and what came of the last one."""
         slurm, own = self.slurm, self.own
-        asked = self._asked(entries)
+        requests = self._requests(entries)
         last = len(entries) - 1
-        own[kernels.WHICH] = own[kernels.RESUMES] = seen = 0
+        own[kernels.WHICH] = own[kernels.RESUMES] = first = 0
         table, booked = self._who_runs(*entries[0]), self._booked_for(entries[0][0])
         result = "none"
-        while seen <= last:
-            self.map.make_room(len(entries) - seen)
+        while first <= last:
+            self.map.make_room(len(entries) - first)
             came = _plan_jobs(
                 self.of_pass, own, self.map.times, self.map.free, self.map.sizes, slurm.usage.book,
-                slurm.future, slurm.site.table, slurm.weights, asked, self.completing, table, booked,
+                slurm.future, slurm.site.table, slurm.weights, requests, self.completing, table, booked,
                 self.nodes, self.chosen, *slurm.site.scratch,
             )  # fmt: skip
             here = int(own[kernels.WHICH])
-            for k in range(seen, min(here, last) + 1):
-                self._note_plan(entries[k][0], int(asked.totals[k]))
-            seen = here
+            for k in range(first, min(here, last) + 1):
+                self._note_plan(entries[k][0], int(requests.totals[k]))
+            first = here
             if here > last:  # all are planned, the last one without a word
                 return len(entries), result
             job, part = entries[here]
@@ -167,7 +167,7 @@ class _Pass:
             low, high = int(own[kernels.LOW]), int(own[kernels.HIGH])
             result = self._reserve(job, part, low, high, mask_of_words(self.chosen))
             own[kernels.WHICH], own[kernels.RESUMES] = here + 1, 0
-            seen = here + 1
+            first = here + 1
         return len(entries), result
 
     def _note_plan(self, job: SlurmJob, total: int) -> None:
@@ -179,10 +179,10 @@ class _Pass:
         if job.het and (begin := int(self.own[kernels.PLANNED_AT])) >= 0:
             slurm.het_estimates.setdefault(job.het, {})[job.het_offset] = begin
 
-    def _asked(self, entries: list[Entry]) -> kernels.Asked:
+    def _requests(self, entries: list[Entry]) -> kernels.Requests:
         """Return what jobs ask for."""
         n, site, slurm = len(entries), self.slurm.site, self.slurm
-        asked = kernels.Asked(
+        requests = kernels.Requests(
             np.empty((n, 12 + len(site.gres)), np.int64),
             np.array([self._times(job, part) for job, part in entries], np.int64),
             np.empty((n, site.n_words), np.int64),
@@ -202,11 +202,11 @@ class _Pass:
                 nodes &= own.nodes
             if nodes not in self.words:
                 self.words[nodes] = words_of(nodes, site.n_words)
-            asked.needs[k] = need_of(site, job, part.index, is_exclusive(job, part.about.exclusive))
-            asked.base[k], asked.required[k] = self.words[nodes], job.sets[1]
-            asked.first[k + 1] = asked.first[k] + len(job.sets[0])
+            requests.needs[k] = need_of(site, job, part.index, is_exclusive(job, part.about.exclusive))
+            requests.base[k], requests.required[k] = self.words[nodes], job.sets[1]
+            requests.first[k + 1] = requests.first[k] + len(job.sets[0])
             sets.append(job.sets[0])
-        return asked._replace(sets=np.concatenate(sets))
+        return requests._replace(sets=np.concatenate(sets))
 
     def _times(self, job: SlurmJob, part: SlurmPart) -> tuple[int, int]:
         """Return from when on a job is planned, and for how long."""

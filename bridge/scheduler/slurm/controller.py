@@ -17,7 +17,7 @@ from bridge.scheduler.slurm.choice_kernels import UNCOUNTED
 from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import DONE, PENDING, RUNNING, SUSPENDED, SlurmJob
 from bridge.scheduler.slurm.limits import Ledger, job_limit
-from bridge.scheduler.slurm.line import Line
+from bridge.scheduler.slurm.line import PassLine
 from bridge.scheduler.slurm.masks import bits, mask_of
 from bridge.scheduler.slurm.order import preemptors_first
 from bridge.scheduler.slurm.priority import Priorities
@@ -69,7 +69,7 @@ class Controller:
         self.jobs: dict[int, SlurmJob] = {}
         self.by_id: dict[int, list[SlurmJob]] = {}
         self.pending: dict[int, SlurmJob] = {}
-        self.line = Line(site)
+        self.line = PassLine(site)
         self.running: dict[int, SlurmJob] = {}
         self.reservations: dict[str, advance.Advance] = {}
         self.down, self.drained = 0, 0

@@ -15,7 +15,7 @@ def is_plain(job: SlurmJob, now: int) -> bool:
     return bool(not has_conditions and job.eligible and job.begin <= now and job.requeued_until <= now)
 
 
-class Line:
+class PassLine:
     """Jobs that a pass may look at, each in each of its partitions.
 
     Attributes:

@@ -46,7 +46,7 @@ class Running(NamedTuple):
     victims: Ints
 
 
-class Asked(NamedTuple):
+class Requests(NamedTuple):
     """Jobs in turn: what each asks for.
 
     Attributes:
@@ -385,7 +385,7 @@ def plan_jobs(
     future: Ints,
     site: Ints,
     weights: Ints,
-    asked: Asked,
+    requests: Requests,
     completing: Ints,
     running: Running,
     booked: Booked,
@@ -398,10 +398,10 @@ def plan_jobs(
 
     After START the caller tries; if that fails it calls again with ``own[RESUMES]``. NONE: all are planned.
     """
-    while own[WHICH] < asked.times.shape[0]:
+    while own[WHICH] < requests.times.shape[0]:
         k = own[WHICH]
         if own[RESUMES] == 0:
-            own[FROM], own[LIMIT] = asked.times[k, 0], asked.times[k, 1]
+            own[FROM], own[LIMIT] = requests.times[k, 0], requests.times[k, 1]
             own[PLANNED_AT], own[TOTAL] = -1, 0
         came = _plan_job(
             of_pass,
@@ -413,10 +413,10 @@ def plan_jobs(
             future,
             site,
             weights,
-            asked.needs[k],
-            asked.base[k],
-            asked.sets[asked.first[k] : asked.first[k + 1]],
-            asked.required[k],
+            requests.needs[k],
+            requests.base[k],
+            requests.sets[requests.first[k] : requests.first[k + 1]],
+            requests.required[k],
             completing,
             running,
             booked,
@@ -425,8 +425,8 @@ def plan_jobs(
             scratch,
             left,
         )
-        asked.totals[k] = own[TOTAL]
-        if came in (START, TESTED, FULL) or (came == RESERVE and asked.stops[k] != 0):
+        requests.totals[k] = own[TOTAL]
+        if came in (START, TESTED, FULL) or (came == RESERVE and requests.stops[k] != 0):
             return int(came)
         if came == RESERVE:
             _reserve(times, free, sizes, own[LOW], own[HIGH], chosen)
