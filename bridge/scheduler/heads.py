@@ -351,6 +351,18 @@ def may_fit(state: ClusterState, b: int, shape: int) -> bool:
 
 
 @inner
+def choose_now(state: ClusterState, b: int, shape: int) -> int:
+    """Choose classes for a demand from what is free, whatever is reserved; return how many, or -1."""
+    if state.no_fit[b, shape] == state.node_scalars[b].releases:
+        return -1
+    state.node_scalars[b].n_caps = 0
+    n = select_now(state, b, shape, False)
+    if n < 0:
+        may_fit(state, b, shape)  # to know it the next time
+    return n
+
+
+@inner
 def fits_beside_heads(state: ClusterState, b: int, j: int, strikes: bool) -> int:
     """Choose classes for job `j` now; return how many, or -1 if it does not fit beside the heads."""
     more = state.node_scalars[b]
