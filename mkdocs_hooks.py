@@ -22,6 +22,8 @@ ROOT = Path(__file__).parent
 COMMAND_LINE = "reference/cli.md"
 #: The page of changes, a file above docs/.
 CHANGELOG = "changelog.md"
+#: The folder of results: its first page lists the others, which the navigation does not have.
+RESULTS = "results/"
 #: Files outside docs/ that pages name are copied to this folder of the site.
 COPIES = "files"
 #: What a page may not show: click's mark of an option without a default.
@@ -49,7 +51,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Complete a page's Markdown: the list of commands, links to files outside docs/."""
+    """Complete a page's Markdown: the list of commands, links to files outside docs/, the way back."""
     uri = page.file.src_uri
     if uri == COMMAND_LINE:
         from bridge.cli.main import cli
@@ -57,6 +59,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         markdown = "\n".join([markdown, *describe_command(cli, click.Context(cli, info_name="bridge"))])
     if uri == CHANGELOG:  # it lies above docs/
         markdown = markdown.replace("](docs/", "](")
+    if uri.startswith(RESULTS) and uri != f"{RESULTS}README.md":
+        markdown += "\n\n[All results](README.md)\n"
     for path, link in outside_links(uri, markdown).items():
         here = uri.rpartition("/")[0]
         markdown = markdown.replace(f"]({link}", f"]({relpath(f'{COPIES}/{path}', here or '.')}")

@@ -1,4 +1,4 @@
-"""The public face: what `import bridge` offers, as data frames and plain objects. Importing it is instant."""
+"""The functions of `import bridge`. They return data frames and plain objects."""
 
 import json
 import warnings

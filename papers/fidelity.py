@@ -32,23 +32,23 @@ _REASONS = {
 _TEXT = """\
 # Does the replay say what happened?
 
-Each log's own starts beside those of textbook rules, job by job ([Fidelity](../fidelity.md) has the
-definitions). No rule of a textbook says what happened on any of these machines: their schedulers had
-priorities, partitions, limits, reservations and holds that the logs do not tell.
+This page compares each log's own starts with those of textbook rules, job by job ([Fidelity](../fidelity.md)
+has the definitions). No textbook rule repeats what happened on any of these machines: their schedulers had
+priorities, partitions, limits, reservations and holds that the logs do not record.
 
 ![Why jobs waited, and how far each rule is from the record](fidelity.svg)
 
 ## What the record explains of the waiting
 
-Shares of all waiting job-seconds, at 3,000 random instants. *Above*: time in which more is in use than
-the machine has, and the most. *Unexplained* is an upper bound, *all fit* (all waiting jobs fit at once)
-a lower one. *Its user idle*, *heaviest user*: of the unexplained.
+Shares of all waiting job-seconds, at 3,000 random instants. *Above* is the share of time with more in use
+than the machine has, and the largest use. *Unexplained* is an upper bound, *all fit* (all waiting jobs fit at
+once) a lower one. *Its user idle* and *heaviest user* are shares of the unexplained part.
 
 {shares}
 
 ## The whole log
 
-One replay of all jobs, as `bridge replay` plays it. The mean and W1 are not robust: they hang on the few
+One replay of all jobs, as `bridge replay` plays it. The mean and W1 are not robust: they depend on the few
 jobs that wait longest.
 
 {near}
@@ -62,8 +62,8 @@ neighbouring jobs.
 
 {second}
 
-Not here: LLNL-Atlas and the Lublin logs, which record no waits; Slurm's `multifactor` order, and sites with
-their cluster. `python -m papers.fidelity`
+Not measured here: LLNL-Atlas and the Lublin logs, which record no waits; Slurm's `multifactor` order; sites
+with their cluster. `python -m papers.fidelity`
 """
 
 

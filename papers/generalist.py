@@ -18,9 +18,9 @@ from bridge.judge.sequences import SAMPLERS, compute_sequence_metric, sample
 from bridge.judge.stats import INTERVALS, ConfidenceInterval, block_length, interval_of, parts
 from bridge.learn.agent import play_sequences
 from bridge.learn.checkpoint import load
+from bridge.report.folding import collapsible
 from bridge.report.table import Table
 from bridge.scheduler.state import SECOND
-from bridge.study.report import collapsible
 from bridge.worlds.fast.replay import Schedule, replay_sequences
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 from papers import logs, store

@@ -209,11 +209,11 @@ def sentence(headline: Headline) -> str:
     verdicts = [entry.verdict for entry in lines if entry.verdict]
     better, worse = (sum(one.startswith(word) for one in verdicts) for word in ("better", "worse"))
     text = (
-        f"Of {len(verdicts)} recommended agents, {better} are better than the best rule, {worse} worse; "
-        f"{len(verdicts) - better - worse} cannot be told from it."
+        f"Compared with the best rule, of {len(verdicts)} recommended agents: {better} better, {worse} "
+        f"worse, {len(verdicts) - better - worse} not distinguishable."
     )
     missing = sum(entry.has_code and entry.values[KINDS[1]] is None for entry in lines)
-    text += f" Of {len(lines)} rows as the code, {missing} are not run." if missing else ""
+    text += f" Not run: {missing} of {len(lines)} rows as the code." if missing else ""
     values = (value for entry in lines for value in (*entry.values.values(), entry.words))
     return text + " *: reads true run times." * any(value and value.oracle for value in values)
 

@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bridge.report import table as tables
+from bridge.report.folding import collapsible
 from bridge.study import picture, report
 from bridge.study.results import document_of
 from bridge.study.spec import Study
@@ -31,7 +32,7 @@ def _templates() -> Environment:
         autoescape=False,
     )
     environment.globals["table"] = lambda heads, rows: tables.Table(heads, rows).markdown().rstrip()
-    environment.filters["fold"] = lambda text, title: "\n\n".join(report.collapsible(title, [text.strip()]))
+    environment.filters["fold"] = lambda text, title: "\n\n".join(collapsible(title, [text.strip()]))
     environment.globals["bullets"] = lambda sentences: "\n".join(f"- {sentence}" for sentence in sentences)
     return environment
 
@@ -115,9 +116,9 @@ def page(paper: str, study: Study, document: report.Document) -> str:
     more = [part for part in _more(paper, study) if part]
     text = report.markdown(document, study.name if picture_file else "", command, more, table)
     if study.name in insample.TABLES and (section := insample.section(study.name)):
-        text += "\n" + "\n\n".join(report.collapsible(insample.TITLE, section)) + "\n"
+        text += "\n" + "\n\n".join(collapsible(insample.TITLE, section)) + "\n"
     if section := sizes.section(studies.findings(paper, study.name)):
-        text += "\n" + "\n\n".join(report.collapsible(sizes.TITLE, section)) + "\n"
+        text += "\n" + "\n\n".join(collapsible(sizes.TITLE, section)) + "\n"
     left = bounds.format_bound(row["log"] for row in document["rows"])
     return text.replace(f"`{command}`", f"{left}\n\n`{command}`", 1) if left else text
 

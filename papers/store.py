@@ -14,6 +14,7 @@ import pandas as pd
 
 from bridge.base.errors import BridgeError
 from bridge.base.files import atomic_write
+from bridge.report.folding import fold_tables
 from bridge.study.cells import digest as digest
 from bridge.study.cells import non_default_fields as non_default_fields
 
@@ -31,11 +32,11 @@ def path_of(name: str, suffix: str = ".parquet") -> Path:
 
 
 def written(name: str, text: str) -> Path:
-    """Write a page, whole or not at all; returns its file."""
+    """Write a page, its long tables folded, whole or not at all; returns its file."""
     path = RESULTS / f"{name}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as out:
-        out.write(text.encode())
+        out.write(fold_tables(text).encode())
     return path
 
 

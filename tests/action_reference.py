@@ -48,6 +48,7 @@ class Rule:
     host: int = 10 * SECOND
     resume: int = 60 * SECOND
     guard: int = 0
+    latest: bool = False
 
 
 @dataclass
@@ -204,9 +205,10 @@ def victims_for(m: Machine, head: Job) -> list[Job]:
             return False
         return head.urgent or 2 * m.area(head) < m.area(job)
 
-    def rank(job: Job) -> tuple[int, int]:
-        worth = m.level(m.attained(job)) if m.rule.kind == "las" else m.area(job)
-        return -worth, -job.serial
+    def rank(job: Job) -> tuple[int, int, int]:
+        if m.rule.kind == "las":
+            return -m.level(m.attained(job)), 0 if m.rule.latest else job.demand[0], -job.serial
+        return -m.area(job), 0, -job.serial
 
     chosen: list[Job] = []
     for job in sorted(filter(may, m.active), key=rank):

@@ -22,6 +22,7 @@ from bridge.cluster import (
 from bridge.env.batch import Batch
 from bridge.env.encoder import DecisionKind, Encoder
 from bridge.learn.rollout import ActionFunction, play
+from bridge.scheduler.actions import PERMITS
 from bridge.scheduler.order import OF_CLUSTER, VIEW
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import SECOND
@@ -205,6 +206,7 @@ def build_workload(case: Case) -> Workload:
                 "requeue": 1 if job.get("requeue", True) else 0,
                 "nodelist": ",".join(_names(job.get("nodelist", []))),
                 "exclude": ",".join(_names(job.get("exclude", []))),
+                **dict.fromkeys(PERMITS, int(job.get("permits", True))),
             }
         )
     table = pd.DataFrame(rows)

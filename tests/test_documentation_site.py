@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -83,3 +84,11 @@ def test_every_command_has_its_heading_and_no_default_is_an_object() -> None:
     assert headings == list(COMMANDS)
     assert hooks.UNWANTED not in page
     assert "### tool workload info " in page
+
+
+def test_a_page_of_results_leads_back_to_the_list_of_all() -> None:
+    def complete(uri: str) -> str:
+        return str(hooks.on_page_markdown("# Title\n", SimpleNamespace(file=SimpleNamespace(src_uri=uri))))
+
+    assert complete("results/one.md") == "# Title\n\n\n[All results](README.md)\n"
+    assert complete("results/README.md") == complete("concepts.md") == "# Title\n"

@@ -65,3 +65,9 @@ def test_the_image_runs_as_a_user_who_cannot_change_it() -> None:
     users = [line.split()[1] for line in lines if line.startswith("USER ")]
     assert users == ["bridge"]
     assert not [line for line in lines if re.search(r"chmod .*[ao]\+[rX]*w", line)]
+
+
+def test_the_image_s_last_stage_has_no_pip_and_no_sources() -> None:
+    last = (ROOT / "Dockerfile").read_text().rpartition("\nFROM ")[2]
+    assert "COPY --from=build /opt/bridge /opt/bridge" in last
+    assert not re.search(r"\bpip\b|/src|python3-venv", last)

@@ -28,11 +28,12 @@ from bridge.worlds.slurm.client import Client, QueueEntry
 class Bench:
     """A cluster of fake nodes and an agent that decides for it."""
 
-    def __init__(self, nodes: int, port: int, policy: str, kick: bool = True) -> None:
+    def __init__(self, nodes: int, port: int, policy: str, kick: bool = True, site: bool = False) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="bridge-slurm-"))
         self.folder.chmod(0o755)
-        self.client = Client(str(cluster.start(self.folder, nodes=nodes, port=port)))
-        self.agent = AgentProcess(self.client, self.folder, policy, kick=kick)
+        self.client = Client(str(cluster.start(self.folder, nodes=nodes, port=port, site=site)))
+        partitions = "gpu,cpu" if site else "agent"
+        self.agent = AgentProcess(self.client, self.folder, policy, kick=kick, partitions=partitions)
 
     def submit(self, *words: str, seconds: float = 1.0, who: tuple[str, ...] = (), tries: int = 60) -> str:
         for left in reversed(range(tries)):
@@ -86,8 +87,8 @@ class Bench:
 
 
 @contextmanager
-def bench(nodes: int, port: int, policy: str, kick: bool = True) -> Iterator[Bench]:
-    made = Bench(nodes, port, policy, kick)
+def bench(nodes: int, port: int, policy: str, kick: bool = True, site: bool = False) -> Iterator[Bench]:
+    made = Bench(nodes, port, policy, kick, site)
     try:
         yield made
     finally:

@@ -14,6 +14,7 @@ from bench import bench, quantiles, tell
 
 from bridge.commands import request
 from bridge.commands.request import CommandRequest
+from bridge.experiment.live_pass import site_pass_of
 from bridge.policy_name import parse_policy
 from bridge.worlds.slurm.agent import SlurmAgent
 from bridge.worlds.slurm.client import Client
@@ -45,10 +46,15 @@ def main(jobs: int, nodes: int, policy: str, passes: int, port: int, as_json: bo
     with bench(nodes, port, policy) as made:
         directory = made.folder / "agent"
         entry = request.scheduler("event")
-        deciding, _ = entry.deciding(CommandRequest((parse_policy(policy),)))  # type: ignore[attr-defined]
+        deciding, _ = entry.dispatcher_config(CommandRequest((parse_policy(policy),)))  # type: ignore[attr-defined]
+        site = site_pass_of(deciding, 1)
         client = Timed(made.client.env["SLURM_CONF"])
         agent = SlurmAgent(
-            AgentConfig("agent", directory=directory, events=directory / "events"), deciding, client, policy
+            AgentConfig("agent", directory=directory, events=directory / "events"),
+            deciding,
+            client,
+            policy,
+            site=site,
         )
         agent.step()
         blocker = made.submit(f"-N{nodes}", seconds=100_000)
@@ -75,7 +81,9 @@ def main(jobs: int, nodes: int, policy: str, passes: int, port: int, as_json: bo
             own.append(1000 * (took - waited))
             squeue.append(1000 * waited)
         again = time.perf_counter()
-        fresh = SlurmAgent(AgentConfig("agent"), deciding, client, policy)  # the gate has its agent
+        fresh = SlurmAgent(
+            AgentConfig("agent"), deciding, client, policy, site=site
+        )  # the gate has its agent
         fresh.poll()
         restart = time.perf_counter() - again
         for one in (agent, fresh):

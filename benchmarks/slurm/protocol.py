@@ -10,7 +10,6 @@ beside it do not count. Published rates of Slurm's own simulators, which patch s
 import argparse
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,8 +18,10 @@ import pandas as pd
 
 from bridge.experiment.prepare import prepare_experiment
 from bridge.experiment.spec import parse
+from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.worlds.fast.replay import Schedule
 from bridge.worlds.fast.slurm.log_replay import LogReplay
+from bridge.worlds.fast.slurm.own_clock import OwnClock
 
 DAY = 86_400.0
 #: Rates that are published for simulators of Slurm, × real time.
@@ -65,25 +66,13 @@ fairshare = 10000
 """
 
 
-@dataclass(frozen=True)
-class Speed:
-    """A simulation: how many jobs, s of its processor, and s that passed in it."""
-
-    jobs: int
-    cpu: float
-    simulated: float
-    waiting: float
-
-    def __str__(self) -> str:
-        rate = self.simulated / self.cpu
-        ratios = ", ".join(f"{rate / other:,.0f} × '{name}'" for name, other in PUBLISHED.items())
-        return (
-            f"{self.jobs:,} jobs in {self.cpu:.1f} s: {self.jobs / self.cpu:,.0f} jobs/s, "
-            f"{rate:,.0f} × real time ({ratios}); {self.waiting:,.0f} jobs wait until the last comes"
-        )
+def _rate(jobs: int, cpu: float, simulated: float) -> str:
+    rate = simulated / cpu
+    ratios = ", ".join(f"{rate / other:,.0f} × '{name}'" for name, other in PUBLISHED.items())
+    return f"{jobs:,} starts in {cpu:.1f} s: {jobs / cpu:,.0f} a second, {rate:,.0f} × real time ({ratios})"
 
 
-def measure(log: str, cluster: Path, first: int | None) -> Speed:
+def measure(log: str, cluster: Path, first: int | None) -> str:
     """Play a log on a site twice, a few jobs first, so that kernels are compiled; time the second."""
     setup = {"protocol": "slurm", "cluster": str(cluster)}
     for count in (50, first):
@@ -96,9 +85,7 @@ def measure(log: str, cluster: Path, first: int | None) -> Speed:
         cpu = time.process_time() - begin
     schedule = Schedule(**world.outcomes())
     simulated = float(schedule.end.max() - schedule.submit.min()) / 1e6
-    last = schedule.submit.max()  # afterwards the queue only empties
-    waited = float(np.maximum(np.minimum(schedule.start, last) - schedule.submit, 0).sum()) / 1e6
-    return Speed(len(schedule.start), cpu, simulated, waited / max(last / 1e6, 1.0))
+    return _rate(len(schedule.start), cpu, simulated)
 
 
 def log_of_site(folder: Path, log: Path) -> Path:
@@ -114,34 +101,84 @@ def log_of_site(folder: Path, log: Path) -> Path:
     return folder / "site.parquet"
 
 
-def crowded(folder: Path, days: float, waiting: int, nodes: int = 1000) -> Path:
-    """Return a log that keeps `waiting` jobs waiting: as many at the begin, then as many as can run."""
+def many_jobs(folder: Path, count: int, nodes: int = 1000) -> Path:
+    """Return a log of jobs of one instant: `Crowd` submits them in turn."""
     rng = np.random.default_rng(7)
-    size = np.minimum(np.exp2(rng.integers(0, 9, 400_000)), nodes / 2).astype(np.int64)
-    run = np.minimum(rng.lognormal(8.6, 1.1, len(size)), 86_400.0).round()
-    work = np.cumsum(size * run)
-    n_first = int(np.searchsorted(work, 0.5 * nodes * 3600)) + waiting
-    rest = np.maximum(work - work[n_first], 0.0) / (0.93 * nodes)
-    submit = np.where(np.arange(len(size)) < n_first, 0.0, rest)
-    kept = submit < days * DAY
+    size = np.minimum(np.exp2(rng.integers(0, 9, count)), nodes / 2).astype(np.int64)
+    run = np.minimum(rng.lognormal(8.6, 1.1, count), 86_400.0).round()
     table = pd.DataFrame(
         {
-            "job_id": np.arange(1, len(size) + 1),
-            "submit": submit.round(),
+            "job_id": np.arange(1, count + 1),
+            "submit": np.zeros(count),
             "run": run,
-            "req_time": np.ceil(run * rng.uniform(1.0, 4.0, len(size)) / 600) * 600,
+            "req_time": np.ceil(run * rng.uniform(1.0, 4.0, count) / 600) * 600,
             "procs": size,
             "req_procs": size,
-            "user": rng.integers(1, 60, len(size)),
+            "user": rng.integers(1, 60, count),
         }
     )
-    table[kept].to_parquet(folder / "crowded.parquet")
+    table.to_parquet(folder / "crowded.parquet")
     return folder / "crowded.parquet"
+
+
+class _OverError(Exception):
+    """The days are over."""
+
+
+class Crowd(LogReplay):
+    """Keeps so many jobs waiting: whenever one starts, the next is submitted."""
+
+    waiting, days = 1000, 30.0
+
+    def play(self, seed: int, glance: object = None) -> None:
+        del glance
+        self.glance = None
+        self.following = iter(range(len(self.all)))
+        for _ in range(self.waiting):
+            self._let_one_come(0.0)
+        try:
+            self.play_freely(OwnClock.of_site(self.site, 0.0, seed))
+        except _OverError:
+            return
+
+    def _let_one_come(self, time: float) -> None:
+        if (j := next(self.following, None)) is None:
+            raise SystemExit("the crowd has no jobs left: give many_jobs more")
+        self.push(time, "submit", j)
+
+    def happen(self, time: float, kind: str, what: object) -> None:
+        if time >= self.days * DAY:
+            raise _OverError
+        super().happen(time, kind, what)
+
+    def on_start(self, job: SlurmJob, who: str, time: float) -> None:
+        super().on_start(job, who, time)
+        self._let_one_come(time)
+
+
+def measure_crowd(folder: Path, days: float, waiting: int) -> str:
+    """Play so many days of a site with so many jobs waiting throughout."""
+    log = many_jobs(folder, int(400 * days) + 2 * waiting)
+    for length in (0.05, days):  # the first so that kernels are compiled
+        task = prepare_experiment(
+            parse(
+                {"workload": str(log)}, "here", {"protocol": "slurm", "cluster": str(folder / "large.toml")}
+            )
+        )
+        world = Crowd(task.prepared)
+        world.waiting, world.days = waiting, length
+        begin = time.process_time()
+        world.play(0)
+        cpu = time.process_time() - begin
+    left = len(world.slurm.pending)
+    return f"{days:g} days, {left:,} jobs wait in the end: {_rate(world.serial, cpu, days * DAY)}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=0, help="only the first N jobs of the site's log")
+    parser.add_argument(
+        "--jobs", type=int, default=0, help="only the first N jobs of the site's log; -1: none"
+    )
     parser.add_argument("--days", type=float, default=30.0, help="of the crowded site")
     parser.add_argument("--waiting", type=int, default=1000)
     options = parser.parse_args()
@@ -149,14 +186,11 @@ def main() -> None:
         folder = Path(name)
         (folder / "sdsc.toml").write_text(SITE)
         (folder / "large.toml").write_text(LARGE)
-        log = Path(os.environ["BRIDGE_TRACES"]) / "SDSC-SP2-1998-4.2-cln.swf.gz"
-        site = str(log_of_site(folder, log))
-        print(
-            "SDSC-SP2, 3 partitions, QOS, fair share:",
-            measure(site, folder / "sdsc.toml", options.jobs or None),
-        )
-        busy = str(crowded(folder, options.days, options.waiting))
-        print(f"1,000 nodes, {options.days:g} days:", measure(busy, folder / "large.toml", None))
+        if options.jobs >= 0:
+            log = Path(os.environ["BRIDGE_TRACES"]) / "SDSC-SP2-1998-4.2-cln.swf.gz"
+            speed = measure(str(log_of_site(folder, log)), folder / "sdsc.toml", options.jobs or None)
+            print("SDSC-SP2, 3 partitions, QOS, fair share:", speed)
+        print("1,000 nodes,", measure_crowd(folder, options.days, options.waiting))
 
 
 if __name__ == "__main__":

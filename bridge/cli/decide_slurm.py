@@ -113,10 +113,12 @@ def is_live(ctx: click.Context) -> bool:
 def decide(ctx: click.Context, entry: CommandBackend, request: CommandRequest, policy: str) -> None:
     """Decide until interrupted, and write the report to --out; BridgeError: there is no such partition."""
     from bridge.base.interrupts import hold_interrupts, interrupts_once
+    from bridge.experiment.live_pass import site_pass_of
     from bridge.worlds.slurm.agent import SlurmAgent
     from bridge.worlds.slurm.client import Client
     from bridge.worlds.slurm.gate import gate_of
     from bridge.worlds.slurm.report import write_report
+    from bridge.worlds.slurm.site_reading import require_partitions
 
     refuse_options(given_on_command_line(ctx).keys() - {*fields_of(AgentConfig), *_OF_SLURM}, "--slurm")
     if not isinstance(entry, Live):
@@ -131,15 +133,17 @@ def decide(ctx: click.Context, entry: CommandBackend, request: CommandRequest, p
     options = given_on_command_line(ctx, AgentConfig) | {"mode": mode}
     directory = options.get("directory")
     if directory is not None:
-        gate_of(directory, ctx.params["partition"])
+        for name in require_partitions(ctx.params["partition"]):
+            gate_of(directory, name)
         options.setdefault("events", directory / "events")
     settings = from_tables(AgentConfig, options, "the options")
     deciding, who = entry.dispatcher_config(request)
+    site = site_pass_of(deciding, len(require_partitions(settings.partition)))
 
     def print_line(line: str) -> None:
         click.echo(f"{time.strftime('%H:%M:%S')} {line}", err=True)
 
-    agent = SlurmAgent(settings, deciding, Client(), policy, print_line)
+    agent = SlurmAgent(settings, deciding, Client(), policy, print_line, site)
     nodes = len(agent.tracking.machine.nodes)
     print_line(f"{who} decides for partition {settings.partition} ({mode}), {nodes} nodes")
     with interrupts_once():
@@ -155,13 +159,14 @@ def decide(ctx: click.Context, entry: CommandBackend, request: CommandRequest, p
 
 def replay_audit(path: Path, policy: str | None, as_json: bool) -> int:
     """Decide again on what an audit log tells; returns the exit status, 1 if it comes out otherwise."""
+    from bridge.experiment.live_pass import ClusterPass
     from bridge.worlds.slurm import audit
 
     name = policy or audit.policy_of(path)
     entry = scheduler("event")
     assert isinstance(entry, Live)
     deciding, _ = entry.dispatcher_config(CommandRequest((parse_policy(name),)))
-    result = audit.replay(path, deciding)
+    result = audit.replay(path, deciding, lambda: ClusterPass(deciding.policy, deciding.protocol))
     same = "the same decisions" if not result.differences else f"{len(result.differences):,} passes differ"
     summary = f"{name}: {result.passes:,} passes, {result.starts:,} starts: {same}"
     show({**record_of(result), "policy": name}, [*result.differences[:_MOST], summary], as_json)

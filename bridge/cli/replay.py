@@ -93,8 +93,9 @@ def replay(
     defaults = (
         SchedulerConfig() if experiment.agent else SchedulerConfig(order="", backfill="", protocol="")
     )  # those even by default
-    options = to_arguments(replace(experiment, workload=""), Experiment("", setup=defaults))
-    command = command_line("replay", log, *options)
+    stated, named = replace(experiment, workload="").without_action(defaults)
+    options = to_arguments(stated, Experiment("", setup=defaults))
+    command = command_line("replay", log, *options, *named)
     run = run_fast(task, TERMINAL, command, whole=plot or rst is not None)
     if out is not None:
         write_run(run, out, force)

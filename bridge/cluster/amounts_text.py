@@ -3,7 +3,8 @@
 A jobs table says in its column ``per_node`` what a job has of each of its nodes, in the order of
 ``allocated_resources``: amounts with a stroke between them, equal ones after each other once, such as
 ``4/8192/1x3 2/4096/0``. A record says likewise, for all nodes, what each has (``-``: that is not counted).
-The column ``suspended`` says since and until when (s) a job was suspended, such as ``3-8 20-25.5``.
+The column ``suspended`` says since and until when (s) a job was suspended, such as ``3-8 20-25.5``;
+``progress_time`` (s) what its earlier lives had done that was kept.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ from bridge.base.errors import BridgeError
 
 #: The column, and its name in a run's record.
 PER_NODE, NODE_AMOUNTS, NODE_RESOURCES = "per_node", "node_amounts", "node_resources"
-SUSPENDED = "suspended"
+SUSPENDED, PROGRESS = "suspended", "progress_time"
 #: An amount that nobody counts.
 _ENDLESS = 1 << 60
 

@@ -76,6 +76,9 @@ class Partition:
         deny_accounts: accounts that its jobs may not have.
         preempt_mode: what becomes of its preempted jobs.  [default: the scheduler's]
         grace_time: s; a preempted job goes on so long.
+        restartable: rules of action may kill its jobs, which run again.  [default: the log's column]
+        suspendable: rules of action may lend its jobs' nodes.  [default: the log's column]
+        checkpointable: rules of action may stop its jobs, progress is kept.  [default: the log's column]
     """
 
     name: str
@@ -100,6 +103,9 @@ class Partition:
     deny_accounts: Names = ()
     preempt_mode: PreemptMode | None = None
     grace_time: Natural = 0
+    restartable: bool | None = None
+    suspendable: bool | None = None
+    checkpointable: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,6 +66,9 @@ class Qos(Limits):
         partition_max_nodes: its jobs may be larger than the partition's max_nodes.
         partition_min_nodes: its jobs may be smaller than the partition's min_nodes.
         partition_time_limit: its jobs may be longer than the partition's max_time.
+        restartable: rules of action may kill its jobs, which run again.  [default: the partition's]
+        suspendable: rules of action may lend its jobs' nodes.  [default: the partition's]
+        checkpointable: rules of action may stop its jobs, whose progress is kept.  [default: the partition's]
     """
 
     name: str
@@ -87,6 +90,9 @@ class Qos(Limits):
     partition_max_nodes: bool = False
     partition_min_nodes: bool = False
     partition_time_limit: bool = False
+    restartable: bool | None = None
+    suspendable: bool | None = None
+    checkpointable: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

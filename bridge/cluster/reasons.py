@@ -16,6 +16,8 @@ QOS_NOT_ALLOWED, ACCOUNT_NOT_ALLOWED = "QOSNotAllowed", "AccountNotAllowed"
 RESERVATION, RESERVATION_NOT_ALLOWED = "Reservation", "ReservationNotAllowed"
 PARTITION_TIME_LIMIT, PARTITION_NODE_LIMIT = "PartitionTimeLimit", "PartitionNodeLimit"
 ARRAY_LIMIT, LICENSES = "JobArrayTaskLimit", "Licenses"
+#: It never fits the nodes: sbatch refuses it.
+NEVER_FITS = "Requested node configuration is not available"
 #: An event of the calendar has cancelled the job.
 CANCELLED = "Cancelled"
 #: Nothing but resources holds the job: it is its partition's head, or another one is.

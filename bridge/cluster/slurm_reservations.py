@@ -10,7 +10,8 @@ from bridge.base.errors import BridgeError
 from bridge.cluster.description import AdvanceReservation, Cluster
 from bridge.cluster.imported import ImportNotes, mending
 from bridge.cluster.node_table import build_node_table
-from bridge.cluster.slurm_conf import scontrol_records
+from bridge.cluster.slurm_conf import Line, scontrol_records
+from bridge.cluster.slurm_values import in_calendar
 
 _NOTHING = ("", "(null)", "none")
 _REPEATS = ("HOURLY", "DAILY", "WEEKDAY", "WEEKEND", "WEEKLY")
@@ -25,13 +26,11 @@ def read_reservations(
     s since 1970. BridgeError: the file holds none, or a line is no reservation.
     """
     rows: list[AdvanceReservation] = []
-    table, n_records = build_node_table(cluster), 0
-    for place, line in scontrol_records(path, files.read_text(path)):
-        if "reservationname" not in line:
-            continue
-        n_records += 1
+    table = build_node_table(cluster)
+    lines = reservation_lines(path, files.read_text(path))
+    for place, line in lines:
         with mending(place):
-            row = _reservation(line, notes, zone, unix_start)
+            row = reservation_of(line, notes, zone, unix_start)
             if row is None:
                 continue
             unknown = table.indices(row.nodes)[1]
@@ -39,7 +38,7 @@ def read_reservations(
             what = f"names the node {unknown[0]!r}, which there is not"
             raise BridgeError(what, where=place, remedy="Mend its list of nodes, or leave it out.")
         rows.append(row)
-    if not n_records:
+    if not lines:
         remedy = "Give the output of `scontrol show reservation`."
         raise BridgeError("holds no reservation", where=str(path), remedy=remedy)
     if rows:
@@ -49,7 +48,12 @@ def read_reservations(
     return replace(cluster, reservations=(*kept, *rows))
 
 
-def _reservation(
+def reservation_lines(path: Path, text: str) -> list[Line]:
+    """Return the records of what `scontrol show reservation` prints; `path`: its name in errors."""
+    return [(place, line) for place, line in scontrol_records(path, text) if "reservationname" in line]
+
+
+def reservation_of(
     line: Mapping[str, str], notes: ImportNotes, zone: tzinfo, unix_start: float
 ) -> AdvanceReservation | None:
     """Return a record as a reservation; None if it is past, or of no nodes."""
@@ -87,6 +91,8 @@ def _names(text: str, notes: ImportNotes) -> tuple[str, ...]:
 
 
 def _instant(text: str, zone: tzinfo) -> float:
+    if text.isdigit():  # with SLURM_TIME_FORMAT=%s
+        return in_calendar(float(text))
     try:
         return datetime.fromisoformat(text).replace(tzinfo=zone).timestamp()
     except ValueError as error:

@@ -34,7 +34,11 @@ def import_slurm(path: Path, accounting: Sequence[Path] = ()) -> ImportedCluster
     `accounting`: texts of `sacctmgr -P show qos` and `show assoc`. Their limits count, whatever
     AccountingStorageEnforce says.
     """
-    text = files.read_text(path)
+    return import_slurm_text(files.read_text(path), path, accounting)
+
+
+def import_slurm_text(text: str, path: Path, accounting: Sequence[Path] = ()) -> ImportedCluster:
+    """Return the cluster of a text as `import_slurm` reads it; `path`: its name in errors."""
     if not is_settings(text):
         raise BridgeError("names no node and no partition", where=str(path), remedy=_REMEDY)
     notes = ImportNotes()

@@ -74,6 +74,6 @@ def lives_metrics(
     )
     first, stops, occupied, lost = np.array([_costs(by_place[k]) for k in range(n)], np.int64).T
     none = np.full(n, -1, np.int64)
-    outcome = JobLives(first, occupied, lost, stops, np.zeros(n, np.int64))
+    outcome = JobLives(first, occupied, lost, stops, *np.zeros((3, n), np.int64))
     schedule = Schedule(start, end, none, none, none, np.argsort(start), submit, lives=outcome)
     return run_action_metrics(prepared, schedule)

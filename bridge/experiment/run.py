@@ -60,6 +60,7 @@ def run_fast(
 
             schedule = replay_agent(agent, prepared, progress)
     cut = cut_short(prepared, schedule)
+    costs = {} if schedule.lives is None else run_action_metrics(prepared, schedule)
     prepared, schedule = with_attempts(prepared, schedule)
     played = JobsTableBuilder(prepared, schedule, killed_at_request=task.setup.rules()[1].kill)
     powered = "power" in jobs.resources
@@ -80,7 +81,8 @@ def run_fast(
 
     def rows(start: int, stop: int) -> pd.DataFrame:
         table = with_energy(played.rows(start, stop))
-        if prepared.recorded or schedule.lives is not None:  # it may use more nodes than there are
+        guests = schedule.lives is not None and prepared.cluster is None
+        if prepared.recorded or guests:  # it may use more nodes than there are
             return table
         return table.assign(allocated_resources=hosts().texts(start, stop))
 
@@ -90,8 +92,8 @@ def run_fast(
     config: dict[str, Any] = {"world": "fast", "idle_power": jobs.idle_power if powered else None}
     result = _run(task, table, config | ({"command": command} if command else {}))
     result = dataclasses.replace(result, metrics={**result.metrics, **waits}) if waits else result
-    if schedule.lives is not None:
-        result = dataclasses.replace(result, metrics=result.metrics | run_action_metrics(prepared, schedule))
+    if costs:
+        result = dataclasses.replace(result, metrics=result.metrics | costs)
     return result if whole else dataclasses.replace(result, rows=rows)
 
 

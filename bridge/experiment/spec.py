@@ -205,8 +205,20 @@ class Experiment:
         detailed = self.detailed
         if self.on == "fast":
             detailed = Detailed(**{name: getattr(detailed, name) for name in IN_BOTH})
-        experiment = dataclasses.replace(self, detailed=detailed)
-        return command_line("run", *to_arguments(experiment, Experiment("")))
+        experiment, policy = dataclasses.replace(self, detailed=detailed).without_action(SchedulerConfig())
+        return command_line("run", *to_arguments(experiment, Experiment("")), *policy)
+
+    def without_action(self, usual: SchedulerConfig) -> "tuple[Experiment, list[str]]":
+        """Return it with the usual policy, and the option that names its own; as it is, without an action.
+
+        A rule of action has no option: it is a part of the policy's name.
+        """
+        setup = self.setup
+        if not setup.action:
+            return self, []
+        name = f"{setup.order}+{setup.backfill}+{setup.action}"
+        setup = dataclasses.replace(setup, order=usual.order, backfill=usual.backfill, action="")
+        return dataclasses.replace(self, setup=setup), ["--policy", name]
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ class SiteFork:
         if not self._is_own:
             chosen = policy_of(policy)
             self.compiled = compile_policy(chosen, protocol("standard"), on_nodes=True)
+            self.compiled.refuse_action("forecasts")
             if self.compiled.order.by_priority:
                 what = "its priorities come from a history of use that the run did not count"
                 raise BridgeError(what, where=f"policy {policy!r}", remedy="Replay the log under it.")

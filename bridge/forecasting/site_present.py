@@ -20,6 +20,7 @@ class SiteReplay:
     """A replay on a cluster that goes on from time to time."""
 
     def __init__(self, prepared: Scenario) -> None:
+        prepared.compiled.refuse_action("forecasts")
         self._prepared, n = prepared, len(prepared.jobs)
         window = 1 if prepared.compiled.chooser is None else n
         self._state: Any = episode.allocate(prepared, 1, n, window=window)

@@ -13,6 +13,7 @@ from bridge.cluster.amounts_text import (
     NODE_AMOUNTS,
     NODE_RESOURCES,
     PER_NODE,
+    PROGRESS,
     SUSPENDED,
     parse_spans,
     read_amounts,
@@ -182,6 +183,11 @@ class _Schedule:
         lengths = self.pauses.end - self.pauses.start
         self.stood: Floats = np.bincount(self.pauses.row, lengths, len(jobs)).astype(np.float64)
 
+    @property
+    def progress(self) -> Floats:
+        """What earlier lives of each row's job had done that was kept, s."""
+        return self.column(PROGRESS) if PROGRESS in self.frame else np.zeros(len(self.frame))
+
     def column(self, name: str) -> Floats:
         return self.frame[name].to_numpy(np.float64)
 
@@ -287,10 +293,15 @@ def _check_rows(schedule: _Schedule) -> None:
     waited = (start - submit, "start − submit")
     if {"eligible_time", "reason"} <= {*schedule.frame}:  # on a cluster a job waits since it is eligible
         waited = (start - schedule.column("eligible_time"), "start − eligible")
+    ran = (end - start, "finish − start")
     if len(schedule.pauses.row):
         waited = (waited[0] + schedule.stood, f"{waited[1]} + suspended")
+        ran = (ran[0] - schedule.stood, f"{ran[1]} − suspended")
+    if (progress := schedule.progress).any():  # of a job that was stopped, by its lives before
+        waited = (waited[0] - progress, f"{waited[1]} − progress")
+        ran = (ran[0] + progress, f"{ran[1]} + progress")
     for kind, expected, formula in (
-        ("execution-time", end - start - schedule.stood, "finish − start"),
+        ("execution-time", *ran),
         ("waiting-time", *waited),
         ("turnaround-time", end - submit, "finish − submit"),
     ):

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from bridge.base import files
 from bridge.base.arrays import Flags, Floats
 from bridge.base.errors import BridgeError
-from bridge.cluster.amounts_text import SUSPENDED
+from bridge.cluster.amounts_text import PROGRESS, SUSPENDED
 
 #: Batsim's columns in its order (Batsim 4, ``_jobs.csv``), and what they hold. Times in s, energy in J.
 COLUMNS: dict[str, type] = {
@@ -37,6 +37,7 @@ CLUSTER_COLUMNS: Mapping[str, type] = {
     "partition": str,
     "reason": str,
     SUSPENDED: str,
+    PROGRESS: float,
 }
 TEXT_COLUMNS, INT_COLUMNS = (frozenset(n for n, kind in COLUMNS.items() if kind is k) for k in (str, int))
 #: Columns that are empty (NaN) in a rejected job: from ``starting_time`` to ``stretch``.

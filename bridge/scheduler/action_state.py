@@ -15,8 +15,8 @@ from bridge.scheduler.state import NEVER, State, list_sizes, zeros
 #: What a job does: waits (or has ended), runs, runs on nodes that count as free, runs on a suspended job's
 #: nodes, is suspended for such a guest.
 WAITS, RUNS, SPECULATES, VISITS, SUSPENDED = range(5)
-#: How a life ended.
-COMPLETED, KILLED, PREEMPTED = range(3)
+#: How a life ended. The last: for no rule of action; its next life has no cost.
+COMPLETED, KILLED, PREEMPTED, GAVE_WAY = range(4)
 
 #: What is known of a job beside `JOB`. Times in microseconds.
 LIFE = np.dtype(
@@ -47,7 +47,7 @@ LIFE = np.dtype(
 
 #: The rule. Times in microseconds.
 _TIMES = ("kind", "limit", "level", "restart", "host", "resume", "guard")
-ACTION_SWITCHES = np.dtype([(name, "i8") for name in (*_TIMES, "agent_preempt", "agent_trial")])
+ACTION_SWITCHES = np.dtype([(name, "i8") for name in (*_TIMES, "agent_preempt", "agent_trial", "latest")])
 #: One scheduler's further scalars.
 ACTION_SCALARS = np.dtype(
     [
@@ -59,6 +59,8 @@ ACTION_SCALARS = np.dtype(
         ("n_log", "i4"),
         ("keeps_log", "i4"),  # somebody collects it
         ("declined", "i4"),  # the agent lets the blocked head wait
+        ("stood", "i8"),  # on a cluster: how long the life that ends now did not work,
+        ("kept", "i8"),  # and what it did that is kept for the next one
     ],
     align=True,
 )

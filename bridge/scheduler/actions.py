@@ -11,6 +11,7 @@
 Behind the seconds further words: ``restart=30`` (s that a killed job's next life begins with), ``host=10``
 (s until a suspended host works again), ``resume=60`` (s that a preempted job's next life begins with),
 ``guard=N`` (hybrid: who has waited N s goes first in its group, and gives way to the first group only),
+``latest=1`` (las: of one level the job that started last is preempted first, in place of the smallest one),
 ``share=0.5`` and ``seed=1`` (the part of the users whose jobs permit it).
 """
 
@@ -47,7 +48,7 @@ ACTIONS = {
     "speculative": ActionKind(SPECULATIVE, (600.0,), "restartable", ("restart",)),
     "trial": ActionKind(TRIAL, (300.0,), "restartable", ("restart",)),
     "guest": ActionKind(GUEST, (300.0,), "suspendable", ("restart", "host")),
-    "las": ActionKind(LAS, (300.0, 3600.0), "checkpointable", ("resume",)),
+    "las": ActionKind(LAS, (300.0, 3600.0), "checkpointable", ("resume", "latest")),
     "hybrid": ActionKind(HYBRID, (300.0,), "checkpointable", ("resume", "guard")),
 }
 _TEXT = re.compile(r"([a-z]+)\s*(?:\(([^()]*)\))?")
@@ -66,6 +67,7 @@ class Action:
         guard: s that a job waits until it goes ahead of all others; 0: never.
         share: part of the users whose jobs permit the rule.
         seed: of the draw of these users.
+        latest: not 0: of one level the last start is preempted first; else the smallest job.
     """
 
     kind: str
@@ -76,6 +78,7 @@ class Action:
     guard: float = 0.0
     share: float = 1.0
     seed: int = 1
+    latest: float = 0.0
 
     @property
     def code(self) -> int:
@@ -90,6 +93,11 @@ class Action:
     def note(self) -> str:
         """Who permits it, where neither the log nor a share of the users says so."""
         return f"action {self.kind}: every job counts as {self.needs}, as the log has no column {self.needs}"
+
+    @property
+    def cluster_note(self) -> str:
+        """The same on a cluster which does not say so either."""
+        return f"{self.note}, and no partition and no QOS says so"
 
 
 def parse_action(text: str) -> Action:
@@ -110,7 +118,7 @@ def parse_action(text: str) -> Action:
             remedy = f"It knows {', '.join((*kind.words, 'share', 'seed'))}."
             raise BridgeError(f"does not know {shortened(name)!r}", where=where, remedy=remedy)
         else:
-            words[name] = _number(value, where, above=-1.0 if name == "guard" else 0.0)
+            words[name] = _number(value, where, above=-1.0 if name in ("guard", "latest") else 0.0)
     if len(seconds) not in (0, len(kind.seconds)) or sorted(seconds) != seconds:
         remedy = f"Write {match[1]}({_plain(kind.seconds)})."
         raise BridgeError(f"needs {len(kind.seconds)} times, ascending", where=where, remedy=remedy)

@@ -4,9 +4,18 @@ A life is one run of a job. Whoever is cut short either waits again, as a new li
 """
 
 from bridge.base.jit import by_type, inline, inner
+from bridge.scheduler.action_state import GAVE_WAY
 from bridge.scheduler.cluster_state import GONE_CANCELLED, HELD_BY_JOBS, HELD_UNTIL, NOT_HELD, ClusterState
-from bridge.scheduler.eligibility import count_end, is_eligible, leave, push_timer, wait_again
+from bridge.scheduler.eligibility import (
+    count_end,
+    count_stop,
+    is_eligible,
+    leave,
+    push_timer,
+    wait_again,
+)
 from bridge.scheduler.lanes import remove_from_lane
+from bridge.scheduler.node_lives import kept_by_rule, leave_running, rest, settle, stood_by_rule
 from bridge.scheduler.placement import release_allocation
 from bridge.scheduler.queue import precedes
 from bridge.scheduler.running_jobs import add_running, first_place, job_at, next_place, remove_running
@@ -42,10 +51,11 @@ from bridge.scheduler.timed_state import (
 def _write_life(state: TimedState, b: int, j: int, outcome: int) -> None:
     """Write a life that ends now to the log."""
     more, job, of = state.timed_scalars[b], state.jobs[b, j], state.timed_jobs[b, j]
-    life = state.lives[b, more.n_lives]
+    life = state.life_log[b, more.n_lives]
     more.n_lives += 1
     life.job, life.episode, life.outcome, life.serial = j, of.episode, outcome, job.serial
-    life.start, life.end, life.eligible, life.stood = job.start, state.scalars[b].now, job.submit, of.stood
+    life.start, life.end, life.eligible = job.start, state.scalars[b].now, job.submit
+    life.stood, life.kept = of.stood + stood_by_rule(state, b), kept_by_rule(state, b)
     life.first = more.n_life_nodes
     entry = state.node_jobs[b, j].allocation
     while entry >= 0:
@@ -120,7 +130,7 @@ def _note_stood(state: TimedState, b: int, j: int) -> None:
     more, of = state.timed_scalars[b], state.timed_jobs[b, j]
     of.stood += state.scalars[b].now - of.suspended_at
     if state.timed_switches[0].logs_lives:
-        life = state.lives[b, more.n_lives]
+        life = state.life_log[b, more.n_lives]
         more.n_lives += 1
         life.job, life.episode, life.outcome = j, of.episode, STOOD
         life.start, life.end = of.suspended_at, state.scalars[b].now
@@ -138,17 +148,22 @@ def _drop_suspended(state: TimedState, b: int, j: int) -> None:
 
 
 @inner
-def cut_life(state: TimedState, b: int, j: int, outcome: int) -> None:
-    """Running or suspended job `j` is stopped now: it waits again, or is over."""
+def end_run(state: TimedState, b: int, j: int, outcome: int, ended: int) -> None:
+    """Running or suspended job `j` is stopped now: it is over, or must wait again, as `cut_life` lets it.
+
+    `ended`: what that means for a rule of action, see `bridge.scheduler.action_state`.
+    """
     env, job, of = state.scalars[b], state.jobs[b, j], state.timed_jobs[b, j]
+    settle(state, b, j, ended)
     if of.doing == SUSPENDED:
         _note_stood(state, b, j)
         _drop_suspended(state, b, j)
     else:
-        remove_running(state, b, j)
+        leave_running(state, b, j)
         state.timed_scalars[b].cut = 1
     _close_life(state, b, j, outcome)
     release_allocation(state, b, j)
+    rest(state, b, j)
     if state.switches[0].uses_fairshare:
         used = job.n * ((env.now - job.start - of.stood) / SECOND)
         state.usage[b, job.user] += used
@@ -156,14 +171,22 @@ def cut_life(state: TimedState, b: int, j: int, outcome: int) -> None:
     if outcome >= PREEMPTED_REQUEUED:
         of.episode += 1
         of.doing = WAITING
-        failed = outcome == FAILED_REQUEUED
-        wait_again(state, b, j, state.timed_switches[0].requeue_delay if failed else 0)
+        count_stop(state, b, j)
         job.start = -1
     else:
         of.doing = OVER
         job.end = env.now
         state.node_jobs[b, j].succeeds = 0
         count_end(state, b, j)
+
+
+@inner
+def cut_life(state: TimedState, b: int, j: int, outcome: int) -> None:
+    """Running or suspended job `j` is stopped now: it waits again, or is over."""
+    end_run(state, b, j, outcome, GAVE_WAY)
+    if outcome >= PREEMPTED_REQUEUED:
+        failed = outcome == FAILED_REQUEUED
+        wait_again(state, b, j, state.timed_switches[0].requeue_delay if failed else 0)
 
 
 @inner
@@ -451,7 +474,7 @@ def _lives_full(state: TimedState, b: int) -> bool:
     most = state.entry_class.shape[1]
     return bool(
         more.n_life_nodes > state.life_nodes.shape[1] - most
-        or more.n_lives > state.lives.shape[1] - 2 * most  # each may have stood, and end
+        or more.n_lives > state.life_log.shape[1] - 2 * most  # each may have stood, and end
     )
 
 

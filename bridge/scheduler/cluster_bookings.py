@@ -8,13 +8,14 @@ may begin. Jobs behind the last one that might start now need no booking.
 from bridge.base.jit import by_type, inline, inner, kernel
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.decisions import PHASE_IDLE
-from bridge.scheduler.eligibility import count_start, is_eligible, lane_is_exhausted
+from bridge.scheduler.eligibility import is_eligible, lane_is_exhausted
 from bridge.scheduler.heads import may_fit, note_head
-from bridge.scheduler.lanes import list_lanes, remove_from_lane
-from bridge.scheduler.placement import allocate_chosen, change_base, potential, select
+from bridge.scheduler.lanes import list_lanes
+from bridge.scheduler.node_actions import end_actions
+from bridge.scheduler.node_starts import start_on_chosen
+from bridge.scheduler.placement import change_base, potential, select
 from bridge.scheduler.queue import BY_ORDER, sort_jobs
 from bridge.scheduler.running_jobs import first_place, next_place
-from bridge.scheduler.starts import record_start
 from bridge.scheduler.state import HOW_BACKFILLED, NEVER, SECOND, STARTED_AS_HEAD
 from bridge.scheduler.timed_nodes import next_moment, returns, set_bars
 from bridge.scheduler.timed_state import TimedState
@@ -182,6 +183,12 @@ def _may_start(state: ClusterState, b: int, j: int) -> bool:
 @kernel
 def book_in_order(state: ClusterState, b: int) -> None:
     """Carry a pass out: book each eligible job in queue order at its first hole; a hole now is a start."""
+    _book_all(state, b)
+    end_actions(state, b)
+
+
+@inner
+def _book_all(state: ClusterState, b: int) -> None:
     env, more, which = state.scalars[b], state.node_scalars[b], state.scratch[2]
     n = list_lanes(state, b, which)
     sort_jobs(state.jobs[b], which, state.scratch[1], n, BY_ORDER)
@@ -209,10 +216,7 @@ def book_in_order(state: ClusterState, b: int) -> None:
         if k == 0:
             chosen = _fits_from(state, b, j, 0)
             _book(state, b, j, 0, chosen, state.jobs[b, j].est_run)
-            remove_from_lane(state, b, j)
-            allocate_chosen(state, b, j, chosen)
-            record_start(state, b, j, HOW_BACKFILLED if blocked >= 0 else STARTED_AS_HEAD, blocked)
-            count_start(state, b, j)
+            start_on_chosen(state, b, j, chosen, HOW_BACKFILLED if blocked >= 0 else STARTED_AS_HEAD, blocked)
             continue
         if blocked < 0:
             blocked = j

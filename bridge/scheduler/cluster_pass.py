@@ -5,6 +5,7 @@ The counterpart of the passes in `bridge.scheduler.core` for `ClusterState`, cal
 
 from bridge.base.arrays import Array
 from bridge.base.jit import inline, inner, kernel
+from bridge.scheduler.action_state import COMPLETED
 from bridge.scheduler.calendar import (
     begin_timed,
     forget_firsts,
@@ -30,7 +31,6 @@ from bridge.scheduler.decisions import (
 )
 from bridge.scheduler.eligibility import (
     count_end,
-    count_start,
     enter,
     is_eligible,
     keeps_blocked,
@@ -57,11 +57,12 @@ from bridge.scheduler.lanes import (
     sort_lanes,
 )
 from bridge.scheduler.names import CONSERVATIVE, EASY, FILLER, NO_BACKFILL
-from bridge.scheduler.placement import allocate_chosen, release_allocation
+from bridge.scheduler.node_actions import begin_actions, end_actions, group, next_action
+from bridge.scheduler.node_lives import leave_running, rest, settle
+from bridge.scheduler.node_starts import start_on_chosen
+from bridge.scheduler.placement import release_allocation
 from bridge.scheduler.preemption import GONE, preempt
 from bridge.scheduler.queue import BY_ALT, BY_ORDER, precedes, size_class, sort_jobs
-from bridge.scheduler.running_jobs import remove_running
-from bridge.scheduler.starts import record_start
 from bridge.scheduler.state import (
     HOW_BACKFILLED,
     NEVER,
@@ -83,9 +84,11 @@ def cluster_submit(state: ClusterState, b: int, j: int) -> None:
 @inner
 def cluster_finish(state: ClusterState, b: int, j: int) -> None:
     env, job = state.scalars[b], state.jobs[b, j]
+    settle(state, b, j, COMPLETED)
     note_end(state, b, j)
-    remove_running(state, b, j)
+    leave_running(state, b, j)
     release_allocation(state, b, j)
+    rest(state, b, j)
     job.end = env.now
     count_end(state, b, j)
     if state.switches[0].uses_fairshare:
@@ -108,6 +111,7 @@ def cluster_withdraw(state: ClusterState, b: int, j: int) -> None:
 def cluster_begin_pass(state: ClusterState, b: int) -> None:
     """Open a pass: all events of this instant have been told."""
     env, more = state.scalars[b], state.node_scalars[b]
+    begin_actions(state, b)
     release_due(state, b)
     env.phase = PHASE_PICK
     env.is_sorted = 0
@@ -144,7 +148,7 @@ def cluster_next_wake(state: ClusterState, b: int) -> int:
     wake = state.scalars[b].wake_at
     if state.node_scalars[b].n_timers > 0:
         wake = min(wake, state.timers[b, 0].time)
-    return int(min(wake, next_due(state, b)))
+    return int(min(wake, next_due(state, b), next_action(state, b)))
 
 
 @inner
@@ -152,7 +156,8 @@ def cluster_is_due(state: ClusterState, b: int) -> bool:
     """Tell whether a job becomes eligible now, or the scheduler wanted to be woken."""
     if has_firsts(state, b):
         return True
-    return bool(release_due(state, b) > 0 or state.scalars[b].wake_at <= state.scalars[b].now)
+    wake = min(state.scalars[b].wake_at, next_action(state, b))
+    return bool(release_due(state, b) > 0 or wake <= state.scalars[b].now)
 
 
 @inline
@@ -219,10 +224,7 @@ def _start_on_nodes(state: ClusterState, b: int, j: int, n: int, how: int, past:
     """Start job `j` now on the `n` classes that were chosen for it."""
     charge_heads(state, b, j, n)
     state.node_scalars[b].n_profile = 0
-    remove_from_lane(state, b, j)
-    allocate_chosen(state, b, j, n)
-    record_start(state, b, j, how, past)
-    count_start(state, b, j)
+    start_on_chosen(state, b, j, n, how, past)
 
 
 @inner
@@ -419,6 +421,7 @@ def cluster_advance(state: ClusterState, b: int) -> int:
             if env.n_waiting == 0:
                 forget_firsts(state, b)
                 env.phase = PHASE_IDLE
+                end_actions(state, b)
                 return NOTHING
             if rules.dynamic_order and not env.is_sorted:
                 if rules.scored_outside:
@@ -499,6 +502,7 @@ def cluster_advance(state: ClusterState, b: int) -> int:
             env.phase = PHASE_IDLE
             env.head = -1
             env.is_reserved = 0
+            end_actions(state, b)
             return NOTHING
 
 
@@ -545,6 +549,7 @@ def cluster_sort_by_scores(state: ClusterState, b: int) -> None:
     """Bring the lanes into the order of the scores that Python has written to the waiting jobs."""
     flat = state.scratch[0]
     n = list_lanes(state, b, flat)
+    group(state, b, flat, n)
     rearrange_lanes(state, b, flat, n)
     state.scalars[b].is_sorted = 1
 

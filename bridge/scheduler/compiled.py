@@ -145,6 +145,8 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
     _refuse_without_action(policy, action)
     if action is not None:
         _refuse_beside_action(policy, rules_of, main)
+        if on_nodes:
+            _refuse_action_on_nodes(policy, action)
     rules = _switches(policy, rules_of, main, chooser, has_candidate_order=bool(alt_name), on_nodes=on_nodes)
     return CompiledPolicy(rules_of, policy, main, alt, rules, chooser, action)
 
@@ -282,6 +284,7 @@ def _action_switches(action: Action, agent: frozenset[str]) -> Array:
         *(round(seconds * SECOND) for seconds in (action.restart, action.host, action.resume, action.guard)),
         int("preempt" in agent),
         int("trial" in agent),
+        int(action.latest),
     )
     return switches
 
@@ -295,15 +298,28 @@ def _refuse_on_nodes(policy: Policy, rules_of: Protocol) -> None:
             policy.backfill in {"conservative", "filler"} and bool(policy.agent),
             f"{policy.backfill} backfilling with an agent",
         ),
-        (bool(policy.action), f"the action {policy.action!r}"),
     )
     _refuse_first(
         pairs,
         "{} does not know the nodes of a cluster yet",
         f"policy {policy.order}+{policy.backfill}",
-        "Use the protocol standard with none, easy, conservative or filler, and no action; or leave out "
-        "--cluster.",
+        "Use the protocol standard with none, easy, conservative or filler; or leave out --cluster.",
     )
+
+
+def _refuse_action_on_nodes(policy: Policy, action: Action) -> None:
+    """Refuse what a rule of action is not defined beside on the nodes of a cluster, or not there yet."""
+    books = policy.backfill == "conservative" and action.kind in ("las", "hybrid")
+    pairs = (
+        (bool(policy.agent), "an agent that decides", "its decisions name no nodes yet"),
+        (action.kind == "guest", "a guest", "whose memory a suspended host would lend is not modelled yet"),
+        (books, "conservative backfilling", "which has no head that could preempt"),
+    )
+    for is_wrong, subject, why in pairs:
+        if is_wrong:
+            what = f"does not know {subject} on the nodes of a cluster: {why}"
+            remedy = "Use another rule or backfilling, or leave out --cluster."
+            raise BridgeError(what, where=f"action {policy.action!r}", remedy=remedy)
 
 
 def _refuse_without_action(policy: Policy, action: Action | None) -> None:

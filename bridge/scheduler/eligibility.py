@@ -26,7 +26,9 @@ from bridge.scheduler.cluster_state import (
 from bridge.scheduler.heads import choose_now
 from bridge.scheduler.lanes import insert_in_lane
 from bridge.scheduler.names import EASY
+from bridge.scheduler.node_lives import expect, note_submission
 from bridge.scheduler.queue import precedes
+from bridge.scheduler.queue_key import set_key
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.state import NEVER
 from bridge.scheduler.timed_jobs import (
@@ -261,9 +263,10 @@ def _enter_lane(state: ClusterState, b: int, j: int) -> None:
     more.n_held -= 1
     which = state.scratch[0]
     which[0] = j
+    expect(state, b, j)
     if not state.switches[0].dynamic_order:
         evaluate(state, b, state.program, which, 1)
-        job.score = state.stack[0, 0]
+        set_key(state, b, j, state.stack[0, 0])
     if state.switches[0].own_candidate_order:
         evaluate(state, b, state.alt_program, which, 1)
         job.alt = state.stack[0, 0]
@@ -298,13 +301,21 @@ keeps_blocked = by_type(_keeps_blocked, _changes_with_time, TimedState)
 
 
 @inline
-def _is_blocked_too(state: ClusterState, b: int, j: int) -> bool:
+def _cannot_start_either(state: ClusterState, b: int, j: int) -> bool:
     """Tell whether job `j`, new in its lane, cannot start either, and is not the head of its partition."""
     head = state.heads[b, state.lanes[state.node_jobs[b, j].lane].partition]
     if head.job < 0 or head.n < 0 or not precedes(state.jobs[b], head.job, j):
         return False
     shape = state.node_jobs[b, j].shape_number
     return not is_eligible(state, b, j) or choose_now(state, b, shape) < 0
+
+
+@inline
+def _fits_perhaps(_state: ClusterState, _b: int, _j: int) -> bool:
+    return False
+
+
+_is_blocked_too = by_type(_cannot_start_either, _fits_perhaps, TimedState)  # there no pass is left out
 
 
 @inner
@@ -334,6 +345,7 @@ def consider(state: ClusterState, b: int, j: int) -> None:
 def enter(state: ClusterState, b: int, j: int) -> None:
     """Job `j` is submitted: it is refused, held, or comes to its lane."""
     job, more = state.node_jobs[b, j], state.node_scalars[b]
+    note_submission(state, b, j)
     note_submitted(state, b, j)
     refuse_if_closed(state, b, j)
     beyond = limit_reached(state, b, j, COUNT_SUBMITTED)
@@ -454,9 +466,8 @@ def count_end(state: ClusterState, b: int, j: int) -> None:
 
 @inner
 def wait_again(state: ClusterState, b: int, j: int, delay: int) -> None:
-    """Job `j`, which ran, waits again: for a time, or for resources at once."""
+    """Job `j`, which ran and has stopped, waits again: for a time, or for resources at once."""
     job, now = state.node_jobs[b, j], state.scalars[b].now
-    count_stop(state, b, j)
     state.node_scalars[b].n_held += 1
     job.held = HELD_UNTIL
     if delay > 0:

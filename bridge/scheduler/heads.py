@@ -7,6 +7,7 @@ computed when they are needed first: where nobody else fits, nobody asks for the
 from bridge.base.arrays import Array
 from bridge.base.jit import inline, inner
 from bridge.scheduler.cluster_state import ClusterState
+from bridge.scheduler.idle_nodes import select_to_start
 from bridge.scheduler.placement import (
     change_base,
     potential,
@@ -301,15 +302,21 @@ def note_head(state: ClusterState, b: int, j: int) -> None:
         state.node_jobs[b, j].head_at = state.scalars[b].now
 
 
-@inner
-def make_head(state: ClusterState, b: int, j: int) -> None:
-    """Give blocked job `j` the head slot of its partition; its first shadow time is computed at once."""
+@inline
+def open_head(state: ClusterState, b: int, j: int) -> None:
+    """Give job `j` the head slot of its partition."""
     more = state.node_scalars[b]
     p = state.lanes[state.node_jobs[b, j].lane].partition
     state.heads[b, p].job = j
-    note_head(state, b, j)
     state.head_order[b, more.n_heads] = p
     more.n_heads += 1
+
+
+@inner
+def make_head(state: ClusterState, b: int, j: int) -> None:
+    """Let blocked job `j` be its partition's head; its first shadow time is computed at once."""
+    open_head(state, b, j)
+    note_head(state, b, j)
     if state.jobs[b, j].reserved < 0:
         reserve_heads(state, b)
 
@@ -373,7 +380,7 @@ def fits_beside_heads(state: ClusterState, b: int, j: int, strikes: bool) -> int
         reserve_heads(state, b)
         set_caps(state, b, j, state.scalars[b].now)
     set_bars(state, b, j, state.scalars[b].now)
-    n = select_now(state, b, shape, strikes)
+    n = select_to_start(state, b, shape, strikes)
     more.n_caps = 0
     return n
 

@@ -8,6 +8,7 @@ from bridge.base.arrays import Array
 from bridge.base.jit import inline, inner
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.queue import BY_ORDER, precedes, sort_jobs
+from bridge.scheduler.queue_key import set_key
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.state import BLOCK, NEVER
 
@@ -246,5 +247,5 @@ def sort_lanes(state: ClusterState, b: int) -> None:
     n = list_lanes(state, b, flat)
     evaluate(state, b, state.program, flat, n)
     for i in range(n):
-        state.jobs[b, flat[i]].score = state.stack[0, i]
+        set_key(state, b, flat[i], state.stack[0, i])
     rearrange_lanes(state, b, flat, n)

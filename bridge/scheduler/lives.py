@@ -23,9 +23,8 @@ from bridge.scheduler.state import NEVER, SECOND, SHAPES
 
 
 @inline
-def enter_queue(state: ActionState, b: int, j: int) -> None:
-    """Put job `j` into the queue, or back into it, with what is believed of what is left of it."""
-    which = state.scratch[0]
+def believe_rest(state: ActionState, b: int, j: int) -> None:
+    """Let what is believed of waiting job `j` be what is left of it, or what its trial lasts."""
     job, life = state.jobs[b, j], state.lives[b, j]
     job.est_wait = max(life.est_wait - life.progress, min(life.est_wait, SECOND)) + life.overhead
     job.est_run = max(life.est_run - life.progress, min(life.est_run, SECOND)) + life.overhead
@@ -34,6 +33,14 @@ def enter_queue(state: ActionState, b: int, j: int) -> None:
     if state.action[0].kind == TRIAL and life.may_try:
         job.est_wait = min(job.est_wait, state.action[0].limit)
         job.est_run = min(job.est_run, state.action[0].limit)
+
+
+@inline
+def enter_queue(state: ActionState, b: int, j: int) -> None:
+    """Put job `j` into the queue, or back into it, with what is believed of what is left of it."""
+    which = state.scratch[0]
+    job = state.jobs[b, j]
+    believe_rest(state, b, j)
     job.slot = (57 * state.demand[b, j, 0] + job.est_wait // SECOND) % SHAPES
     which[0] = j
     if not state.switches[0].dynamic_order:
@@ -46,14 +53,20 @@ def enter_queue(state: ActionState, b: int, j: int) -> None:
     insert(state, b, j)
 
 
-@inner
-def submit_with_lives(state: ActionState, b: int, j: int) -> None:
-    """Job `j` (its record filled in) joins the queue."""
+@inline
+def note_beliefs(state: ActionState, b: int, j: int) -> None:
+    """Keep what is believed of a whole run of job `j`, which is submitted, and whether it can be tried."""
     job, life = state.jobs[b, j], state.lives[b, j]
-    job.size_class = size_class(state.demand[b, j, 0])
     life.est_wait, life.est_run, life.t, life.tie = job.est_wait, job.est_run, job.t, job.tie
     life.may_try = state.action[0].kind <= 3 and life.permits & 1  # SPECULATIVE, TRIAL, GUEST
     state.acts[b].n_to_try += life.may_try
+
+
+@inner
+def submit_with_lives(state: ActionState, b: int, j: int) -> None:
+    """Job `j` (its record filled in) joins the queue."""
+    state.jobs[b, j].size_class = size_class(state.demand[b, j, 0])
+    note_beliefs(state, b, j)
     enter_queue(state, b, j)
 
 
@@ -120,25 +133,31 @@ def lift_limit(state: ActionState, b: int, j: int) -> None:
         limited[m] = limited[m + 1]
 
 
-@inner
-def start_life(state: ActionState, b: int, j: int, how: int, past: int) -> None:
-    """Start waiting job `j` now; if it needs their nodes, the last started speculating jobs end."""
+@inline
+def open_life(state: ActionState, b: int, j: int) -> bool:
+    """Let job `j`, which has left the queue, run on nodes of its own; tell whether for a limited time."""
     env, job, life = state.scalars[b], state.jobs[b, j], state.lives[b, j]
-    kind = state.action[0].kind
-    remove(state, b, j)
-    take(state.free[b], state.demand[b, j])
-    tries = kind == TRIAL and life.may_try
+    is_tried = state.action[0].kind == TRIAL and life.may_try
     give_up_trying(state, b, j)
-    if tries and env.n_waiting == 0:  # nobody else waits: no limit
-        job.est_run, tries = life.est_run, False
+    if is_tried and env.n_waiting == 0:  # nobody else waits: no limit
+        job.est_run, is_tried = life.est_run, False
     state.acts[b].declined = 0
     life.does = RUNS
     if life.first_start < 0:
         life.first_start = env.now
+    return bool(is_tried)
+
+
+@inner
+def start_life(state: ActionState, b: int, j: int, how: int, past: int) -> None:
+    """Start waiting job `j` now; if it needs their nodes, the last started speculating jobs end."""
+    remove(state, b, j)
+    take(state.free[b], state.demand[b, j])
+    is_tried = open_life(state, b, j)
     record_start(state, b, j, how, past)
-    if tries:
-        limit_life(state, b, j, env.now + state.action[0].limit)
-    if kind == SPECULATIVE:
+    if is_tried:
+        limit_life(state, b, j, state.scalars[b].now + state.action[0].limit)
+    if state.action[0].kind == SPECULATIVE:
         take(state.idle[b], state.demand[b, j])
         while _lacks(state, b):
             acts = state.acts[b]
@@ -254,27 +273,46 @@ def life_end(state: ActionState, b: int, j: int) -> int:
     return int(job.start + life.overhead + life.suspended + job.run - life.progress)
 
 
+@inline
+def settle_life(state: ActionState, b: int, j: int, ended: int) -> None:
+    """Count what a life of job `j` that ends now has taken, and what of it is kept for the next one."""
+    job, life, rules = state.jobs[b, j], state.lives[b, j], state.action[0]
+    lasted, attained = state.scalars[b].now - job.start, attained_service(state, b, j)
+    if life.does != VISITS:
+        life.occupied += lasted
+    if ended == COMPLETED:
+        life.lost += lasted - (job.run - life.progress) - life.suspended
+        return
+    if ended == PREEMPTED:
+        life.lost += lasted - (attained - life.progress) - life.suspended
+        life.progress = attained
+        life.overhead = rules.resume
+    else:
+        life.lost += lasted - life.suspended
+        life.overhead = rules.restart if ended == KILLED else 0
+    life.stops += 1
+    life.suspended = 0
+
+
 @inner
 def end_life(state: ActionState, b: int, j: int, ended: int) -> None:
     """Take job `j` off its nodes now: it has completed, or is stopped and does not wait yet."""
     env, acts = state.scalars[b], state.acts[b]
     job, life = state.jobs[b, j], state.lives[b, j]
-    lasted = env.now - job.start
-    attained = attained_service(state, b, j)
     lift_limit(state, b, j)
     if life.does == RUNS:
         remove_running(state, b, j)
         give(state.free[b], state.demand[b, j])
     if life.does == RUNS or life.does == SPECULATES:
-        life.occupied += lasted
         if state.action[0].kind == SPECULATIVE:
             give(state.idle[b], state.demand[b, j])
     else:
         let_hosts_return(state, b, j)
     if state.switches[0].uses_fairshare:
-        used = job.n * (lasted / SECOND)
+        used = job.n * ((env.now - job.start) / SECOND)
         state.usage[b, job.user] += used
         env.used_total += used
+    settle_life(state, b, j, ended)
     life.does = WAITS
     if acts.keeps_log:
         entry = state.life_log[b, acts.n_log]
@@ -282,17 +320,7 @@ def end_life(state: ActionState, b: int, j: int, ended: int) -> None:
         acts.n_log += 1
     if ended == COMPLETED:
         job.end = env.now
-        life.lost += lasted - (job.run - life.progress) - life.suspended
         return
-    if ended == PREEMPTED:
-        life.lost += lasted - (attained - life.progress) - life.suspended
-        life.progress = attained
-        life.overhead = state.action[0].resume
-    else:
-        life.lost += lasted - life.suspended
-        life.overhead = state.action[0].restart
-    life.stops += 1
-    life.suspended = 0
     job.start = -1
     _note_stop(state, b, j)
 

@@ -1,10 +1,16 @@
 """Preemption: a job that does not fit takes the place of running jobs of a lower tier or QOS."""
 
 from bridge.base.jit import by_type, inline, inner
+from bridge.scheduler.acting_state import ActingNodes
+from bridge.scheduler.action_state import PREEMPTED as STOPPED
+from bridge.scheduler.actions import LAS
 from bridge.scheduler.calendar import is_awaiting, stop_victim
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.heads import reserve_heads, set_caps
+from bridge.scheduler.node_starts import stop_on_nodes
 from bridge.scheduler.placement import select
+from bridge.scheduler.preemption_rules import goes_first, may_preempt, remaining_area, victim_key
+from bridge.scheduler.queue_key import level_of
 from bridge.scheduler.running_jobs import add_running, first_place, job_at, next_place, remove_running
 from bridge.scheduler.state import SECOND
 from bridge.scheduler.timed_nodes import change_by_victim, is_barred, set_bars
@@ -30,16 +36,7 @@ def _is_victim(state: TimedState, b: int, v: int, j: int) -> bool:
     of, now = state.timed_jobs[b, v], state.scalars[b].now
     if of.mode == MODE_OFF or of.grace_end >= 0 or now - state.jobs[b, v].start < of.exempt:
         return False
-    if not _ranks_below(state, b, v, j):
-        return False
-    admits = state.shapes[state.node_jobs[b, j].shape_number].admits
-    entry = state.node_jobs[b, v].allocation
-    while entry >= 0:
-        c = state.entry_class[b, entry]
-        if state.admits[admits, c] and not is_barred(state, b, c):
-            return True
-        entry = state.entry_next[b, entry]
-    return False
+    return _ranks_below(state, b, v, j) and _reaches(state, b, v, j)
 
 
 @inline
@@ -53,6 +50,19 @@ def _goes_before(state: TimedState, b: int, v: int, other: int) -> bool:
     if state.jobs[b, v].start != state.jobs[b, other].start:
         return bool(state.jobs[b, v].start > state.jobs[b, other].start)
     return v > other
+
+
+@inline
+def _reaches(state: TimedState, b: int, v: int, j: int) -> bool:
+    """Tell whether job `v` has nodes that are admissible to job `j`, of the last `set_bars`."""
+    admits = state.shapes[state.node_jobs[b, j].shape_number].admits
+    entry = state.node_jobs[b, v].allocation
+    while entry >= 0:
+        c = state.entry_class[b, entry]
+        if state.admits[admits, c] and not is_barred(state, b, c):
+            return True
+        entry = state.entry_next[b, entry]
+    return False
 
 
 @inner
@@ -115,6 +125,23 @@ def _choose_victims(state: TimedState, b: int, j: int, n: int, strikes: bool) ->
 
 
 @inner
+def _choose_among(state: TimedState, b: int, j: int, n: int, strikes: bool) -> int:
+    """Do as `_choose_victims`, beside the heads; what they have reserved will have to be looked at anew."""
+    if n == 0:
+        return 0
+    now = state.scalars[b].now
+    if not strikes:
+        reserve_heads(state, b)
+        set_caps(state, b, j, now)
+    set_bars(state, b, j, now)
+    n = _choose_victims(state, b, j, n, strikes)
+    state.node_scalars[b].n_caps = 0
+    if n > 0:
+        state.node_scalars[b].n_profile = 0
+    return n
+
+
+@inner
 def _give_grace(state: TimedState, b: int, v: int, j: int) -> None:
     """Let job `v` end in favour of job `j` when its grace is over."""
     env, job, of = state.scalars[b], state.jobs[b, v], state.timed_jobs[b, v]
@@ -136,23 +163,13 @@ def _preempt_nobody(_state: ClusterState, _b: int, _j: int, _strikes: bool) -> i
 
 @inner
 def _preempt(state: TimedState, b: int, j: int, strikes: bool) -> int:
-    rules, more = state.timed_switches[0], state.timed_scalars[b]
+    rules = state.timed_switches[0]
     if not (rules.by_tier or rules.by_qos) or is_awaiting(state, b, j):
         return NOBODY
-    now = state.scalars[b].now
-    set_bars(state, b, j, now)
-    n = _list_victims(state, b, j)
+    set_bars(state, b, j, state.scalars[b].now)
+    n = _choose_among(state, b, j, _list_victims(state, b, j), strikes)
     if n == 0:
         return NOBODY
-    if not strikes:
-        reserve_heads(state, b)
-        set_caps(state, b, j, now)
-    set_bars(state, b, j, now)
-    n = _choose_victims(state, b, j, n, strikes)
-    state.node_scalars[b].n_caps = 0
-    if n == 0:
-        return NOBODY
-    state.node_scalars[b].n_profile = 0
     waits = False
     for k in range(n):
         if state.victims[k] >= 0 and state.timed_jobs[b, state.victims[k]].grace > 0:
@@ -162,14 +179,57 @@ def _preempt(state: TimedState, b: int, j: int, strikes: bool) -> int:
             if state.victims[k] >= 0:
                 _give_grace(state, b, state.victims[k], j)
         return IN_GRACE
-    more.n_firsts = 0
+    state.timed_scalars[b].n_firsts = 0
     for k in range(n):
         if state.victims[k] >= 0:
             stop_victim(state, b, state.victims[k])
+    _go_first(state, b, j)
+    return GONE
+
+
+@inline
+def _go_first(state: TimedState, b: int, j: int) -> None:
+    """Let job `j` be the next that a pass takes."""
+    more = state.timed_scalars[b]
     state.firsts[b, more.n_firsts] = j
     more.n_firsts += 1
+
+
+@inner
+def _list_by_rule(state: ActingNodes, b: int, j: int) -> int:
+    """List the jobs that give way to job `j` by the rule of action, in its order; return how many."""
+    level, area = level_of(state, state.lives[b, j].progress), remaining_area(state, b, j)
+    n, place = 0, first_place(state, b)
+    while job_at(state, b, place) >= 0:
+        v = job_at(state, b, place)
+        is_going = state.timed_jobs[b, v].grace_end >= 0
+        if not is_going and may_preempt(state, b, j, v, level, area) and _reaches(state, b, v, j):
+            key, k = victim_key(state, b, v), n
+            n += 1
+            while k > 0 and goes_first(state, b, v, key, state.victims[k - 1], state.victim_keys[k - 1]):
+                state.victims[k], state.victim_keys[k] = state.victims[k - 1], state.victim_keys[k - 1]
+                k -= 1
+            state.victims[k], state.victim_keys[k] = v, key
+        place = next_place(state.run_job[b], place)
+    return n
+
+
+@inner
+def _preempt_by_rule(state: ActingNodes, b: int, j: int, strikes: bool) -> int:
+    outcome = _preempt(state, b, j, strikes)
+    if outcome != NOBODY or state.action[0].kind < LAS or is_awaiting(state, b, j):  # not LAS, HYBRID
+        return outcome
+    set_bars(state, b, j, state.scalars[b].now)
+    n = _choose_among(state, b, j, _list_by_rule(state, b, j), strikes)
+    if n == 0:
+        return NOBODY
+    state.timed_scalars[b].n_firsts = 0
+    for k in range(n):
+        if state.victims[k] >= 0:
+            stop_on_nodes(state, b, state.victims[k], STOPPED)
+    _go_first(state, b, j)
     return GONE
 
 
 #: Stop running jobs in favour of job `j`, which does not fit; NOBODY, IN_GRACE or GONE.
-preempt = by_type(_preempt_nobody, _preempt, TimedState)
+preempt = by_type(by_type(_preempt_nobody, _preempt, TimedState), _preempt_by_rule, ActingNodes)

@@ -26,7 +26,7 @@ def remaining_area(state: ActionState, b: int, j: int) -> int:
 
 
 @inline
-def _may_preempt(state: ActionState, b: int, head: int, j: int, head_level: int, head_area: int) -> bool:
+def may_preempt(state: ActionState, b: int, head: int, j: int, head_level: int, head_area: int) -> bool:
     """Tell whether the blocked head may preempt running job `j` now."""
     life = state.lives[b, j]
     if life.does != RUNS or not life.permits & CHECKPOINTABLE:
@@ -44,6 +44,14 @@ def _may_preempt(state: ActionState, b: int, head: int, j: int, head_level: int,
     return bool(state.lives[b, head].urgent or 2 * head_area < remaining_area(state, b, j))
 
 
+@inline
+def victim_key(state: ActionState, b: int, j: int) -> int:
+    """Return by what job `j` is preempted: the highest goes first."""
+    if state.action[0].kind == LAS:
+        return level_of(state, attained_service(state, b, j))
+    return remaining_area(state, b, j)
+
+
 @inner
 def _list_victims(state: ActionState, b: int, head: int) -> int:
     """List whom the head may preempt, with a key each: the highest is the first to go."""
@@ -53,24 +61,30 @@ def _list_victims(state: ActionState, b: int, head: int) -> int:
     place = first_place(state, b)
     while job_at(state, b, place) >= 0:
         j = job_at(state, b, place)
-        if _may_preempt(state, b, head, j, level, area):
+        if may_preempt(state, b, head, j, level, area):
             state.victims[n] = j
-            if state.action[0].kind == LAS:
-                state.victim_keys[n] = level_of(state, attained_service(state, b, j))
-            else:
-                state.victim_keys[n] = remaining_area(state, b, j)
+            state.victim_keys[n] = victim_key(state, b, j)
             n += 1
         place = next_place(state.run_job[b], place)
     return n
 
 
 @inline
+def goes_first(state: ActionState, b: int, j: int, key: int, other: int, other_key: int) -> bool:
+    """Tell whether victim `j` goes before another: by key; under LAS the smaller one; the later start."""
+    if key != other_key:
+        return key > other_key
+    nodes, of_other = state.demand[b, j, 0], state.demand[b, other, 0]
+    if state.action[0].kind == LAS and not state.action[0].latest and nodes != of_other:
+        return bool(nodes < of_other)
+    return bool(state.jobs[b, j].serial > state.jobs[b, other].serial)
+
+
+@inline
 def _is_better(state: ActionState, b: int, m: int, best: int) -> bool:
-    """Tell whether the m-th victim goes before another: by key, then by the later start."""
+    """Tell whether the m-th victim goes before another one."""
     keys, victims = state.victim_keys, state.victims
-    if keys[m] != keys[best]:
-        return bool(keys[m] > keys[best])
-    return bool(state.jobs[b, victims[m]].serial > state.jobs[b, victims[best]].serial)
+    return goes_first(state, b, victims[m], keys[m], victims[best], keys[best])
 
 
 @inline

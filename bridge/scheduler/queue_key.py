@@ -7,6 +7,7 @@ tie is: so the queue itself knows no groups.
 import numpy as np
 
 from bridge.base.jit import by_type, inline
+from bridge.scheduler.acting_state import ActingNodes
 from bridge.scheduler.action_state import ActionState
 from bridge.scheduler.actions import LAS, TRIAL
 from bridge.scheduler.state import State
@@ -51,4 +52,5 @@ def set_group_key(state: ActionState, b: int, j: int, score: float) -> None:
             job.score, job.tie = job.score + 0.5, 0
 
 
-set_key = by_type(set_plain_key, set_group_key, ActionState)
+#: Let a job stand where an order's score says, in its group.
+set_key = by_type(by_type(set_plain_key, set_group_key, ActionState), set_group_key, ActingNodes)

@@ -53,12 +53,12 @@ JOB = np.dtype(
             "f8",
         ),  # higher first; of a growing order an upper bound, see `bridge.scheduler.growing_scores`
         ("alt", "f8"),  # score among backfill candidates, if they have an order of their own
-        ("how", "i4"),  # one of HOW_*
         ("past", "i4"),  # the blocked head it overtook, or -1
         ("user", "i4"),  # dense user number
         ("rejects", "i4"),
-        ("size_class", "i4"),
-        ("slot", "i4"),  # its place in ``no_hole``
+        ("slot", "i2"),  # its place in ``hole_bounds``
+        ("how", "i1"),  # one of HOW_*
+        ("size_class", "i1"),
     ],
     align=True,
 )

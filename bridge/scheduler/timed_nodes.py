@@ -5,6 +5,8 @@ Where nothing changes in time, classes count their nodes, and nobody asks which 
 
 from bridge.base.arrays import Array
 from bridge.base.jit import by_type, inline, inner
+from bridge.scheduler.acting_state import ActingNodes
+from bridge.scheduler.action_state import SPECULATES
 from bridge.scheduler.cluster_state import ALL_OF_IT, UNCOUNTED, ClusterState
 from bridge.scheduler.fitting import note_change
 from bridge.scheduler.running_jobs import first_place, job_at, next_place
@@ -149,11 +151,7 @@ def stays_suspended(state: TimedState, c: int, r: int) -> bool:
 
 
 @inner
-def hold_entry(state: TimedState, b: int, j: int, entry: int, sign: int, part: int) -> None:
-    """Let job `j` have what an entry says (`sign` 1), or not any more (-1).
-
-    `part`: 0 all of it; 1 what a suspended job does not keep; 2 what it keeps.
-    """
+def _hold_entry(state: TimedState, b: int, j: int, entry: int, sign: int, part: int) -> None:
     c, node = state.entry_class[b, entry], state.entry_node[b, entry]
     if state.classes[c].counted:
         if part < 2:
@@ -169,6 +167,63 @@ def hold_entry(state: TimedState, b: int, j: int, entry: int, sign: int, part: i
 
 
 @inner
+def _hold_on_idle(state: ActingNodes, b: int, j: int, entry: int, sign: int) -> None:
+    """Let job `j` have what an entry says of a node that counts as free, or not any more (`sign` -1)."""
+    c, node = state.entry_class[b, entry], state.entry_node[b, entry]
+    if state.classes[c].counted:
+        state.speculator[b, node] = j if sign > 0 else -1
+    if not state.node_is_out[b, node]:
+        _count_on_idle(state, b, j, entry, sign)
+
+
+@inline
+def _count_on_idle(state: ActingNodes, b: int, j: int, entry: int, sign: int) -> None:
+    c, units = state.entry_class[b, entry], state.entry_units[b, entry]
+    shape = state.node_jobs[b, j].shape_number
+    if state.classes[c].counted:
+        state.on_idle[b, c, 0] += sign
+        return
+    for r in range(state.on_idle.shape[2]):
+        state.on_idle[b, c, r] += sign * taken_amount(state, shape, c, units, r)
+
+
+@inner
+def _hold_as_it_runs(state: ActingNodes, b: int, j: int, entry: int, sign: int, part: int) -> None:
+    if state.lives[b, j].does == SPECULATES:
+        _hold_on_idle(state, b, j, entry, sign)
+    else:
+        _hold_entry(state, b, j, entry, sign, part)
+
+
+#: Let job `j` have what an entry says (`sign` 1), or not any more (-1). `part`: 0 all of it; 1 what a
+#: suspended job does not keep; 2 what it keeps.
+hold_entry = by_type(_hold_entry, _hold_as_it_runs, ActingNodes)
+
+
+@inline
+def _nobody_on_idle(_state: TimedState, _b: int) -> None:
+    pass
+
+
+@inner
+def _recount_on_idle(state: ActingNodes, b: int) -> None:
+    for c in range(state.on_idle.shape[1]):
+        for r in range(state.on_idle.shape[2]):
+            state.on_idle[b, c, r] = 0
+    for k in range(state.acts[b].n_limited):
+        j = state.limited[b, k]
+        entry = state.node_jobs[b, j].allocation
+        while entry >= 0 and state.lives[b, j].does == SPECULATES:
+            if _returns(state, b, entry):
+                _count_on_idle(state, b, j, entry, 1)
+            entry = state.entry_next[b, entry]
+
+
+#: A node has left service or come back: count anew what jobs have of nodes that count as free.
+_recount = by_type(_nobody_on_idle, _recount_on_idle, ActingNodes)
+
+
+@inner
 def set_node(state: TimedState, b: int, node: int, is_out: int) -> None:
     """Take a node out of service, or bring it back."""
     if state.node_is_out[b, node] == is_out:
@@ -180,6 +235,21 @@ def set_node(state: TimedState, b: int, node: int, is_out: int) -> None:
     elif state.node_holder[b, node] < 0:
         _change_count(state, b, c, -1 if is_out else 1)
     state.node_scalars[b].releases += 1
+    _recount(state, b)
+
+
+@inline
+def _is_free_node(state: TimedState, b: int, node: int) -> bool:
+    return bool(state.node_holder[b, node] < 0 and not state.node_is_out[b, node])
+
+
+@inline
+def _is_idle_node(state: ActingNodes, b: int, node: int) -> bool:
+    return bool(_is_free_node(state, b, node) and state.speculator[b, node] < 0)
+
+
+#: Whether a job can start on a node of a counted class.
+_can_take = by_type(_is_free_node, _is_idle_node, ActingNodes)
 
 
 @inner
@@ -194,7 +264,7 @@ def allocate_nodes(state: TimedState, b: int, j: int, n: int) -> None:
         left = units if counted else 1
         while left > 0:
             node = state.class_nodes[at]
-            if not counted or (state.node_holder[b, node] < 0 and not state.node_is_out[b, node]):
+            if not counted or _can_take(state, b, node):
                 entry = more.free_entry
                 more.free_entry = state.entry_next[b, entry]
                 state.entry_class[b, entry] = c

@@ -60,12 +60,14 @@ EVENT = np.dtype(
     align=True,
 )
 RESERVATION = np.dtype([(name, "i8") for name in ("announced", "begin", "end")])
-#: A life that is over, or a time for which it was suspended; its nodes are ``life_nodes[first:last]``.
+#: A life that is over, or a time for which it was suspended; its nodes are ``life_nodes[first:last]``. What
+#: it did that is ``kept`` is not lost.
 LIFE = np.dtype(
     [
         *((name, "i8") for name in ("start", "end", "eligible", "stood", "serial")),
         *((name, "i4") for name in ("job", "episode", "outcome", "first", "last")),
         ("spare", "i4"),
+        ("kept", "i8"),
     ],
     align=True,
 )
@@ -111,7 +113,7 @@ class TimedFields(NamedTuple):
     entry_node: Annotated[Array, "i4", "B", "E"]  # each node that a job has is an entry of its own
     firsts: Annotated[Array, "i4", "B", "L"]  # jobs that the next pass takes first
     suspended: Annotated[Array, "i4", "B", "L"]  # in the order in which they were suspended
-    lives: Annotated[Records, LIFE, "B", "LI"]
+    life_log: Annotated[Records, LIFE, "B", "LI"]
     life_nodes: Annotated[Array, "i4", "B", "LN"]
     life_units: Annotated[Array, "i8", "B", "LN"]
     # scratch

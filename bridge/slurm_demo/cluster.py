@@ -42,6 +42,7 @@ def start(
     accounting: bool = False,
     agent: str = "",
     backfill: int = 30,
+    site: bool = False,
 ) -> Path:
     """Start a cluster and return its slurm.conf, once all nodes are idle.
 
@@ -49,7 +50,9 @@ def start(
     four nodes, without a gate) and ``kick`` (one node besides). The folder is a new one; others than its
     owner must be able to look into it. Nodes are at most 1,000, of 5 MB each; ports nodes + 3 from `port` on;
     memory is in MB. `accounting`: with slurmdbd and a MariaDB of its own, where `allow`
-    lets users in. `agent`: as whom the agent will run, root if empty. `backfill`: seconds between two passes
+    lets users in. `site`: at least eight nodes, two GPUs on each of the first four, two licences ``solver``,
+    and the gated partitions ``gpu`` (the first four nodes) and ``cpu`` (all but the first two), whose jobs
+    share nodes. `agent`: as whom the agent will run, root if empty. `backfill`: seconds between two passes
     of Slurm's own. Raises BridgeError: programs or rights are missing, the folder exists, or something does
     not start.
     """
@@ -70,7 +73,7 @@ def start(
     try:
         _munge(folder)
         values = {"nodes": nodes, "port": port, "cores": cores, "memory": memory, "accounting": accounting}
-        values["backfill"] = backfill
+        values |= {"backfill": backfill, "site": site}
         conf = _configure(folder, values, agent)
         client = Client(str(conf))
         if accounting:
@@ -103,11 +106,17 @@ def _host() -> str:
 def _configure(folder: Path, values: Mapping[str, Any], agent: str) -> Path:
     conf = folder / "slurm.conf"
     directory = folder / "agent"
-    install.write(directory, ["agent"], {"defaultpartition": "agent", "slurm_conf": str(conf)}, user=agent)
+    gated = ["agent", *(("gpu", "cpu") if values["site"] else ())]
+    install.write(directory, gated, {"defaultpartition": "agent", "slurm_conf": str(conf)}, user=agent)
     shutil.copy(directory / "job_submit.lua", folder / "job_submit.lua")
     page = install.template("cluster.conf").render(values, folder=folder, host=_host())
     conf.write_text(page, encoding="utf-8")
     (folder / "cgroup.conf").write_text("CgroupAutomount=no\n", encoding="utf-8")
+    if values["site"]:
+        for number in range(2):
+            (folder / f"gpu{number}").symlink_to("/dev/null")  # Slurm wants to see a device
+        line = f"NodeName=n[0-3] Name=gpu File={folder}/gpu[0-1]\n"
+        (folder / "gres.conf").write_text(line, encoding="utf-8")
     return conf
 
 

@@ -29,16 +29,20 @@ from bridge.worlds.slurm.client import Client
 
 
 class AgentProcess:
-    """An agent for partition ``agent`` of a cluster of `bridge.slurm_demo.cluster`.
+    """An agent for partitions of a cluster of `bridge.slurm_demo.cluster`.
 
     The folder gets agent.log, audit.jsonl and report.json. `cpu`: CPU seconds that it has used since it was
     at work, once it has ended.
     """
 
-    def __init__(self, client: Client, folder: Path, policy: str, *, kick: bool = True) -> None:
+    def __init__(
+        self, client: Client, folder: Path, policy: str, *, kick: bool = True, partitions: str = "agent"
+    ) -> None:
         self._client, self._folder = client, folder
+        self._gate = folder / "agent" / partitions.partition(",")[0]
         self.audit, self.report = folder / "audit.jsonl", folder / "report.json"
-        self._words = [sys.executable, "-m", "bridge", "decide", policy, "--slurm", "--partition", "agent"]
+        self._words = [sys.executable, "-m", "bridge", "decide", policy, "--slurm", "--partition"]
+        self._words.append(partitions)
         self._words += ["--directory", str(folder / "agent"), "--audit", str(self.audit)]
         self._words += ["--max-starts-per-s", "50", "--out", str(self.report)]
         self._words += ["--kick", "kick"] if kick else []
@@ -50,7 +54,7 @@ class AgentProcess:
         return self._process.pid if self._process is not None and self._process.poll() is None else 0
 
     def start(self) -> None:
-        beat = self._folder / "agent" / "agent" / "heartbeat"
+        beat = self._gate / "heartbeat"
         log_file = self._folder / "agent.log"
         started_at = time.time()
         with log_file.open("a", encoding="utf-8") as out:

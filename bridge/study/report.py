@@ -1,8 +1,8 @@
 """The page of a study: one table, one picture, a few sentences; what else is known is folded."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from bridge.base.errors import BridgeError
 from bridge.base.files import atomic_write
 from bridge.judge.stats import INTERVALS, TOO_FEW, mark_of
 from bridge.learn.recipe import may_still_improve
+from bridge.report.folding import collapsible, fold_tables
 from bridge.report.table import Table, render
 from bridge.study.headings import HEADS, heading, is_share
 from bridge.study.results import document_of as document_of
@@ -17,6 +18,9 @@ from bridge.study.results import document_of as document_of
 Document = Mapping[str, Any]
 #: Heading of what a study says beyond its first paragraph.
 DETAILS = "What else was found"
+#: A page opens with so many words of what the study says, or with its first sentence; the rest is folded.
+OPENING_WORDS = 45
+_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z*`\[\d])")
 #: Verdicts in a table's cells.
 SHORT = {"not distinguishable": "≈"}
 
@@ -179,7 +183,7 @@ def tables_of(document: Document) -> list[Table]:
 
 
 def sentences(document: Document, test: str) -> list[str]:
-    """Summarize the main test in three sentences at most."""
+    """Summarize a test: how many windows it has, and the verdicts if there are any."""
     rows = [row for row in document["rows"] if row["test"] == test and row["seeds"]]
     if not rows:
         return ["Nothing has been run."]
@@ -196,12 +200,21 @@ def sentences(document: Document, test: str) -> list[str]:
         verdicts = [one["verdict"] for key, one in documents.items() if key in learnt or not learnt]
         if verdicts and (learnt or name == "comparisons"):
             better, worse = (verdicts.count(word) for word in ("better", "worse"))
-            all_of = f"Of {len(verdicts)} {'agents' if learnt else 'rows'}, {better} are better than {whom}"
             few = verdicts.count(TOO_FEW)
             rest = len(verdicts) - better - worse - few
-            none = f"; of {few} nothing can be told, for want of blocks" * bool(few)
-            lines.append(f"{all_of}, {worse} worse, and {rest} cannot be told from it{none}.")
+            all_of = f"Compared with {whom}, of {len(verdicts)} {'agents' if learnt else 'rows'}"
+            none = f", {few} with too few blocks for a verdict" * bool(few)
+            lines.append(f"{all_of}: {better} better, {worse} worse, {rest} not distinguishable{none}.")
     return lines
+
+
+def split_opening(text: str) -> tuple[str, str]:
+    """Return a text's first sentence, with those behind it as long as all are short, and the rest."""
+    paragraph, _, more = text.strip().partition("\n\n")
+    first, *others = _BETWEEN_SENTENCES.split(" ".join(paragraph.split()))
+    while others and len(f"{first} {others[0]}".split()) <= OPENING_WORDS:
+        first = f"{first} {others.pop(0)}"
+    return first, "\n\n".join(part for part in (" ".join(others), more) if part)
 
 
 def _range(numbers: Iterable[int]) -> str:
@@ -246,32 +259,30 @@ def notes_of(document: Document) -> list[str]:
 def markdown(
     document: Document, name: str, command: str, more: Sequence[str] = (), table: Table | None = None
 ) -> str:
-    """Return the page as Markdown.
+    """Return the page as Markdown; long tables are folded, see `fold_tables`.
 
     `name`: of the picture's file, without its suffix; empty = none. `command`: that carries the study out.
     `more`: paragraphs that are folded, behind the tables. `table`: in place of the summary.
     """
     tests = tests_of(document)
-    parts = [f"# {document['title']}", document["says"], (table or summary(document, tests[0])).markdown()]
+    opening, rest = split_opening(document["says"])
+    parts = [f"# {document['title']}", opening, (table or summary(document, tests[0])).markdown()]
     picture = f"![{name}]({name}.svg)" if name else ""
-    sentence_text = " ".join(sentences(document, tests[0]))
+    windows, *verdicts = sentences(document, tests[0])
+    sentence_text = " ".join(verdicts or [windows])
     sentence_text = f"{tests[0]}: {sentence_text}" if table is not None and len(tests) > 1 else sentence_text
     parts += [sentence_text, picture, f"`{command}`"]
-    if document["details"]:
-        parts += collapsible(DETAILS, [document["details"]])
+    if further := [text for text in (rest, document["details"]) if text]:
+        parts += collapsible(DETAILS, further)
     for test in tests[1 if table is None else 0 :]:
         parts += collapsible(f"{test}: {sentences(document, test)[0]}", [summary(document, test).markdown()])
     inside = [text for one in tables_of(document) for text in (f"{one.caption}:", one.markdown())]
     parts += collapsible("All rows and comparisons", inside)
-    parts += collapsible("Notes", ["\n".join(f"- {note}" for note in notes_of(document))])
+    notes = [*([windows] if verdicts else []), *notes_of(document)]
+    parts += collapsible("Notes", ["\n".join(f"- {note}" for note in notes)])
     if more:
         parts += collapsible("Further pictures", more)
-    return "\n\n".join(part.strip() for part in parts if part) + "\n"
-
-
-def collapsible(title: str, parts: Iterable[str]) -> list[str]:
-    """Return Markdown that hides some parts behind a line to click on."""
-    return ["<details markdown>", f"<summary>{escape(title)}</summary>", *parts, "</details>"]
+    return fold_tables("\n\n".join(part.strip() for part in parts if part) + "\n")
 
 
 def page(document: Document, picture: str, command: str) -> str:

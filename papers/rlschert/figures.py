@@ -168,6 +168,6 @@ def _kills(results: RowResults) -> str:
         return "kills nobody."
     return (
         f"{kills:.0f} kills, {100 * twice / kills:.0f} % of them of jobs more than twice as "
-        f"long as believed and {100 * wrong / kills:.0f} % of jobs that were believed well; each loses "
+        f"long as estimated and {100 * wrong / kills:.0f} % of jobs that were estimated well; each loses "
         f"{lost / kills:.1f} steps."
     )

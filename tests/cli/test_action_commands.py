@@ -2,6 +2,9 @@
 
 import json
 import os
+import shlex
+import tomllib
+from pathlib import Path
 
 import pytest
 from cli_commands import run_bridge, run_ok, run_refused
@@ -80,11 +83,21 @@ def test_a_replay_says_what_became_of_the_lives() -> None:
     assert metrics["bsld.mean"] == pytest.approx(metrics["action.bsld"])
 
 
+def test_the_command_of_a_run_names_its_action(tmp_path: Path) -> None:
+    policy = ("--policy", "saf+easy+trial(300)", "--backfill-order", "fcfs")
+    run_ok("replay", "bundled-128", *policy, "--first", "40", "--out", str(tmp_path / "a"))
+    command = tomllib.loads((tmp_path / "a" / "run.toml").read_text())["config"]["command"]
+    run_ok(*shlex.split(command)[1:], "--out", str(tmp_path / "b"))
+    assert (tmp_path / "a" / "jobs.csv").read_bytes() == (tmp_path / "b" / "jobs.csv").read_bytes()
+
+
 def test_a_platform_refuses_what_it_cannot_carry_out() -> None:
     with pytest.raises(BridgeError, match="SimGrid suspends none"):
         DispatcherConfig(parse_policy("saf+easy+guest(300)").policy()).check()
     with pytest.raises(BridgeError, match="a share of the users is drawn from the whole log"):
         DispatcherConfig(parse_policy("saf+easy+trial(300, share=0.5)").policy()).check()
+    with pytest.raises(BridgeError, match="in the fast world only"):
+        DispatcherConfig(parse_policy("saf+easy+trial(300)").policy(), site=lambda _: pytest.fail()).check()
 
 
 @needs_simgrid

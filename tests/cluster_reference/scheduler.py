@@ -373,6 +373,7 @@ class Simulation:
                     self.become(job, "refused" if refusal else "waiting")
                     if refusal:
                         self.note(job, refusal)
+            self.end_limited()
             if self.kills_invalid:
                 self.cancel_never_satisfied()
             for job in self.jobs:
@@ -387,6 +388,9 @@ class Simulation:
                     happens = True
             if happens:
                 self.scheduling_pass()
+
+    def end_limited(self):
+        """Stop lives that have a limit; without rules of action none has."""
 
     def next_cancellations(self):
         """Return when jobs whose dependency is never satisfied would begin, and are cancelled instead."""

@@ -95,8 +95,8 @@ def test_a_line_of_a_paper_s_table(monkeypatch: pytest.MonkeyPatch) -> None:
         ["b", "no number", "not run; by the paper's text 7.00", "not run", "not run", "not run"],
     ]
     said = headlines.sentence(headlines.of("sem"))
-    assert said.startswith("Of 1 recommended agents, 0 are better than the best rule, 1 worse; 0 cannot")
-    assert said.endswith("Of 2 rows as the code, 1 are not run. *: reads true run times.")
+    assert said.startswith("Compared with the best rule, of 1 recommended agents: 0 better, 1 worse, 0 not")
+    assert said.endswith("Not run: 1 of 2 rows as the code. *: reads true run times.")
 
 
 def test_the_winner_of_a_log_is_named() -> None:

@@ -199,8 +199,8 @@ def test_figures_12_and_13_say_what_is_there() -> None:
     cells = "1 | 33.3 % | 100.0 % | 100.0 % | 0.0 % | 1.0 | 9.0 / 4.7 | 3.0 / 3.3 | 1.0 / 2.0 | 3.0 / 1.5"
     assert f"| SAF, rule kill | – | {cells} |" in text
     assert (
-        "- SAF, rule kill: 1 kills, 100 % of them of jobs more than twice as long as believed and 0 % of "
-        "jobs that were believed well; each loses 1.0 steps." in text
+        "- SAF, rule kill: 1 kills, 100 % of them of jobs more than twice as long as estimated and 0 % of "
+        "jobs that were estimated well; each loses 1.0 steps." in text
     )
 
 
@@ -223,7 +223,7 @@ def test_convergence_is_told_by_the_curves_that_are_kept(
     assert "learnt for" not in text
     assert "last" not in text.partition("</summary>")[2]
     none = block(TEMPLATE, "convergence", near=figures.NEAR, convergence=figures.convergence({}))
-    assert "Nobody has been trained here" in none
+    assert "No agent has been trained here" in none
 
 
 def test_of_other_applications_only_the_users_history_is_known() -> None:

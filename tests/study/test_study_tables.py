@@ -211,3 +211,16 @@ def test_what_is_no_study_is_refused(text: str, said: str, tmp_path: Path) -> No
     with pytest.raises(BridgeError, match=said) as caught:
         read_studies(path)
     assert "wrong.toml" in caught.value.where
+
+
+def test_a_page_opens_with_one_or_two_sentences_and_folds_the_rest() -> None:
+    words = " ".join(["word"] * 40)
+    assert report.split_opening("One. Two 2.5 and e.g. this. *Three*.") == (
+        "One. Two 2.5 and e.g. this. *Three*.",
+        "",
+    )
+    assert report.split_opening(f"One is short. Two {words}.\n") == ("One is short. Two " + words + ".", "")
+    assert report.split_opening(f"One is a longer one than that. Two\n{words}. C.\n\n- a list") == (
+        "One is a longer one than that.",
+        f"Two {words}. C.\n\n- a list",
+    )

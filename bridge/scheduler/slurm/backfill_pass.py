@@ -1,9 +1,10 @@
 """The backfill pass: every job in turn is planned against a map of time, and started if it can start now."""
 
-from collections.abc import Callable
+import functools
 
 import numpy as np
 
+from bridge.base.arrays import Ints
 from bridge.scheduler.slurm import plan_kernels as kernels
 from bridge.scheduler.slurm import preemption
 from bridge.scheduler.slurm.choice import chosen_of, is_exclusive, need_of
@@ -13,8 +14,17 @@ from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
 from bridge.scheduler.slurm.limits import job_limit
 from bridge.scheduler.slurm.node_words import mask_of_words, words_of
 from bridge.scheduler.slurm.order import priority_in
-from bridge.scheduler.slurm.site import SlurmPart
+from bridge.scheduler.slurm.quick import Quick
+from bridge.scheduler.slurm.site import Site, SlurmPart
 from bridge.scheduler.slurm.time_map import TimeMap
+
+#: So many jobs are planned by one call of the kernel.
+_TOGETHER = 64
+_plan_jobs = Quick(kernels.plan_jobs)
+
+
+def _end_of(job: SlurmJob) -> int:
+    return job.end
 
 
 class _Pass:
@@ -34,12 +44,18 @@ class _Pass:
              parameters.bf_window_scale, late),
             np.int64,
         )  # fmt: skip
-        self.own = np.zeros(10, np.int64)
+        self.own = np.zeros(11, np.int64)
         self.nodes, self.chosen = np.zeros(site.n_words, np.int64), np.zeros(site.n_words, np.int64)
-        self.future = slurm.usage.book.copy()
         self.completing = words_of(slurm.completing_nodes, site.n_words)
-        self.booked = self._booked(None)
-        self._sort_running()
+        self.booked = self._booked(None) if slurm.reservations else _nothing_booked(site.n_words)
+        counts = parameters.bf_max_user or parameters.bf_max_part or parameters.bf_max_assoc
+        alone = counts or parameters.bf_max_user_part or slurm.preempts
+        self.together = 1 if alone else _TOGETHER
+        self.words: dict[int, Ints] = {}
+        self.running: list[SlurmJob] = []
+        self._table: kernels.Running | None = None
+        if parameters.bf_running_reserve or slurm.preempts:
+            self._sort_running()
         if parameters.bf_running_reserve:
             for job in self.running:
                 if job.whole:
@@ -50,22 +66,35 @@ class _Pass:
         begin, resolution = self.map.begin, self.parameters.bf_resolution
         self.map.reserve(begin, max(job.end // resolution * resolution, begin + resolution), job.nodes)
 
+    @property
+    def table(self) -> kernels.Running:
+        """Running jobs as a forecast reads them, of the begin of the pass or of its last start."""
+        if self._table is None:
+            self._sort_running()
+        assert self._table is not None
+        return self._table
+
     def _sort_running(self) -> None:
         site = self.slurm.site
-        jobs = (job for job in self.slurm.running.values() if job.state == RUNNING)
-        self.running = sorted(jobs, key=lambda job: job.end)
-        count, n_gres = len(self.running), len(site.gres)
-        rows = [job.rows for job in self.running]
-        gres = np.zeros((count, n_gres), np.int64)
-        for r, job in enumerate(self.running):
-            if job.gres:
-                gres[r] = job.gres_row
-        size = 4 * site.n_words
-        nodes = b"".join(job.nodes.to_bytes(size, "little") for job in self.running)
-        self.table = kernels.Running(
-            np.array([job.end for job in self.running], np.int64),
+        jobs = [job for job in self.slurm.running.values() if job.state == RUNNING]
+        jobs.sort(key=_end_of)
+        self.running = jobs
+        count, size, behind = len(jobs), 4 * site.n_words, 0
+        rows, first = [], [0]
+        for job in jobs:
+            rows.append(job.rows)
+            behind += len(job.rows)
+            first.append(behind)
+        gres = np.zeros((count, len(site.gres)), np.int64)
+        if site.gres:
+            for r, job in enumerate(jobs):
+                if job.gres:
+                    gres[r] = job.gres_row
+        nodes = b"".join([job.nodes.to_bytes(size, "little") for job in jobs])
+        self._table = kernels.Running(
+            np.array([job.end for job in jobs], np.int64),
             np.frombuffer(nodes, "<u4").astype(np.int64).reshape(count, site.n_words),
-            np.cumsum([0, *map(len, rows)]),
+            np.array(first, np.int64),
             np.concatenate(rows) if rows else np.zeros((0, 3), np.int64),
             gres,
             np.arange(count),
@@ -89,84 +118,125 @@ class _Pass:
             np.array([one.end for one in slurm.reservations.values()], np.int64),
         )
 
+    # --- plans
+
+    def is_skipped(self, job: SlurmJob, part: SlurmPart) -> bool:
+        """Tell whether a job is not planned, for a limit, the pass' own limits, or a licence."""
+        slurm = self.slurm
+        if slurm.ledger.before(job, part) or not self._counts_in(job, part):
+            return True
+        return bool(job.licenses) and not slurm.has_licenses(job) and not self.parameters.bf_licenses
+
     def look_at(self, job: SlurmJob, part: SlurmPart) -> str:
         """Plan one job; returns `started`, or what else came of it."""
-        slurm, now, parameters = self.slurm, self.now, self.parameters
-        if slurm.ledger.before(job, part) or not self._counts_in(job, part):
+        if self.is_skipped(job, part):
             return "skipped"
-        if not slurm.has_licenses(job) and not parameters.bf_licenses:
-            return "skipped"
-        limit = job_limit(job, part)
-        if job.min_limit:
-            limit = min(limit, job.min_limit)
-        if slurm.site.qos[job.qos].no_reserve and slurm.site.cluster.scheduler.preempt != "none":
-            limit = min(limit, 60)
-        start = now
-        if job.het:
-            start = max(start, max(slurm.het_estimates.get(job.het, {}).values(), default=0))
-        own = self.own
-        own[kernels.FROM], own[kernels.LIMIT], own[kernels.RESUMES] = start, limit, 0
-        own[kernels.PLANNED_AT], own[kernels.TOTAL] = -1, 0
-        plan = self._planner(job, part)
-        while True:
-            came = plan()
-            if (planned := int(own[kernels.TOTAL])) and planned != job.planned:
-                job.planned = planned
-                slurm.version += 1
-            if job.het and (begin := int(own[kernels.PLANNED_AT])) >= 0:
-                slurm.het_estimates.setdefault(job.het, {})[job.het_offset] = begin
-            if came == kernels.START:
-                if job.het:
-                    begin = int(own[kernels.BEGIN])
-                    slurm.het_estimates.setdefault(job.het, {})[job.het_offset] = begin
-                else:
-                    result = self._start(job, part, mask_of_words(self.nodes))
-                    if result in (STARTED, LIMIT):
-                        return result
-                own[kernels.RESUMES] = 1
-                continue
-            if came in (kernels.TESTED, kernels.FULL):
-                self.is_over = True
-                return "over"
-            if came != kernels.RESERVE:
-                return "none"
-            low, high = int(own[kernels.LOW]), int(own[kernels.HIGH])
-            high = max(high, low + parameters.bf_resolution)
-            return self._reserve(job, part, low, high, mask_of_words(self.chosen))
+        return self.plan([(job, part)])[1]
 
-    def _planner(self, job: SlurmJob, part: SlurmPart) -> Callable[[], int]:
-        """Return what plans a job from where it stands."""
-        slurm, site = self.slurm, self.slurm.site
-        exclusive = is_exclusive(job, part.about.exclusive)
-        nodes = part.mask & slurm.up & ~job.excluded
-        booked = self.booked
-        if job.reservation:
-            booked = self._booked(job)
-            own = slurm.reservations.get(job.reservation)
+    def plan(self, entries: list[Entry]) -> tuple[int, str]:
+        """Plan jobs in turn, up to one that starts; return how many, and what came of the last one."""
+        slurm, own = self.slurm, self.own
+        asked = self._asked(entries)
+        last = len(entries) - 1
+        own[kernels.WHICH] = own[kernels.RESUMES] = seen = 0
+        table, booked = self._who_runs(*entries[0]), self._booked_for(entries[0][0])
+        result = "none"
+        while seen <= last:
+            self.map.make_room(len(entries) - seen)
+            came = _plan_jobs(
+                self.of_pass, own, self.map.times, self.map.free, self.map.sizes, slurm.usage.book,
+                slurm.future, slurm.site.table, slurm.weights, asked, self.completing, table, booked,
+                self.nodes, self.chosen, *slurm.site.scratch,
+            )  # fmt: skip
+            here = int(own[kernels.WHICH])
+            for k in range(seen, min(here, last) + 1):
+                self._note_plan(entries[k][0], int(asked.totals[k]))
+            seen = here
+            if here > last:  # all are planned, the last one without a word
+                return len(entries), result
+            job, part = entries[here]
+            if came == kernels.START:
+                result = "none" if job.het else self._start(job, part, mask_of_words(self.nodes))
+                if result in (STARTED, LIMIT):
+                    return here + 1, result
+                own[kernels.RESUMES], result = 1, "none"
+                continue
+            if came != kernels.RESERVE:
+                self.is_over = True
+                return here + 1, "over"
+            low, high = int(own[kernels.LOW]), int(own[kernels.HIGH])
+            result = self._reserve(job, part, low, high, mask_of_words(self.chosen))
+            own[kernels.WHICH], own[kernels.RESUMES] = here + 1, 0
+            seen = here + 1
+        return len(entries), result
+
+    def _note_plan(self, job: SlurmJob, total: int) -> None:
+        """Take note of the CPUs of a job's plan, and when a component of others would start."""
+        slurm = self.slurm
+        if total and total != job.planned:
+            job.planned = total
+            slurm.version += 1
+        if job.het and (begin := int(self.own[kernels.PLANNED_AT])) >= 0:
+            slurm.het_estimates.setdefault(job.het, {})[job.het_offset] = begin
+
+    def _asked(self, entries: list[Entry]) -> kernels.Asked:
+        """Return what jobs ask for."""
+        n, site, slurm = len(entries), self.slurm.site, self.slurm
+        asked = kernels.Asked(
+            np.empty((n, 12 + len(site.gres)), np.int64),
+            np.array([self._times(job, part) for job, part in entries], np.int64),
+            np.empty((n, site.n_words), np.int64),
+            np.empty((n, site.n_words), np.int64),
+            np.zeros(n + 1, np.int64),
+            np.empty((0, site.n_words), np.int64),
+            np.array([self._is_asked_before_reserving(job, part) for job, part in entries], np.int64),
+            np.zeros(n, np.int64),
+        )
+        sets = []
+        for k, (job, part) in enumerate(entries):
+            if job.sets is None:
+                job.sets = _sets_of(site, job)
+            nodes = part.mask & slurm.up & ~job.excluded
+            own = slurm.reservations.get(job.reservation) if job.reservation else None
             if own is not None and not own.flex:
                 nodes &= own.nodes
-        alternatives = [(one,) for one in job.features] if job.one_feature else [job.features]
-        words = [words_of(site.with_features(one), site.n_words) for one in alternatives]
-        if any(kind not in site.gres for kind in job.gres):
-            words = words[:0]
-        table = self.table
-        victims = preemption.candidates(site, job, part, slurm.running.values(), self.now)
-        if victims:
-            gone = {id(one) for one in victims}
-            which = np.array([id(one) in gone for one in self.running], np.bool_)
-            table = table._replace(left=np.flatnonzero(~which), victims=np.flatnonzero(which))
-        need, base = need_of(site, job, part.index, exclusive), words_of(nodes, site.n_words)
-        admissible = np.array(words, np.int64).reshape(-1, site.n_words)
-        required = words_of(job.required, site.n_words)
+            if nodes not in self.words:
+                self.words[nodes] = words_of(nodes, site.n_words)
+            asked.needs[k] = need_of(site, job, part.index, is_exclusive(job, part.about.exclusive))
+            asked.base[k], asked.required[k] = self.words[nodes], job.sets[1]
+            asked.first[k + 1] = asked.first[k] + len(job.sets[0])
+            sets.append(job.sets[0])
+        return asked._replace(sets=np.concatenate(sets))
 
-        def plan() -> int:
-            return kernels.plan_job(
-                self.of_pass, self.own, self.map.times, self.map.free, self.map.sizes, slurm.usage.book,
-                self.future, site.table, slurm.weights, need, base, admissible, required, self.completing,
-                table, booked, self.nodes, self.chosen, *site.scratch,
-            )  # fmt: skip
+    def _times(self, job: SlurmJob, part: SlurmPart) -> tuple[int, int]:
+        """Return from when on a job is planned, and for how long."""
+        site, limit = self.slurm.site, job_limit(job, part)
+        if job.min_limit:
+            limit = min(limit, job.min_limit)
+        if self.slurm.preempts and site.qos[job.qos].no_reserve:
+            limit = min(limit, 60)
+        if not job.het:
+            return self.now, limit
+        return max(self.now, max(self.slurm.het_estimates.get(job.het, {}).values(), default=0)), limit
 
-        return plan
+    def _is_asked_before_reserving(self, job: SlurmJob, part: SlurmPart) -> bool:
+        """Tell whether a rule besides the plan says if a job's plan is reserved."""
+        parameters, slurm = self.parameters, self.slurm
+        is_bound = parameters.bf_part_reserve or parameters.bf_min_prio or parameters.bf_min_age
+        its = slurm.ledger.class_of(job, part)
+        return bool(is_bound or job.task >= 0 or its.has_after or slurm.site.qos[job.qos].no_reserve)
+
+    def _booked_for(self, job: SlurmJob) -> kernels.Booked:
+        return self._booked(job) if job.reservation else self.booked
+
+    def _who_runs(self, job: SlurmJob, part: SlurmPart) -> kernels.Running:
+        """Return the running jobs; those that a job may preempt give way."""
+        victims = preemption.candidates(self.slurm.site, job, part, self.slurm.running.values(), self.now)
+        if not victims:
+            return self.table
+        gone = {id(one) for one in victims}
+        which = np.array([id(one) in gone for one in self.running], np.bool_)
+        return self.table._replace(left=np.flatnonzero(~which), victims=np.flatnonzero(which))
 
     def _counts_in(self, job: SlurmJob, part: SlurmPart) -> bool:
         """Count a job in its user, partition and association; False if one had enough in this pass."""
@@ -188,7 +258,9 @@ class _Pass:
         result = slurm.try_start(job, part, nodes & ~slurm.completing_nodes, self.now, "backfill")
         if result == STARTED:
             self.starts += 1
-            self._sort_running()
+            self._table = None
+            if slurm.preempts:
+                self._sort_running()
             if job.whole:
                 self._occupy(job)
             if self.parameters.bf_max_start and self.starts >= self.parameters.bf_max_start:
@@ -197,7 +269,7 @@ class _Pass:
 
     def _reserve(self, job: SlurmJob, part: SlurmPart, start: int, end: int, nodes: int) -> str:
         slurm, parameters = self.slurm, self.parameters
-        if slurm.ledger.is_tested(job, part)[1]:
+        if slurm.ledger.class_of(job, part).has_after:
             tres = slurm.tres_of(job, part, chosen_of(slurm.site.scratch[0][2]))
             if slurm.ledger.after(job, part, tres, nodes):
                 return "limit"
@@ -215,43 +287,80 @@ class _Pass:
         return "planned"
 
 
+@functools.cache
+def _nothing_booked(n_words: int) -> kernels.Booked:
+    return kernels.Booked(np.zeros((0, 2), np.int64), np.zeros((0, n_words), np.int64), np.zeros(0, np.int64))
+
+
+def _sets_of(site: Site, job: SlurmJob) -> tuple[Ints, Ints]:
+    """Return the words of the sets of nodes of which a job takes one, and of those that it must have."""
+    alternatives = [(one,) for one in job.features] if job.one_feature else [job.features]
+    words = [words_of(site.with_features(one), site.n_words) for one in alternatives]
+    if any(kind not in site.gres for kind in job.gres):
+        words = []
+    return np.array(words, np.int64).reshape(-1, site.n_words), words_of(job.required, site.n_words)
+
+
 def backfill_pass(slurm: Controller, now: int) -> None:
     """Plan the queue once, and start what can start now."""
     slurm.het_estimates.clear()
     if not slurm.pending:
         return
-    walk = _Pass(slurm, now)
     entries = slurm.queue(now)
-    for head, part in entries[: _last_that_counts(slurm, entries) + 1]:
-        _look_at_all(walk, head, part)
-        if walk.is_over:
-            break
+    n = _last_that_counts(slurm, entries, 0, len(entries)) + 1
+    if n:
+        walk = _Pass(slurm, now)
+        at = starts = 0
+        while at < n and not walk.is_over:
+            at = _look_at_some(walk, entries, at, n)
+            if walk.starts > starts:  # fewer nodes are left
+                starts, n = walk.starts, _last_that_counts(slurm, entries, at, n) + 1
     _start_heterogeneous(slurm, now)
 
 
-def _last_that_counts(slurm: Controller, entries: list[Entry]) -> int:
-    """Return the place of the last job that a pass may start, or whose plan is read afterwards; -1: none.
+def _last_that_counts(slurm: Controller, entries: list[Entry], first: int, n: int) -> int:
+    """Return the place of the last of some jobs that a pass may start, or whose plan is read afterwards.
 
-    Those behind it would only be planned, and the map of time is gone after the pass.
+    Those behind it would only be planned, and the map of time is gone after the pass. -1: there is none.
     """
     site = slurm.site
-    if site.cluster.scheduler.preempt != "none":
-        return len(entries) - 1
+    if slurm.preempts:
+        return n - 1
     up, sizes_count = slurm.up & ~slurm.completing_nodes, bool(site.cluster.priority.job_size)
     idle, free = slurm.usage.idle & up, slurm.usage.not_full & up
-    for k in range(len(entries) - 1, -1, -1):
+    for k in range(n - 1, first - 1, -1):
         job, part = entries[k]
-        exclusive = is_exclusive(job, part.about.exclusive)
-        if (
-            job.task >= 0
-            or job.het
-            or job.min_nodes <= (part.mask & (idle if exclusive else free)).bit_count()
-        ):
+        if job.task >= 0 or job.het:
             return k
-        is_read = sizes_count or slurm.ledger.is_tested(job, part)[1]
-        if is_read and not (job.planned and exclusive and site.is_uniform):
+        exclusive = is_exclusive(job, part.about.exclusive)
+        counts = job.min_nodes <= (part.mask & (idle if exclusive else free)).bit_count()
+        if not counts and not (job.planned and exclusive and site.is_uniform):
+            counts = sizes_count or slurm.ledger.class_of(job, part).has_after
+        if counts and not slurm.ledger.before(job, part):  # a job over such a limit is not planned at all
             return k
     return -1
+
+
+def _look_at_some(walk: _Pass, entries: list[Entry], at: int, n: int) -> int:
+    """Plan the job at a place of the queue, and others with it if they go together; return the next place."""
+    group: list[Entry] = []
+    places: list[int] = []
+    place = at
+    while place < n and len(group) < walk.together:
+        job, part = entries[place]
+        if job.het or job.task >= 0 or job.reservation:
+            break
+        if job.state == PENDING and not walk.is_skipped(job, part):
+            group.append(entries[place])
+            places.append(place)
+        place += 1
+    if group:
+        planned, _ = walk.plan(group)
+        return place if planned == len(group) else places[planned - 1] + 1
+    if place == at:
+        _look_at_all(walk, *entries[at])
+        return at + 1
+    return place
 
 
 def _look_at_all(walk: _Pass, head: SlurmJob, part: SlurmPart) -> None:

@@ -6,9 +6,11 @@ from bridge.base.arrays import Ints
 from bridge.scheduler.slurm import choice_kernels as kernels
 from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.scheduler.slurm.node_words import words_of
+from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import Site
 from bridge.scheduler.slurm.usage import SlurmUsage
 
+_choose_now = Quick(kernels.choose_now)
 #: Node -> CPUs of the job there.
 Chosen = dict[int, int]
 
@@ -71,7 +73,7 @@ def choose(
         if there.bit_count() < job.min_nodes:
             continue
         words = words_of(there, site.n_words)
-        if kernels.choose_now(usage.book, site.table, weights, need, words, required, *site.scratch):
+        if _choose_now(usage.book, site.table, weights, need, words, required, *site.scratch):
             return chosen_of(site.scratch[0][1])
     return None
 

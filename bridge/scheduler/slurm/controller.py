@@ -3,13 +3,23 @@
 import numpy as np
 
 from bridge.base.arrays import Ints
+from bridge.cluster.reasons import NEVER_FITS, PARTITION_INACTIVE
 from bridge.scheduler.slurm import advance, eligible, preemption
-from bridge.scheduler.slurm.choice import Chosen, as_gres_row, choose, default_memory, is_exclusive
+from bridge.scheduler.slurm.choice import (
+    Chosen,
+    as_gres_row,
+    choose,
+    default_memory,
+    is_exclusive,
+    need_of,
+)
+from bridge.scheduler.slurm.choice_kernels import UNCOUNTED
 from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import DONE, PENDING, RUNNING, SUSPENDED, SlurmJob
 from bridge.scheduler.slurm.limits import Ledger, job_limit
+from bridge.scheduler.slurm.line import Line
 from bridge.scheduler.slurm.masks import bits, mask_of
-from bridge.scheduler.slurm.order import sort_queue
+from bridge.scheduler.slurm.order import preemptors_first
 from bridge.scheduler.slurm.priority import Priorities
 from bridge.scheduler.slurm.site import Site, SlurmPart
 from bridge.scheduler.slurm.usage import SlurmUsage
@@ -26,8 +36,11 @@ STARTED, BUSY, LIMIT, RESERVED, LICENSES, IMPOSSIBLE = (
     "impossible",
 )
 
-#: No main pass yet: its version, how far it went, and until when nothing changes by itself.
-_NEVER_PASSED = (-1, False, 0)
+#: An instant that never comes.
+FAR = 1 << 62
+
+#: No main pass yet: its version, how far it went, until when nothing changes by itself, and its queue.
+_NEVER_PASSED: tuple[int, bool, int, list[Entry]] = (-1, False, 0, [])
 
 
 class Controller:
@@ -35,11 +48,15 @@ class Controller:
 
     Attributes:
         jobs: by key.
+        future: room for the forecast's book.
         started: jobs that started since the world last looked, with the scheduler that started them.
         n_starts: how many there were.
         version: changes with all that a main pass looks at.
         is_passed: the last main pass that changed nothing, see `bridge.scheduler.slurm.main_pass`.
         ended: jobs that were killed, requeued or preempted since then, with how.
+        completing: of each node, how many jobs are ending there; `completing_nodes` those with any.
+        preempts: jobs may give way to others.
+        limits_due: no check of limits before this instant ends a job.
     """
 
     def __init__(self, site: Site) -> None:
@@ -48,9 +65,11 @@ class Controller:
         self.priorities = Priorities(site, self.ledger)
         self.usage = SlurmUsage.of_site(site)
         self.empty = SlurmUsage.of_site(site)
+        self.future = self.usage.book.copy()
         self.jobs: dict[int, SlurmJob] = {}
         self.by_id: dict[int, list[SlurmJob]] = {}
         self.pending: dict[int, SlurmJob] = {}
+        self.line = Line(site)
         self.running: dict[int, SlurmJob] = {}
         self.reservations: dict[str, advance.Advance] = {}
         self.down, self.drained = 0, 0
@@ -60,14 +79,20 @@ class Controller:
             elif node.state == "drain":
                 self.drained |= 1 << n
         self.completing = [0] * len(site.nodes)
+        self.completing_nodes = 0
         self.licenses = dict(site.licenses)
         self.weights = site.weights
+        self._packed = 0, np.ones(len(site.nodes), np.int64)
+        self._fits: dict[tuple[object, ...], bool] = {}
         self.started: list[tuple[SlurmJob, str]] = []
         self.n_starts = 0
         self.ended: list[tuple[SlurmJob, str]] = []
         self.het_estimates: dict[int, dict[int, int]] = {}
         self.version = 0
         self.is_passed = _NEVER_PASSED
+        self.has_skipped = False  # the last main pass passed a job over, for its partition had failed
+        self.limits_due = 0
+        self.preempts = site.cluster.scheduler.preempt != "none"
 
     # --- nodes
 
@@ -76,17 +101,13 @@ class Controller:
         """Nodes that take jobs, those that are completing among them."""
         return self.site.all_nodes & ~self.down & ~self.drained
 
-    @property
-    def completing_nodes(self) -> int:
-        return mask_of(n for n, count in enumerate(self.completing) if count)
-
     # --- submission
 
     def refuses(self, job: SlurmJob) -> str:
         """Return why a job is refused when submitted; empty: it is not."""
         parts = [part for part in job.parts if part.state in ("up", "down")]
         if not parts:
-            return "Required partition not available (inactive or drain)"
+            return PARTITION_INACTIVE
         if self.site.settings.limits:
             for part in job.parts[:1]:
                 if reason := self.ledger.refuses(job, part):
@@ -94,17 +115,32 @@ class Controller:
         for part in job.parts:
             if job.min_cpus > part.cpus or job.min_nodes > part.mask.bit_count():
                 if job.min_nodes > part.mask.bit_count() and len(job.parts) == 1:
-                    return "Requested node configuration is not available"
+                    return NEVER_FITS
                 return ""
             if self.could_ever(job, part):
                 return ""
-        return "Requested node configuration is not available"
+        return NEVER_FITS
 
     def could_ever(self, job: SlurmJob, part: SlurmPart) -> bool:
         """Tell whether a job fits the nodes of a partition when they are empty."""
         if part.index not in job.could:
-            job.could[part.index] = self._could(job, part, part.mask)
+            job.could[part.index] = self._fits_empty(job, part)
         return job.could[part.index]
+
+    def _fits_empty(self, job: SlurmJob, part: SlurmPart) -> bool:
+        """Tell whether a job fits the empty nodes of a partition; equal requests are tried once."""
+        if self.weights is not self.site.weights:
+            return self._could(job, part, part.mask)
+        need = need_of(self.site, job, part.index, is_exclusive(job, part.about.exclusive))
+        kinds = tuple(sorted(job.gres)), job.features, job.one_feature
+        key = (part.index, need.tobytes(), job.required, job.excluded, kinds)
+        if key not in self._fits:
+            self._fits[key] = self._could(job, part, part.mask)
+        return self._fits[key]
+
+    def forget_fits(self) -> None:
+        """Forget which requests fit empty nodes, whose weights have changed."""
+        self._fits.clear()
 
     def _could(self, job: SlurmJob, part: SlurmPart, nodes: int) -> bool:
         exclusive = is_exclusive(job, part.about.exclusive)
@@ -128,8 +164,10 @@ class Controller:
             first = self.by_id[job.id][0]
             if self.priorities.is_basic:
                 job.priority = first.priority
+                self.line.add(job, now)
                 return
         self.priorities.submit(job, now)
+        self.line.add(job, now)
 
     # --- the queue
 
@@ -157,19 +195,25 @@ class Controller:
 
     def queue(self, now: int) -> list[Entry]:
         """Return the jobs that a pass looks at, in its order; of an array, its first task that waits."""
-        entries: list[Entry] = []
+        self.line.refresh(self.pending.values(), now)
+        entries, odd = self.line.entries, self.line.odd
+        if odd:
+            closed = self._closed_odd(now)
+            entries = [entry for entry in entries if entry[0].key not in closed]
+        if self.preempts:
+            return preemptors_first(self.site, entries)
+        return entries
+
+    def _closed_odd(self, now: int) -> set[int]:
+        """Return the odd jobs at which a pass does not look."""
+        closed: set[int] = set()
         arrays: set[int] = set()
-        for job in sorted(self.pending.values(), key=lambda one: one.order):
-            if job.task >= 0 and job.id in arrays:
-                continue
-            if not self.is_independent(job, now):
-                continue
-            if job.task >= 0:
+        for job in sorted(self.line.odd.values(), key=lambda one: one.order):
+            if (job.task >= 0 and job.id in arrays) or not self.is_independent(job, now):
+                closed.add(job.key)
+            elif job.task >= 0:
                 arrays.add(job.id)
-            entries += [
-                (job, part) for part in job.parts if not eligible.partition_reason(self.site, job, part)
-            ]
-        return sort_queue(self.site, entries)
+        return closed
 
     def next_task(self, job: SlurmJob, now: int) -> SlurmJob | None:
         """Return the next task of a job's array that waits and may start."""
@@ -189,20 +233,22 @@ class Controller:
         """Start a job on some of the nodes, or return why not; may preempt others."""
         site = self.site
         exclusive = is_exclusive(job, part.about.exclusive)
-        limit = job_limit(job, part)
         packed = self.ledger.packed_on(job, part)
-        self.weights = site.weights
-        if packed is not None:
-            self.weights = site.weights + self._outside(packed)
+        self.weights = site.weights if packed is None else self._packed_weights(packed)
         nodes &= part.mask & ~job.excluded
-        usable, is_reserved = advance.usable_nodes(self.reservations, job, nodes, now, limit)
-        weights = self._inside_first(job)
-        chosen = choose(site, job, usable, self.usage, part.index, weights, exclusive=exclusive)
+        usable, is_reserved, weights = nodes, False, self.weights
+        if self.reservations:
+            usable, is_reserved = advance.usable_nodes(
+                self.reservations, job, nodes, now, job_limit(job, part)
+            )
+            weights = self._inside_first(job)
+        there = usable & self.usage.idle if exclusive else usable
+        chosen = choose(site, job, there, self.usage, part.index, weights, exclusive=exclusive)
         victims: list[SlurmJob] = []
-        if chosen is None and job.preempting_until < now:
+        if chosen is None and self.preempts and job.preempting_until < now:
             chosen, victims = self._by_preemption(job, part, usable, exclusive, now)
         reason = ""
-        if self.ledger.is_tested(job, part)[1]:
+        if self.ledger.class_of(job, part).has_after:
             if chosen is not None:
                 tres = self.tres_of(job, part, chosen)
                 reason = self.ledger.after(job, part, tres, mask_of(chosen))
@@ -225,6 +271,12 @@ class Controller:
                 return BUSY
         self._start(job, part, chosen, exclusive, now, who)
         return STARTED
+
+    def _packed_weights(self, nodes: int) -> Ints:
+        """Return the weights with which a job prefers some nodes."""
+        if self._packed[0] != nodes:
+            self._packed = nodes, self._outside(nodes)
+        return self.site.weights + self._packed[1]
 
     def _outside(self, nodes: int) -> Ints:
         """Return 1 for nodes that are none of some, else 0 [N]."""
@@ -278,6 +330,7 @@ class Controller:
         victim.is_victim = True
         if grace and mode == "cancel":
             victim.end = min(victim.end, now + grace)
+            self.limits_due = min(self.limits_due, victim.end)
             return
         if mode == "requeue":
             self.requeue(victim, now, "preempted")
@@ -288,19 +341,20 @@ class Controller:
         """Return what a job would use on the chosen nodes."""
         tres = self.ledger.request(job)
         tres["cores"], tres["nodes"] = sum(chosen.values()), len(chosen)
-        tres["memory"] = sum(self._memory(job, part, n, cpus) for n, cpus in chosen.items())
+        tres["memory"] = sum(self._memory(job, part, chosen))
         for kind, count in job.gres.items():
             tres["gpus" if kind == "gpu" else kind.replace("gpu:", "gpus_")] = count * len(chosen)
         return tres
 
-    def _memory(self, job: SlurmJob, part: SlurmPart, n: int, cpus: int) -> int:
+    def _memory(self, job: SlurmJob, part: SlurmPart, chosen: Chosen) -> list[int]:
+        """Return MiB of a job on each of the chosen nodes."""
         per_node, per_cpu = default_memory(self.site, job, part.index)
-        whole = self.site.nodes[n].memory
         if per_node:
-            return per_node
+            return [per_node] * len(chosen)
+        memory = self.site.memory
         if per_cpu:
-            return min(per_cpu * cpus, whole)
-        return whole if whole < 1 << 60 else 0
+            return [min(per_cpu * cpus, memory[n]) for n, cpus in chosen.items()]
+        return [memory[n] if memory[n] < UNCOUNTED else 0 for n in chosen]
 
     def _start(
         self, job: SlurmJob, part: SlurmPart, chosen: Chosen, exclusive: bool, now: int, who: str
@@ -309,8 +363,8 @@ class Controller:
         job.limit = job_limit(job, part)
         job.end = now + job.limit
         job.alloc, job.nodes, job.whole = chosen, mask_of(chosen), exclusive
-        rows = [(n, cpus, self._memory(job, part, n, cpus)) for n, cpus in chosen.items()]
-        job.rows = np.array(rows, np.int64).reshape(-1, 3)
+        rows = (list(chosen), list(chosen.values()), self._memory(job, part, chosen))
+        job.rows = np.ascontiguousarray(np.array(rows, np.int64).T)
         if job.gres:
             job.gres_row = as_gres_row(self.site, job)
         job.tres = self.tres_of(job, part, chosen)
@@ -318,11 +372,13 @@ class Controller:
         job.last_usage, job.stands, job.is_victim = now, [], False
         own = self.reservations.get(job.reservation) if job.reservation else None
         job.until = own.end if own is not None and not own.flex else 0
+        self.limits_due = min(self.limits_due, self._limit_of(job))
         for name, count in job.licenses.items():
             self.licenses[name] = self.licenses.get(name, 0) - count
         self.usage.add(job)
         self.ledger.start(job)
         del self.pending[job.key]
+        self.line.has_gone = True
         self.running[job.key] = job
         self.started.append((job, who))
         self.n_starts += 1
@@ -345,6 +401,7 @@ class Controller:
         job.state, job.ended, job.exit_code, job.completing = DONE, now, exit_code, True
         for n in bits(job.nodes):
             self.completing[n] += 1
+        self.completing_nodes |= job.nodes
         del self.running[job.key]
         self._resume_those_suspended_by(job, now)
 
@@ -353,6 +410,8 @@ class Controller:
         self.version += 1
         for n in bits(nodes):
             self.completing[n] = max(self.completing[n] - 1, 0)
+            if not self.completing[n]:
+                self.completing_nodes &= ~(1 << n)
 
     def stop(self, job: SlurmJob, now: int, how: str) -> None:
         """Kill a running job."""
@@ -370,6 +429,7 @@ class Controller:
         job.state, job.requeued_until = PENDING, 1 << 62
         job.episode += 1
         self.pending[job.key] = job
+        self.line.is_valid = False
         self.ledger.submit(job)
 
     def requeued(self, job: SlurmJob, now: int) -> None:
@@ -381,6 +441,7 @@ class Controller:
         job.rows = job.rows[:0]
         job.is_victim = False
         self.priorities.refresh(job, now)
+        self.line.is_valid = False
 
     def cancel(self, job: SlurmJob, now: int) -> None:
         """Cancel a job, whether it waits or runs."""
@@ -389,6 +450,7 @@ class Controller:
             self.stop(job, now, "cancelled")
         elif job.state == PENDING:
             self.pending.pop(job.key, None)
+            self.line.has_gone = True
             job.state, job.cancelled, job.ended, job.exit_code = DONE, True, now, 1
             self.ledger.submit(job, -1)
             self.ended.append((job, "cancelled, waiting"))
@@ -410,6 +472,7 @@ class Controller:
         job.stands.append((job.suspended_at, now))
         job.end += now - job.suspended_at
         job.state, job.last_usage = RUNNING, now
+        self.limits_due = min(self.limits_due, self._limit_of(job))
         self.version += 1
         self.usage.add(job, without_memory=True)
         self.ended.append((job, "resumed"))
@@ -425,16 +488,18 @@ class Controller:
 
     def check_limits(self, now: int) -> None:
         """Kill what ran past its limit, its grace time or its reservation (every 30 s)."""
-        over = self.site.settings.over_time
+        if now < self.limits_due:
+            return
         for job in list(self.running.values()):
-            if job.state != RUNNING:
-                continue
-            if job.is_victim:
-                if job.end <= now:
-                    self.stop(job, now, "preempted")
-            elif job.end + over <= now or self._is_out_of_reservation(job, now):
-                self.stop(job, now, "timeout")
+            if job.state == RUNNING and self._limit_of(job) <= now:
+                self.stop(job, now, "preempted" if job.is_victim else "timeout")
+        jobs = (job for job in self.running.values() if job.state == RUNNING)
+        self.limits_due = min(map(self._limit_of, jobs), default=FAR)
 
-    def _is_out_of_reservation(self, job: SlurmJob, now: int) -> bool:
-        """Tell whether a job's reservation is over, as far as it may be overrun."""
-        return bool(job.until) and job.until + self.site.settings.resv_over_run <= now
+    def _limit_of(self, job: SlurmJob) -> int:
+        """Return from when on a check of limits ends a running job."""
+        if job.is_victim:
+            return job.end
+        settings = self.site.settings
+        limit = job.end + settings.over_time
+        return min(limit, job.until + settings.resv_over_run) if job.until else limit

@@ -1,89 +1,195 @@
-"""Fair share of associations: Slurm's fair tree, and the classic formula."""
+"""Fair share of associations: Slurm's fair tree, whose ranking is compiled, and the classic formula."""
 
-import math
 from collections.abc import Iterable
+from typing import NamedTuple
 
+import numpy as np
+
+from bridge.base.arrays import Bundle, Flags, Floats, Ints
+from bridge.base.jit import inline, inner, kernel
+from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import Assoc
 
 #: Shares that stand for the parent's own value.
 _PARENT = -1
+#: A group of accounts that have no rank yet: the first, the one behind the last, whether it ties.
+_FIRST, _LAST, _TIES = range(3)
+#: Counters: the next rank, the rank that ties share, groups on the pile.
+_RANK, _SHARED, _PILE = range(3)
+
+
+class _Fields(NamedTuple):
+    """Associations [A], parents before children; those of `a` are ``first[a] … first[a + 1] - 1``."""
+
+    first: Ints
+    shares: Ints
+    is_user: Flags
+    total: Ints
+    usage: Floats
+    level: Floats
+    fs: Floats
+    order: Ints
+    members: Ints
+    pile: Ints
+    counts: Ints
+
+
+class ShareArrays(Bundle, _Fields):
+    """The tree as kernels take it: `total` of the children's shares; the last three are room.
+
+    `order`: the children of each as they were sorted last; ties share their rank, so it decides nothing.
+    """
+
+
+@inline
+def _set_levels(tree: ShareArrays) -> None:
+    for parent in range(tree.shares.shape[0]):
+        usage = 0.0
+        for a in range(tree.first[parent], tree.first[parent + 1]):
+            usage += tree.usage[a]
+        for a in range(tree.first[parent], tree.first[parent + 1]):
+            if tree.shares[a] == _PARENT:
+                tree.level[a] = tree.level[parent]
+            elif tree.shares[a] == 0:
+                tree.level[a] = 0.0
+            elif usage == 0.0 or tree.usage[a] == 0.0:
+                tree.level[a] = np.inf
+            else:
+                tree.level[a] = (tree.shares[a] / tree.total[parent]) / (tree.usage[a] / usage)
+
+
+@inner
+def _sort(tree: ShareArrays, first: int, last: int) -> None:
+    """Sort members by their levels, the highest first; equal ones stay in their order."""
+    for k in range(first + 1, last):
+        a, n = tree.members[k], k
+        while n > first and tree.level[tree.members[n - 1]] < tree.level[a]:
+            tree.members[n] = tree.members[n - 1]
+            n -= 1
+        tree.members[n] = a
+
+
+@inline
+def _give_rank(tree: ShareArrays, a: int, ties: bool, users: int) -> None:
+    if not ties:
+        tree.counts[_SHARED] = tree.counts[_RANK]
+    tree.fs[a] = tree.counts[_SHARED] / users
+    tree.counts[_RANK] -= 1
+
+
+@inner
+def _expand(tree: ShareArrays, first: int, last: int, room: int) -> int:
+    """Write the children of the accounts ``members[first:last]`` behind `room`; return where they end."""
+    n = room
+    for k in range(first, last):
+        for child in range(tree.first[tree.members[k]], tree.first[tree.members[k] + 1]):
+            tree.members[n] = tree.order[child]
+            n += 1
+    return int(n)
+
+
+@inner
+def _rank_siblings(tree: ShareArrays, first: int, last: int, ties: bool, users: int) -> None:
+    """Rank users among sorted members up to the first account; leave its group, and the rest, on the pile.
+
+    Accounts of one level are ranked as one, behind users that tie with them.
+    """
+    for k in range(first, last):
+        here = tree.members[k]
+        if k > first:
+            ties = tree.level[tree.members[k - 1]] == tree.level[here]
+        if tree.is_user[here]:
+            _give_rank(tree, here, ties, users)
+            continue
+        end = k + 1
+        while end < last and tree.level[tree.members[end]] == tree.level[here]:
+            end += 1
+        n = k  # accounts first, users behind them
+        for m in range(k, end):
+            a = tree.members[m]
+            if tree.is_user[a]:
+                _give_rank(tree, a, ties, users)
+                ties = True
+            else:
+                tree.members[n] = a
+                n += 1
+        pile = tree.counts[_PILE]
+        if end < last:
+            tree.pile[pile, _FIRST], tree.pile[pile, _LAST], tree.pile[pile, _TIES] = end, last, 2
+            pile += 1
+        tree.pile[pile, _FIRST], tree.pile[pile, _LAST], tree.pile[pile, _TIES] = k, n, int(ties)
+        tree.counts[_PILE] = pile + 1
+        return
+
+
+@kernel
+def rank_users(tree: ShareArrays, users: int) -> None:
+    """Give each user's association its rank as `fs`, by the levels' shares over usage, depth first."""
+    _set_levels(tree)
+    tree.counts[_RANK], tree.counts[_SHARED], tree.counts[_PILE] = users, users, 1
+    tree.members[0] = 0
+    tree.pile[0, _FIRST], tree.pile[0, _LAST], tree.pile[0, _TIES] = 0, 1, 0
+    while tree.counts[_PILE] > 0:
+        top = tree.counts[_PILE] - 1
+        tree.counts[_PILE] = top
+        first, last, kind = tree.pile[top, _FIRST], tree.pile[top, _LAST], tree.pile[top, _TIES]
+        if kind == 2:  # the rest of some siblings, which are sorted
+            _rank_siblings(tree, first, last, False, users)
+            continue
+        room = last  # what is behind it on the list waits on the pile
+        for n in range(top):
+            room = max(room, tree.pile[n, _LAST])
+        end = _expand(tree, first, last, room)
+        _sort(tree, room, end)
+        if last - first == 1:  # nearly sorted the next time
+            for n in range(room, end):
+                tree.order[tree.first[tree.members[first]] + n - room] = tree.members[n]
+        _rank_siblings(tree, room, end, kind == 1, users)
+
+
+_rank_users = Quick(rank_users)
+
+
+class _Tree(NamedTuple):
+    arrays: ShareArrays
+    assocs: tuple[Assoc, ...]
+    users: int
+
+
+def _tree_of(root: Assoc) -> _Tree:
+    """Return a tree's arrays; they are made again when somebody has come."""
+    if not isinstance(root.tree, _Tree):
+        assocs = [root]
+        first = [1]
+        for one in assocs:  # it grows
+            assocs += one.children
+            first.append(len(assocs))
+        n = len(assocs)
+        arrays = ShareArrays(
+            first=np.array(first, np.int64),
+            shares=np.array([one.shares for one in assocs], np.int64),
+            is_user=np.array([one.is_user for one in assocs], np.bool_),
+            total=np.array([sum(max(child.shares, 0) for child in one.children) for one in assocs], np.int64),
+            usage=np.zeros(n),
+            level=np.array([one.level for one in assocs], np.float64),
+            fs=np.ones(n),
+            order=np.arange(n),
+            members=np.zeros(2 * n + 1, np.int64),
+            pile=np.zeros((n + 1, 3), np.int64),
+            counts=np.zeros(3, np.int64),
+        )
+        root.tree = _Tree(arrays, tuple(assocs), sum(one.is_user for one in assocs))
+    return root.tree
 
 
 def fair_tree(root: Assoc) -> None:
     """Give each user's association its rank as `fs`, by the levels' shares over usage, depth first."""
-    users = count_users(root)
+    arrays, assocs, users = _tree_of(root)
     if users:
-        _set_levels(root)
-        _rank(list(root.children), _Ranks(users, users, users), tied=False)
-
-
-def count_users(assoc: Assoc) -> int:
-    """Return how many users' associations are at or below one."""
-    return assoc.is_user + sum(count_users(child) for child in assoc.children)
-
-
-class _Ranks:
-    """The rank of the next user, and the one that ties share."""
-
-    def __init__(self, users: int, rank: int, shared: int) -> None:
-        self.users, self.rank, self.shared = users, rank, shared
-
-
-def _set_levels(parent: Assoc) -> None:
-    if not parent.children:
-        return
-    shares = parent.shares_below
-    if shares < 0:
-        shares = parent.shares_below = sum(max(child.shares, 0) for child in parent.children)
-    usage = sum(child.usage for child in parent.children)
-    for child in parent.children:
-        if child.shares == _PARENT:
-            child.level = parent.level
-        elif not child.shares:
-            child.level = 0.0
-        elif not usage or not child.usage:
-            child.level = math.inf
-        else:
-            child.level = (child.shares / shares) / (child.usage / usage)
-        if child.children:
-            _set_levels(child)
-
-
-def _rank(siblings: list[Assoc], ranks: _Ranks, *, tied: bool) -> None:
-    """Rank users below some siblings; accounts of one level are ranked as one."""
-    order = sorted(siblings, key=lambda one: -one.level)
-    k = 0
-    while k < len(order):
-        here = order[k]
-        if k:
-            tied = order[k - 1].level == here.level
-        if here.is_user:
-            if not tied:
-                ranks.shared = ranks.rank
-            here.fs = ranks.shared / ranks.users
-            ranks.rank -= 1
-            k += 1
-            continue
-        children = list(here.children)
-        last = k
-        while last + 1 < len(order) and order[last + 1].level == here.level:
-            last += 1
-            if not order[last].is_user:
-                children += order[last].children
-        users = [one for one in order[k + 1 : last + 1] if one.is_user]
-        _rank(children + users, ranks, tied=tied) if not users else _rank_mixed(children, users, ranks, tied)
-        k = last + 1
-
-
-def _rank_mixed(children: list[Assoc], users: list[Assoc], ranks: _Ranks, tied: bool) -> None:
-    """Rank users that tie with accounts, and then those below the accounts."""
-    for one in users:
-        if not tied:
-            ranks.shared = ranks.rank
-            tied = True
-        one.fs = ranks.shared / ranks.users
-        ranks.rank -= 1
-    _rank(children, ranks, tied=True)
+        arrays.usage[:] = [one.usage for one in assocs]
+        _rank_users(arrays, users)
+        for one, fs in zip(assocs, arrays.fs.tolist(), strict=True):
+            one.fs = fs
 
 
 def normalise_shares(root: Assoc) -> None:

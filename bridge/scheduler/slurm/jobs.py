@@ -29,6 +29,8 @@ class SlurmJob:
         gres_row: [G] its generic resources on each node, in the order of the site's.
         kept_out: partition -> its version, and why the job waits there whatever is free.
         needs: what it asks for as kernels read it, see `bridge.scheduler.slurm.choice`.
+        sets: words of the sets of nodes of which it takes one, and of those that it must have.
+        terms: partition -> what of its priority does not change, see `bridge.scheduler.slurm.priority`.
         could: partition -> whether the job fits its nodes when they are empty.
     """
 
@@ -105,6 +107,12 @@ class SlurmJob:
     kept_out: dict[int, tuple[int, str]] = field(default_factory=dict)
     needs: dict[tuple[int, bool], "Ints"] = field(default_factory=dict)
     could: dict[int, bool] = field(default_factory=dict)
+    sets: "tuple[Ints, Ints] | None" = None
+    terms: dict[int, tuple[float, ...]] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Forget what follows from its request, which has changed."""
+        self.kept_out, self.could, self.needs, self.sets, self.terms = {}, {}, {}, None, {}
 
     @property
     def order(self) -> tuple[int, int]:

@@ -1,167 +1,327 @@
 """Limits of QOS and associations: counters of what runs, and the tests before and after nodes are chosen."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from bridge.cluster.limits import Association, Limits, Qos
-from bridge.cluster.reasons import reason_of_limit
+from bridge.cluster.limits import Amounts, Association, Limits, Qos
+from bridge.cluster.reasons import Scope, reason_of_limit
 from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.scheduler.slurm.masks import bits
 from bridge.scheduler.slurm.site import Assoc, Site, SlurmPart
 
 Tres = dict[str, int]
-#: Limits that are tested before nodes are chosen for a job, and afterwards (max_wall is in both).
-_BEFORE = ("max_jobs_per_user", "max_jobs_per_account", "grp_jobs", "max_jobs", "max_wall")
-_AFTER = (
-    *("max_tres_per_job", "min_tres_per_job", "grp_tres", "max_tres_per_user", "max_tres_per_account"),
-    "grp_tres_mins",
-)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Tally:
     """What of a QOS, a user in it, or an association runs and waits.
 
     Attributes:
         submitted: jobs that wait or run.
-        nodes: node -> jobs there.
-        minutes: CPU-seconds (and others) of ended jobs, decayed.
+        counts_nodes: a limit counts its nodes.
+        nodes: node -> jobs there; `mask` is their set.
+        seconds: CPU-seconds (and others) of ended jobs, decayed.
         reserved: what running jobs may use up to their limits.
     """
 
+    counts_nodes: bool = False
     jobs: int = 0
     submitted: int = 0
     tres: Tres = field(default_factory=dict)
     nodes: dict[int, int] = field(default_factory=dict)
+    mask: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     reserved: dict[str, float] = field(default_factory=dict)
 
-    def start(self, job: SlurmJob, sign: int) -> None:
+    def start(self, job: SlurmJob, sign: int, names: Iterable[str]) -> None:
+        """Count a job that runs, of its amounts those with some names."""
         self.jobs += sign
-        for name, amount in job.tres.items():
-            self.tres[name] = self.tres.get(name, 0) + sign * amount
-        for n in bits(job.nodes):
-            self.nodes[n] = self.nodes.get(n, 0) + sign
-            if not self.nodes[n]:
-                del self.nodes[n]
+        for name in names:
+            self.tres[name] = self.tres.get(name, 0) + sign * job.tres.get(name, 0)
+        if self.counts_nodes:
+            for n in bits(job.nodes):
+                self.nodes[n] = self.nodes.get(n, 0) + sign
+                if self.nodes[n]:
+                    self.mask |= 1 << n
+                else:
+                    del self.nodes[n]
+                    self.mask &= ~(1 << n)
+
+
+class JobsRule(NamedTuple):
+    """At most so many jobs of a tally run, or run and wait."""
+
+    tally: Tally
+    most: int
+    reason: str
+
+
+class OwnRule(NamedTuple):
+    """An amount of one job: `sign` 1: at most; -1: at least."""
+
+    sign: int
+    name: str
+    amount: int
+    reason: str
+
+
+class UseRule(NamedTuple):
+    """At most so much of a tally is in use, or, of `minutes`, has been used."""
+
+    tally: Tally
+    name: str
+    most: int
+    minutes: bool
+    reason: str
+
+
+class LimitClass(NamedTuple):
+    """What counts, and what is tested in turn, for jobs of one user, association and QOS in one partition.
+
+    Attributes:
+        wall: the longest time limit, with its reason.
+        packed: tallies on whose nodes a job prefers to run.
+    """
+
+    tallies: tuple[Tally, ...]
+    submitted: tuple[JobsRule, ...]
+    running: tuple[JobsRule, ...]
+    wall: tuple[int, str] | None
+    own: tuple[OwnRule, ...]
+    in_use: tuple[UseRule, ...]
+    packed: tuple[Tally, ...]
+    denies: bool
+
+    @property
+    def has_before(self) -> bool:
+        """Tell whether a limit is tested before nodes are chosen."""
+        return bool(self.running) or self.wall is not None
+
+    @property
+    def has_after(self) -> bool:
+        """Tell whether a limit is tested after nodes are chosen."""
+        return bool(self.own or self.in_use) or self.wall is not None
 
 
 class Ledger:
+    """Counters of what runs and waits, and the limits on them.
+
+    Attributes:
+        counted: resources that a limit counts.
+    """
+
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.qos: dict[str, Tally] = {name: Tally() for name in site.qos}
-        self.of_user: dict[tuple[str, str], Tally] = {}
-        self.of_account: dict[tuple[str, str], Tally] = {}
-        self.assoc: dict[Assoc, Tally] = {}
-        self._tested: dict[tuple[int, str, Assoc], tuple[bool, bool]] = {}
         every: tuple[Limits, ...] = (*site.cluster.qos, *site.cluster.accounts, *site.cluster.users)
         self.counts_minutes = any(one.grp_tres_mins for one in every)
+        tables = ("grp_tres", "max_tres_per_user", "max_tres_per_account")
+        self.counted = sorted({name for one in every for table in tables for name in getattr(one, table, {})})
+        self._tallies: dict[tuple[object, ...], Tally] = {}
+        self._classes: dict[tuple[int, str, Assoc, str], LimitClass] = {}
 
-    def is_tested(self, job: SlurmJob, part: SlurmPart) -> tuple[bool, bool]:
-        """Tell whether a job has limits that are tested before nodes are chosen, and such as come after."""
-        key = (part.index, job.qos, job.assoc)
-        if key not in self._tested:
-            qos, chain = self.qos_pair(job, part), job.assoc.chain()
-            both: list[Limits] = [*qos, *(one.limits for one in chain)]
-            before = any(getattr(one, name, None) is not None for one in both for name in _BEFORE)
-            after = any(getattr(one, name, None) for one in both for name in _AFTER)
-            wall = any(one.max_wall is not None for one in both)
-            limits = self.site.settings.limits
-            self._tested[key] = (limits and before, limits and (after or wall))
-        return self._tested[key]
+    # --- classes
 
-    def qos_pair(self, job: SlurmJob, part: SlurmPart | None) -> list[Qos]:
+    def class_of(self, job: SlurmJob, part: SlurmPart) -> LimitClass:
+        """Return the class of limits of a job in a partition."""
+        key = (part.index, job.qos, job.assoc, job.user)
+        its = self._classes.get(key)
+        if its is None:
+            its = self._classes[key] = self._make(job, part)
+        return its
+
+    def _make(self, job: SlurmJob, part: SlurmPart) -> LimitClass:
+        pair = self.qos_pair(job, part)
+        tallies = tuple(self._tallies_of(job, part))
+        if not self.site.settings.limits:
+            return LimitClass(tallies, (), (), None, (), (), (), False)
+        return LimitClass(
+            tallies,
+            tuple(self._submitted(job, part)),
+            tuple(self._running(job, part)),
+            self._wall(job, part),
+            tuple(self._own(job, part)),
+            tuple(self._in_use(job, part)),
+            tuple(self._packed(job, part)),
+            any(qos.deny_on_limit for qos in pair),
+        )
+
+    def qos_pair(self, job: SlurmJob, part: SlurmPart) -> list[Qos]:
         """Return the QOS whose limits count, the first first: the partition's, then the job's."""
-        own = self.site.qos[job.qos]
-        name = part.about.qos if part is not None else ""
+        own, name = self.site.qos[job.qos], part.about.qos
         if not name or name == job.qos or name not in self.site.qos:
             return [own]
         of_part = self.site.qos[name]
         return [own, of_part] if own.over_partition_qos else [of_part, own]
 
-    def user_tally(self, qos: str, user: str) -> Tally:
-        return self.of_user.setdefault((qos, user), Tally())
+    def _tally(self, limits: Limits, name: str, *key: object) -> Tally:
+        """Return a tally, which counts nodes if a limit by one name does."""
+        if key not in self._tallies:
+            self._tallies[key] = Tally(counts_nodes="nodes" in getattr(limits, name))
+        return self._tallies[key]
 
-    def account_tally(self, qos: str, account: str) -> Tally:
-        return self.of_account.setdefault((qos, account), Tally())
-
-    def assoc_tally(self, assoc: Assoc) -> Tally:
-        return self.assoc.setdefault(assoc, Tally())
-
-    def tallies(self, job: SlurmJob, part: SlurmPart | None) -> Iterator[Tally]:
+    def _qos_tallies(self, qos: Qos, job: SlurmJob) -> tuple[Tally, Tally, Tally]:
+        """Return the tallies of a QOS, and of a job's user and account in it."""
         account = job.assoc.parent.name if job.assoc.parent is not None else "root"
+        return (
+            self._tally(qos, "grp_tres", "qos", qos.name),
+            self._tally(qos, "max_tres_per_user", "user", qos.name, job.user),
+            self._tally(qos, "max_tres_per_account", "account", qos.name, account),
+        )
+
+    def _assoc_tally(self, assoc: Assoc) -> Tally:
+        return self._tally(assoc.limits, "grp_tres", assoc)
+
+    def _tallies_of(self, job: SlurmJob, part: SlurmPart) -> Iterator[Tally]:
         for qos in self.qos_pair(job, part):
-            yield self.qos[qos.name]
-            yield self.user_tally(qos.name, job.user)
-            yield self.account_tally(qos.name, account)
+            yield from self._qos_tallies(qos, job)
+        yield from map(self._assoc_tally, job.assoc.chain())
+
+    def _packed(self, job: SlurmJob, part: SlurmPart) -> Iterator[Tally]:
+        """Yield tallies on whose nodes limits of nodes make a job prefer to run."""
+        for qos in self.qos_pair(job, part):
+            whole, of_user, _ = self._qos_tallies(qos, job)
+            if "nodes" in qos.grp_tres:
+                yield whole
+            if "nodes" in qos.max_tres_per_user:
+                yield of_user
         for assoc in job.assoc.chain():
-            yield self.assoc_tally(assoc)
+            if "nodes" in assoc.limits.grp_tres:
+                yield self._assoc_tally(assoc)
+
+    def _running(self, job: SlurmJob, part: SlurmPart) -> Iterator[JobsRule]:
+        """Yield limits of running jobs; of each kind the first that is stated counts."""
+        unset = {"max_jobs_per_user", "max_jobs_per_account", "grp_jobs"}
+        for qos in self.qos_pair(job, part):
+            whole, of_user, of_account = self._qos_tallies(qos, job)
+            for limit, tally in (
+                ("max_jobs_per_user", of_user),
+                ("max_jobs_per_account", of_account),
+                ("grp_jobs", whole),
+            ):
+                most = getattr(qos, limit)
+                if most is not None and limit in unset:
+                    unset.discard(limit)
+                    yield JobsRule(tally, most, reason_of_limit("QOS", limit))
+        most = _inherited(job.assoc, "max_jobs")
+        if most is not None and "max_jobs_per_user" in unset:
+            yield JobsRule(self._assoc_tally(job.assoc), most, reason_of_limit("Assoc", "max_jobs"))
+        if "grp_jobs" in unset:
+            for assoc in job.assoc.chain():
+                if (most := assoc.limits.grp_jobs) is not None:
+                    yield JobsRule(self._assoc_tally(assoc), most, reason_of_limit("Assoc", "grp_jobs"))
+
+    def _submitted(self, job: SlurmJob, part: SlurmPart) -> Iterator[JobsRule]:
+        """Yield limits of jobs that wait or run."""
+        unset = {"max_submit_jobs_per_user", "max_submit_jobs_per_account", "grp_submit_jobs"}
+        for qos in self.qos_pair(job, part):
+            whole, of_user, of_account = self._qos_tallies(qos, job)
+            for limit, tally in (
+                ("max_submit_jobs_per_user", of_user),
+                ("max_submit_jobs_per_account", of_account),
+                ("grp_submit_jobs", whole),
+            ):
+                most = getattr(qos, limit)
+                if most is not None and limit in unset:
+                    unset.discard(limit)
+                    yield JobsRule(tally, most, reason_of_limit("QOS", limit))
+        if "grp_submit_jobs" in unset:
+            for assoc in job.assoc.chain():
+                if (most := assoc.limits.grp_submit_jobs) is not None:
+                    yield JobsRule(
+                        self._assoc_tally(assoc), most, reason_of_limit("Assoc", "grp_submit_jobs")
+                    )
+        most = _inherited(job.assoc, "max_submit_jobs")
+        if most is not None and "max_submit_jobs_per_user" in unset:
+            yield JobsRule(self._assoc_tally(job.assoc), most, reason_of_limit("Assoc", "max_submit_jobs"))
+
+    def _wall(self, job: SlurmJob, part: SlurmPart) -> tuple[int, str] | None:
+        for qos in self.qos_pair(job, part):
+            if qos.max_wall is not None:
+                return qos.max_wall, reason_of_limit("QOS", "max_wall")
+        most = _inherited(job.assoc, "max_wall")
+        return None if most is None else (most, reason_of_limit("Assoc", "max_wall"))
+
+    def _own(self, job: SlurmJob, part: SlurmPart) -> Iterator[OwnRule]:
+        """Yield limits of one job's amounts."""
+        for limit, sign in (("max_tres_per_job", 1), ("min_tres_per_job", -1)):
+            levels: list[tuple[Scope, Amounts]] = []
+            levels += [("QOS", getattr(qos, limit)) for qos in self.qos_pair(job, part)]
+            levels += [("Assoc", getattr(assoc.limits, limit)) for assoc in job.assoc.chain()]
+            tested: set[str] = set()
+            for scope, amounts in levels:
+                for name, amount in amounts.items():
+                    if name not in tested:
+                        tested.add(name)
+                        yield OwnRule(sign, name, amount, reason_of_limit(scope, limit, name))
+
+    def _in_use(self, job: SlurmJob, part: SlurmPart) -> Iterator[UseRule]:
+        """Yield limits of amounts in use; what a QOS states hides the same limit of those behind it."""
+        hidden: set[tuple[str, str]] = set()
+
+        def of(
+            scope: Scope, limit: str, limits: Limits, tally: Tally, hidden: set[tuple[str, str]]
+        ) -> Iterator[UseRule]:
+            for name, most in getattr(limits, limit).items():
+                if (limit, name) not in hidden:
+                    hidden.add((limit, name))
+                    reason = reason_of_limit(scope, limit, name)
+                    yield UseRule(tally, name, most, limit == "grp_tres_mins", reason)
+
+        for qos in self.qos_pair(job, part):
+            whole, of_user, of_account = self._qos_tallies(qos, job)
+            yield from of("QOS", "grp_tres", qos, whole, hidden)
+            yield from of("QOS", "max_tres_per_user", qos, of_user, hidden)
+            yield from of("QOS", "max_tres_per_account", qos, of_account, hidden)
+            yield from of("QOS", "grp_tres_mins", qos, whole, hidden)
+        for assoc in job.assoc.chain():
+            tally = self._assoc_tally(assoc)
+            yield from of("Assoc", "grp_tres", assoc.limits, tally, {*hidden})
+            yield from of("Assoc", "grp_tres_mins", assoc.limits, tally, {*hidden})
+
+    # --- counting
 
     def submit(self, job: SlurmJob, sign: int = 1) -> None:
         """Count a job that waits or runs."""
-        for tally in self.tallies(job, job.parts[0]):
+        for tally in self.class_of(job, job.parts[0]).tallies:
             tally.submitted += sign
 
     def start(self, job: SlurmJob) -> None:
         """Count a job that runs."""
-        for tally in self.tallies(job, job.part):
-            tally.start(job, 1)
-            if not self.counts_minutes:
-                continue
-            for name, amount in job.tres.items():
-                tally.reserved[name] = tally.reserved.get(name, 0) + amount * job.limit
+        assert job.part is not None
+        for tally in self.class_of(job, job.part).tallies:
+            tally.start(job, 1, self.counted)
+            if self.counts_minutes:
+                for name, amount in job.tres.items():
+                    tally.reserved[name] = tally.reserved.get(name, 0) + amount * job.limit
 
     def end(self, job: SlurmJob, now: int) -> None:
         """Count no more a job that ran until now."""
+        assert job.part is not None
         lasted = max(now - job.start - job.suspended, 0)
-        for tally in self.tallies(job, job.part):
-            tally.start(job, -1)
-            if not self.counts_minutes:
-                continue
-            for name, amount in job.tres.items():
-                tally.reserved[name] = tally.reserved.get(name, 0) - amount * job.limit
-                tally.seconds[name] = tally.seconds.get(name, 0.0) + amount * lasted
+        for tally in self.class_of(job, job.part).tallies:
+            tally.start(job, -1, self.counted)
+            if self.counts_minutes:
+                for name, amount in job.tres.items():
+                    tally.reserved[name] = tally.reserved.get(name, 0) - amount * job.limit
+                    tally.seconds[name] = tally.seconds.get(name, 0.0) + amount * lasted
 
     def decay(self, factor: float) -> None:
         """Let what ended jobs used count for less."""
-        if not self.counts_minutes:
-            return
-        every = (*self.qos.values(), *self.of_user.values(), *self.of_account.values(), *self.assoc.values())
-        for tally in every:
-            for name in tally.seconds:
-                tally.seconds[name] *= factor
+        if self.counts_minutes:
+            for tally in self._tallies.values():
+                for name in tally.seconds:
+                    tally.seconds[name] *= factor
 
     # --- tests
 
     def refuses(self, job: SlurmJob, part: SlurmPart) -> str:
         """Return why a job is refused at submission; empty: it is not."""
-        chain = self.qos_pair(job, part)
-        account = job.assoc.parent.name if job.assoc.parent is not None else "root"
-        tasks = 1
-        tested: set[str] = set()
-        for qos in chain:
-            for limit, used in (
-                ("max_submit_jobs_per_user", self.user_tally(qos.name, job.user).submitted),
-                ("max_submit_jobs_per_account", self.account_tally(qos.name, account).submitted),
-                ("grp_submit_jobs", self.qos[qos.name].submitted),
-            ):
-                most = getattr(qos, limit)
-                if most is not None and limit not in tested:
-                    tested.add(limit)
-                    if used + tasks > most:
-                        return reason_of_limit("QOS", limit)
-        for assoc in job.assoc.chain():
-            used = self.assoc_tally(assoc).submitted
-            most = assoc.limits.grp_submit_jobs
-            if most is not None and "grp_submit_jobs" not in tested and used + tasks > most:
-                return reason_of_limit("Assoc", "grp_submit_jobs")
-        most = _inherited(job.assoc, "max_submit_jobs")
-        used = self.assoc_tally(job.assoc).submitted
-        if most is not None and "max_submit_jobs_per_user" not in tested and used + tasks > most:
-            return reason_of_limit("Assoc", "max_submit_jobs")
-        if any(qos.deny_on_limit for qos in chain):
-            return self._own_limits(job, part, self.request(job))
-        return ""
+        its = self.class_of(job, part)
+        for tally, most, reason in its.submitted:
+            if tally.submitted + 1 > most:
+                return reason
+        return _own_reason(its, job_limit(job, part), self.request(job)) if its.denies else ""
 
     def request(self, job: SlurmJob, *, planned: bool = True) -> Tres:
         """Return what a job asks for, before nodes are chosen for it."""
@@ -172,6 +332,8 @@ class Ledger:
             about = job.parts[0].about
             per_node, per_cpu = about.default_memory_per_node or 0, about.default_memory_per_core or 0
         tres["memory"] = per_node * job.min_nodes if per_node else per_cpu * cpus
+        if not job.gres and not job.licenses:
+            return tres
         for kind, count in job.gres.items():
             name = "gpus" if kind == "gpu" else kind.replace("gpu:", "gpus_")
             tres[name] = count * job.min_nodes
@@ -183,157 +345,65 @@ class Ledger:
 
     def before(self, job: SlurmJob, part: SlurmPart) -> str:
         """Return the limit that keeps a job from being tried at all; empty: none."""
-        if not self.is_tested(job, part)[0]:
-            return ""
-        account = job.assoc.parent.name if job.assoc.parent is not None else "root"
-        unset = {"max_jobs_per_user", "max_jobs_per_account", "grp_jobs"}
-        for qos in self.qos_pair(job, part):
-            for limit, used in (
-                ("max_jobs_per_user", self.user_tally(qos.name, job.user).jobs),
-                ("max_jobs_per_account", self.account_tally(qos.name, account).jobs),
-                ("grp_jobs", self.qos[qos.name].jobs),
-            ):
-                most = getattr(qos, limit)
-                if most is not None and limit in unset:
-                    unset.discard(limit)
-                    if used >= most:
-                        return reason_of_limit("QOS", limit)
-        most = _inherited(job.assoc, "max_jobs")
-        if most is not None and "max_jobs_per_user" in unset and self.assoc_tally(job.assoc).jobs >= most:
-            return reason_of_limit("Assoc", "max_jobs")
-        if "grp_jobs" in unset:
-            for assoc in job.assoc.chain():
-                most = assoc.limits.grp_jobs
-                if most is not None and self.assoc_tally(assoc).jobs >= most:
-                    return reason_of_limit("Assoc", "grp_jobs")
-        return self._wall(job, part)
-
-    def _wall(self, job: SlurmJob, part: SlurmPart) -> str:
-        limit = job_limit(job, part)
-        for qos in self.qos_pair(job, part):
-            if qos.max_wall is not None:
-                return reason_of_limit("QOS", "max_wall") if limit > qos.max_wall else ""
-        most = _inherited(job.assoc, "max_wall")
-        return reason_of_limit("Assoc", "max_wall") if most is not None and limit > most else ""
-
-    def _own_limits(self, job: SlurmJob, part: SlurmPart, tres: Tres) -> str:
-        """Return the limit of one job that it is beyond."""
-        if reason := self._wall(job, part):
-            return reason
-        for field_name, beyond in (("max_tres_per_job", 1), ("min_tres_per_job", -1)):
-            levels = [("QOS", getattr(qos, field_name)) for qos in self.qos_pair(job, part)]
-            levels += [("Assoc", getattr(assoc.limits, field_name)) for assoc in job.assoc.chain()]
-            tested: set[str] = set()
-            for scope, amounts in levels:
-                for name, amount in amounts.items():
-                    if name in tested:
-                        continue
-                    tested.add(name)
-                    if beyond * (tres.get(name, 0) - amount) > 0:
-                        return reason_of_limit(scope, field_name, name)  # type: ignore[arg-type]
-        return ""
+        its = self.class_of(job, part)
+        for tally, most, reason in its.running:
+            if tally.jobs >= most:
+                return reason
+        return "" if its.wall is None else _beyond_wall(its, job_limit(job, part))
 
     def after(self, job: SlurmJob, part: SlurmPart, tres: Tres, nodes: int | None) -> str:
         """Return the limit that a job with these amounts would exceed; empty: none.
 
         `nodes`: those that it would have; None: they are not known.
         """
-        if not self.is_tested(job, part)[1]:
-            return ""
-        if reason := self._own_limits(job, part, tres):
+        its, limit = self.class_of(job, part), job_limit(job, part)
+        if reason := _own_reason(its, limit, tres):
             return reason
-        account = job.assoc.parent.name if job.assoc.parent is not None else "root"
-        tested: set[tuple[str, str]] = set()
-        for qos in self.qos_pair(job, part):
-            for limit, tally in (
-                ("grp_tres", self.qos[qos.name]),
-                ("max_tres_per_user", self.user_tally(qos.name, job.user)),
-                ("max_tres_per_account", self.account_tally(qos.name, account)),
-            ):
-                if reason := self._beyond(getattr(qos, limit), limit, tally, tres, nodes, tested, "QOS"):
-                    return reason
-            if reason := self._minutes(qos, self.qos[qos.name], job, part, tres, tested, "QOS"):
-                return reason
-        for assoc in job.assoc.chain():
-            tally = self.assoc_tally(assoc)
-            own: set[tuple[str, str]] = {*tested}
-            if reason := self._beyond(assoc.limits.grp_tres, "grp_tres", tally, tres, nodes, own, "Assoc"):
-                return reason
-            if reason := self._minutes(assoc.limits, tally, job, part, tres, {*tested}, "Assoc"):
-                return reason
+        for rule in its.in_use:
+            tally, name = rule.tally, rule.name
+            amount = tres.get(name, 0)
+            if rule.minutes:
+                if self._is_used_up(rule, limit * amount):
+                    return rule.reason
+            elif name == "nodes":
+                more = amount if nodes is None else (nodes & ~tally.mask).bit_count()
+                if tally.mask.bit_count() + more > rule.most:
+                    return rule.reason
+            elif amount and tally.tres.get(name, 0) + amount > rule.most:
+                return rule.reason
         return ""
 
-    def _beyond(
-        self,
-        amounts: object,
-        limit: str,
-        tally: Tally,
-        tres: Tres,
-        nodes: int | None,
-        tested: set[tuple[str, str]],
-        scope: str,
-    ) -> str:
-        for name, most in amounts.items():  # type: ignore[attr-defined]
-            if (limit, name) in tested:
-                continue
-            tested.add((limit, name))
-            if name == "nodes":
-                used = len(tally.nodes)
-                if nodes is None:
-                    used += tres.get("nodes", 0)
-                else:
-                    used += sum(n not in tally.nodes for n in bits(nodes))
-            else:
-                if not tres.get(name, 0):
-                    continue
-                used = tally.tres.get(name, 0) + tres[name]
-            if used > most:
-                return reason_of_limit(scope, limit, name)  # type: ignore[arg-type]
-        return ""
-
-    def _minutes(
-        self,
-        limits: Limits,
-        tally: Tally,
-        job: SlurmJob,
-        part: SlurmPart,
-        tres: Tres,
-        tested: set[tuple[str, str]],
-        scope: str,
-    ) -> str:
-        for name, most in limits.grp_tres_mins.items():
-            if ("grp_tres_mins", name) in tested:
-                continue
-            tested.add(("grp_tres_mins", name))
-            used = int(tally.seconds.get(name, 0.0) // 60)
-            if self.site.settings.safe:
-                used += int(tally.reserved.get(name, 0.0) // 60)
-                used += job_limit(job, part) * tres.get(name, 0) // 60
-                is_beyond = used > most
-            else:
-                is_beyond = used >= most
-            if is_beyond:
-                return reason_of_limit(scope, "grp_tres_mins", name)  # type: ignore[arg-type]
-        return ""
+    def _is_used_up(self, rule: UseRule, seconds: int) -> bool:
+        """Tell whether minutes are used up; with `safe`, also by what jobs may yet use."""
+        tally, name = rule.tally, rule.name
+        used = int(tally.seconds.get(name, 0.0) // 60)
+        if not self.site.settings.safe:
+            return used >= rule.most
+        return used + int(tally.reserved.get(name, 0.0) // 60) + seconds // 60 > rule.most
 
     def packed_on(self, job: SlurmJob, part: SlurmPart) -> int | None:
         """Return the nodes on which limits of nodes make a job prefer to run; None: there are none."""
-        groups: list[Tally] = []
-        for qos in self.qos_pair(job, part):
-            if "nodes" in qos.grp_tres:
-                groups.append(self.qos[qos.name])
-            if "nodes" in qos.max_tres_per_user:
-                groups.append(self.user_tally(qos.name, job.user))
-        for assoc in job.assoc.chain():
-            if "nodes" in assoc.limits.grp_tres:
-                groups.append(self.assoc_tally(assoc))
-        if not groups or not self.site.settings.limits:
+        packed = self.class_of(job, part).packed
+        if not packed:
             return None
         mask = 0
-        for tally in groups:
-            for n in tally.nodes:
-                mask |= 1 << n
+        for tally in packed:
+            mask |= tally.mask
         return mask
+
+
+def _beyond_wall(its: LimitClass, limit: int) -> str:
+    return its.wall[1] if its.wall is not None and limit > its.wall[0] else ""
+
+
+def _own_reason(its: LimitClass, limit: int, tres: Tres) -> str:
+    """Return the limit of one job that a job is beyond."""
+    if reason := _beyond_wall(its, limit):
+        return reason
+    for sign, name, amount, reason in its.own:
+        if sign * (tres.get(name, 0) - amount) > 0:
+            return reason
+    return ""
 
 
 def _inherited(assoc: Assoc, field_name: str) -> int | None:

@@ -3,10 +3,12 @@
 from bridge.scheduler.slurm.advance import Advance
 from bridge.scheduler.slurm.controller import (
     BUSY,
+    FAR,
     LIMIT,
     STARTED,
     Controller,
 )
+from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import PENDING, SlurmJob
 from bridge.scheduler.slurm.order import priority_in
 from bridge.scheduler.slurm.site import SlurmPart
@@ -65,24 +67,39 @@ class _Walk:
 
 def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
     """Walk the queue once; `full`: to its end. A pass that provably changes nothing is left out."""
-    version, was_whole, until = slurm.is_passed
-    if not slurm.pending or (version == slurm.version and now < until and (was_whole or not full)):
+    if not slurm.pending:
         return
+    version, was_whole, until, before = slurm.is_passed
+    may_skip = version == slurm.version and now < until and (was_whole or not full)
+    if may_skip and slurm.line.is_valid:
+        return
+    entries = slurm.queue(now)
+    if may_skip and entries == before and slurm.weights is slurm.site.weights:
+        return  # priorities are new, the order is not; a pass would leave the weights as they are
     starts = slurm.n_starts
-    whole = _walk(slurm, now, full=full)
+    slurm.has_skipped = False
+    whole = _walk(slurm, entries, now, full=full)
     if slurm.n_starts == starts:  # else the next one may find a job over a limit that blocked in this one
-        slurm.is_passed = (slurm.version, full or whole, _next_change(slurm, now))
+        slurm.is_passed = (slurm.version, full or whole, _next_change(slurm, now), entries)
+
+
+def unchanged_until(slurm: Controller) -> int:
+    """Return until when full passes provably change nothing, if nothing else happens."""
+    if not slurm.pending:
+        return FAR
+    version, was_whole, until, _ = slurm.is_passed
+    return until if was_whole and version == slurm.version and slurm.line.is_valid else 0
 
 
 def _next_change(slurm: Controller, now: int) -> int:
     """Return until when nothing that a pass looks at changes by the time alone; `now`: it may at any time."""
-    site = slurm.site
-    if slurm.reservations or site.parameters.bf_min_age or site.cluster.scheduler.preempt != "none":
+    site, parameters = slurm.site, slurm.site.parameters
+    if slurm.reservations or parameters.bf_min_age or parameters.bf_min_prio or slurm.ledger.counts_minutes:
         return now
-    if slurm.weights is not site.weights:
+    if slurm.preempts or slurm.weights is not site.weights:
         return now
-    until = 1 << 62
-    for job in slurm.pending.values():
+    until = FAR
+    for job in slurm.line.odd.values():
         if job.dependencies or job.singleton:
             return now
         for time in (job.begin, job.requeued_until):
@@ -91,14 +108,14 @@ def _next_change(slurm: Controller, now: int) -> int:
     return until
 
 
-def _walk(slurm: Controller, now: int, *, full: bool) -> bool:
+def _walk(slurm: Controller, entries: list[Entry], now: int, *, full: bool) -> bool:
     """Walk the queue; tell whether its end was reached."""
     walk, parameters = _Walk(slurm, now), slurm.site.parameters
-    depth, by_part, rejected = 0, {}, set()  # type: ignore[var-annotated]
-    for head, part in slurm.queue(now):
+    depth, by_part = 0, {}  # type: ignore[var-annotated]
+    for head, part in entries:
         job: SlurmJob | None = head
-        if head.state != PENDING or (head.id, part.index) in rejected:
-            job = slurm.next_task(head, now) if head.task >= 0 and head.state != PENDING else None
+        if head.state != PENDING:
+            job = slurm.next_task(head, now) if head.task >= 0 else None
         while job is not None:
             if not full and depth > parameters.queue_depth:
                 return False
@@ -110,6 +127,7 @@ def _walk(slurm: Controller, now: int, *, full: bool) -> bool:
             if job.reservation in walk.failed_reservations or (
                 part.index in walk.failed and not job.reservation
             ):
+                slurm.has_skipped = True
                 break
             result = walk.look_at(job, part)
             if result == "licenses" and parameters.bf_licenses:

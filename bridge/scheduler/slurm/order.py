@@ -6,6 +6,9 @@ from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.preemption import may_preempt
 from bridge.scheduler.slurm.site import Site
 
+#: Entries are sorted by these; numbers behind them keep equal ones in the order in which they came.
+Key = tuple[float, ...]
+
 
 def priority_in(entry: Entry) -> float:
     """Return a job's priority in the partition of its entry."""
@@ -13,21 +16,21 @@ def priority_in(entry: Entry) -> float:
     return job.priorities.get(part.index, job.priority)
 
 
-def _key(entry: Entry) -> tuple[object, ...]:
+def sort_key(entry: Entry) -> Key:
+    """Return by what entries are sorted: reservation, tier, priority, submission and id."""
     job, part = entry
-    return (not job.reservation, -part.about.tier, -priority_in(entry), job.submit, job.id, job.task)
+    priority = job.priorities.get(part.index, job.priority)
+    return (not job.reservation, -part.about.tier, -priority, job.submit, job.id, job.task)
 
 
-def sort_queue(site: Site, entries: list[Entry]) -> list[Entry]:
-    """Return entries by preemption, reservation, tier, priority, submission and id."""
-    if site.cluster.scheduler.preempt == "none":
-        return sorted(entries, key=_key)
+def preemptors_first(site: Site, entries: list[Entry]) -> list[Entry]:
+    """Return sorted entries so that jobs come before those that they may preempt."""
 
     def compare(a: Entry, b: Entry) -> int:
         first, second = (may_preempt(site, *x, *y) for x, y in ((a, b), (b, a)))
         if first != second:
             return -1 if first else 1
-        one, other = _key(a), _key(b)
+        one, other = sort_key(a), sort_key(b)
         return -1 if one < other else int(one > other)
 
-    return sorted(sorted(entries, key=_key), key=cmp_to_key(compare))
+    return sorted(entries, key=cmp_to_key(compare))

@@ -1,4 +1,4 @@
-"""The backfill pass' plan of one job, compiled: the map of time, the forecast by growing batches, the loop.
+"""The backfill pass' plans, compiled: jobs in turn, the map of time, the forecast by growing batches.
 
 Sets are words, see `node_words`; `book`, `site`, `need`, `weights` as in `choice_kernels`.
 """
@@ -24,9 +24,9 @@ FITS, PREEMPTS, NEVER = -1, -2, -3
 #: What came of a plan: no time was there; it may start now; too many tests; beyond the window; the map is
 #: full; it would overlap itself; reserve it.
 NONE, START, TESTED, BEYOND, FULL, OVERLAPS, RESERVE = range(7)
-#: Places of `plan_job`'s parameters, and of what it keeps between two calls for one job.
+#: Places of a pass' parameters, and of what it keeps between two calls.
 NOW, SPAN, RESOLUTION, MAP_SIZE, MOST_TESTS, SCALE, LATE = range(7)
-FROM, LATER, BEGIN, LIMIT, TESTS, LOW, HIGH, TOTAL, PLANNED_AT, RESUMES = range(10)
+WHICH, FROM, LATER, BEGIN, LIMIT, TESTS, LOW, HIGH, TOTAL, PLANNED_AT, RESUMES = range(11)
 #: Places of the map's sizes: records that there are, and how many there have been.
 RECORDS, EVER = range(2)
 
@@ -44,6 +44,28 @@ class Running(NamedTuple):
     gres: Ints
     left: Ints
     victims: Ints
+
+
+class Asked(NamedTuple):
+    """Jobs in turn: what each asks for.
+
+    Attributes:
+        needs: [n, ·] see `choice_kernels`.
+        times: [n, 2] from when on it is planned, and its time limit.
+        base, required: [n, W] nodes that it may use, and that it must have.
+        first: [n + 1] where the sets of each begin in `sets` [·, W]: of one of them are its nodes.
+        stops: [n] whether the caller reserves its plan, or does not.
+        totals: [n] CPUs of its plan, 0: none; written.
+    """
+
+    needs: Ints
+    times: Ints
+    base: Ints
+    required: Ints
+    first: Ints
+    sets: Ints
+    stops: Ints
+    totals: Ints
 
 
 class Booked(NamedTuple):
@@ -153,9 +175,8 @@ def _split(times: Ints, free: Ints, sizes: Ints, time: int) -> None:
             return
 
 
-@kernel
-def reserve(times: Ints, free: Ints, sizes: Ints, start: int, end: int, nodes: Ints) -> None:
-    """Take nodes out of the map in [start, end), and join the first two neighbours that offer the same."""
+@inner
+def _reserve(times: Ints, free: Ints, sizes: Ints, start: int, end: int, nodes: Ints) -> None:
     _split(times, free, sizes, start)
     _split(times, free, sizes, end)
     for k in range(sizes[RECORDS]):
@@ -173,6 +194,12 @@ def reserve(times: Ints, free: Ints, sizes: Ints, start: int, end: int, nodes: I
                 copy(free[j], free[j + 1])
             sizes[RECORDS] -= 1
             return
+
+
+@kernel
+def reserve(times: Ints, free: Ints, sizes: Ints, start: int, end: int, nodes: Ints) -> None:
+    """Take nodes out of the map in [start, end), and join the first two neighbours that offer the same."""
+    _reserve(times, free, sizes, start, end, nodes)
 
 
 @inner
@@ -245,8 +272,8 @@ def _best_forecast(
     return int(best)
 
 
-@kernel
-def plan_job(
+@inner
+def _plan_job(
     of_pass: Ints,
     own: Ints,
     times: Ints,
@@ -268,10 +295,7 @@ def plan_job(
     scratch: Ints,
     left: Ints,
 ) -> int:
-    """Plan one job from ``own[FROM]`` on; `nodes` are what it may use, `chosen` what it would have.
-
-    After START the caller tries; where that fails it calls again with ``own[RESUMES]``.
-    """
+    """Plan one job from ``own[FROM]`` on; `nodes` are what it may use, `chosen` what it would have."""
     now, resolution, limit = of_pass[NOW], of_pass[RESOLUTION], own[LIMIT]
     while True:
         if own[RESUMES] == 0:
@@ -340,9 +364,71 @@ def plan_job(
         if sizes[EVER] >= of_pass[MAP_SIZE]:
             return FULL
         own[LOW] = begin // resolution * resolution
-        own[HIGH] = (begin + limit) // resolution * resolution
-        if not _overlaps(times, free, sizes[RECORDS], own[LOW], own[HIGH], chosen):
+        own[HIGH] = max((begin + limit) // resolution * resolution, own[LOW] + resolution)
+        if not _overlaps(
+            times, free, sizes[RECORDS], own[LOW], (begin + limit) // resolution * resolution, chosen
+        ):
             return RESERVE
         if begin <= own[FROM]:
             return OVERLAPS
         own[FROM] = begin
+
+
+@kernel
+def plan_jobs(
+    of_pass: Ints,
+    own: Ints,
+    times: Ints,
+    free: Ints,
+    sizes: Ints,
+    book: Ints,
+    future: Ints,
+    site: Ints,
+    weights: Ints,
+    asked: Asked,
+    completing: Ints,
+    running: Running,
+    booked: Booked,
+    nodes: Ints,
+    chosen: Ints,
+    scratch: Ints,
+    left: Ints,
+) -> int:
+    """Plan and reserve jobs from ``own[WHICH]`` on, until the caller has to do something.
+
+    After START the caller tries; if that fails it calls again with ``own[RESUMES]``. NONE: all are planned.
+    """
+    while own[WHICH] < asked.times.shape[0]:
+        k = own[WHICH]
+        if own[RESUMES] == 0:
+            own[FROM], own[LIMIT] = asked.times[k, 0], asked.times[k, 1]
+            own[PLANNED_AT], own[TOTAL] = -1, 0
+        came = _plan_job(
+            of_pass,
+            own,
+            times,
+            free,
+            sizes,
+            book,
+            future,
+            site,
+            weights,
+            asked.needs[k],
+            asked.base[k],
+            asked.sets[asked.first[k] : asked.first[k + 1]],
+            asked.required[k],
+            completing,
+            running,
+            booked,
+            nodes,
+            chosen,
+            scratch,
+            left,
+        )
+        asked.totals[k] = own[TOTAL]
+        if came in (START, TESTED, FULL) or (came == RESERVE and asked.stops[k] != 0):
+            return int(came)
+        if came == RESERVE:
+            _reserve(times, free, sizes, own[LOW], own[HIGH], chosen)
+        own[WHICH] = k + 1
+    return NONE

@@ -1,7 +1,7 @@
 """Slurm's multifactor priority: when its factors are fresh, and how usage decays."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from bridge.cluster.description import PriorityConfig
 from bridge.scheduler.slurm import fair_tree as shares
@@ -25,6 +25,10 @@ def size_factor(
     if weights.favor_small:
         return ((count - nodes) / count + (every - cpus) / every) / 2
     return (nodes / count + cpus / every) / 2
+
+
+def _by_id(job: SlurmJob) -> tuple[int, int, int]:
+    return job.id, job.task, job.key
 
 
 class Priorities:
@@ -62,6 +66,11 @@ class Priorities:
         """Compute a job's priorities afresh, one for each partition."""
         if self.is_basic or job.held or job.never:
             return
+        if len(job.parts) == 1:
+            part = job.parts[0]
+            job.priority = self.of(job, part, now)
+            job.priorities = {part.index: job.priority}
+            return
         job.priorities = {part.index: self.of(job, part, now) for part in job.parts}
         job.priority = max(job.priorities.values())
 
@@ -73,27 +82,37 @@ class Priorities:
                 1.0, (now - job.eligible) / weights.max_age if weights.max_age else 1.0
             )
         if weights.fairshare:
-            self._rank()
+            if self.is_stale:
+                self._rank()
             factor = job.assoc.fs if weights.fair_tree else shares.classic(job.assoc, self.site.root)
             total += weights.fairshare * factor
         if weights.job_size:
             total += weights.job_size * self._size(job, part)
+        terms = job.terms.get(part.index)
+        if terms is None:
+            terms = job.terms[part.index] = tuple(self._terms(job, part))
+        for term in terms:  # one by one: their sum is rounded otherwise
+            total += term
+        return max(int(total + job.site_factor) - job.nice, 1)
+
+    def _terms(self, job: SlurmJob, part: SlurmPart) -> Iterator[float]:
+        """Yield the terms of a priority that do not change."""
+        weights = self.site.cluster.priority
         if weights.partition and self.site.most_factor:
-            total += weights.partition * part.about.priority_factor / self.site.most_factor
+            yield weights.partition * part.about.priority_factor / self.site.most_factor
         if weights.qos and self.site.most_qos:
-            total += weights.qos * self.site.qos[job.qos].priority / self.site.most_qos
+            yield weights.qos * self.site.qos[job.qos].priority / self.site.most_qos
         if weights.association:
             most = max((one.about.priority for one in self.site.users.values() if one.about), default=0)
             own = job.assoc.about.priority if job.assoc.about else 0
-            total += weights.association * own / most if most else 0.0
-        request = self.ledger.request(job, planned=False)
+            yield weights.association * own / most if most else 0.0
+        request = self.ledger.request(job, planned=False) if weights.tres else {}
         for name, weight in weights.tres.items():
             whole = {"cores": part.cpus, "memory": part.memory, "nodes": part.mask.bit_count()}.get(name, 0)
             if name.startswith("gpus"):
                 whole = part.gres.get(name.replace("gpus_", "gpu:").replace("gpus", "gpu"), 0)
             if whole:
-                total += weight * request.get(name, 0) / whole
-        return max(int(total + job.site_factor) - job.nice, 1)
+                yield weight * request.get(name, 0) / whole
 
     def _size(self, job: SlurmJob, part: SlurmPart) -> float:
         weights, seconds = self.site.cluster.priority, 0.0
@@ -111,28 +130,31 @@ class Priorities:
         life = self.site.cluster.priority.half_life
         elapsed = now - self.last if self.last else 0
         decay = 0.5 ** (elapsed / life) if life else 1.0
-        for assoc in self._all():
+        for assoc in (*self.site.accounts.values(), *self.site.users.values()):
             assoc.usage *= decay
         self.ledger.decay(decay)
-        ordered = sorted(jobs, key=lambda job: (job.id, job.task, job.key))
         if self.site.cluster.priority.fair_tree:
-            for job in ordered:
+            waiting = []
+            running = []
+            for job in jobs:
+                if job.state == PENDING:
+                    waiting.append(job)
+                else:
+                    running.append(job)
+            running.sort(key=_by_id)
+            for job in running:
                 self._add_running(job, now, life)
             self.is_stale = True
-            for job in ordered:
-                if job.state == PENDING:
-                    self.refresh(job, now)
+            for job in waiting:
+                self.refresh(job, now)
         else:
+            ordered = sorted(jobs, key=_by_id)
             self._refresh_tree()
             for job in ordered:
                 self._add_running(job, now, life)
                 if job.state == PENDING:
                     self.refresh(job, now)
         self.last = now
-
-    def _all(self) -> Iterable:  # type: ignore[type-arg]
-        yield from self.site.accounts.values()
-        yield from self.site.users.values()
 
     def _add_running(self, job: SlurmJob, now: int, life: int) -> None:
         if job.state == RUNNING:

@@ -53,7 +53,7 @@ class Assoc:
     """One line of the accounts' tree: an account, or a user in an account.
 
     Attributes:
-        shares_below: the sum of its children's shares; -1: not yet known.
+        tree: of the root: what fair shares are computed with; None: it is made when it is needed.
     """
 
     name: str
@@ -67,17 +67,15 @@ class Assoc:
     fs: float = 1.0
     level: float = 0.0
     shares_norm: float = 1.0
-    shares_below: int = -1
     effective: float = 0.0
+    tree: object = None
+    _chain: "tuple[Assoc, ...]" = ()
 
-    def chain(self) -> "list[Assoc]":
+    def chain(self) -> "tuple[Assoc, ...]":
         """Return it and all above it."""
-        chain: list[Assoc] = []
-        here: Assoc | None = self
-        while here is not None:
-            chain.append(here)
-            here = here.parent
-        return chain
+        if not self._chain:
+            self._chain = (self, *(self.parent.chain() if self.parent is not None else ()))
+        return self._chain
 
 
 def natural(name: str) -> tuple[object, ...]:
@@ -93,6 +91,7 @@ class Site:
         nodes: in the order of their names.
         table_index: of each, its place in the cluster's description.
         table: [N, 3] CPUs, threads of a core, MiB.
+        memory: MiB of each.
         gres: names of generic resources, in the order of the columns of `SlurmUsage`.
         weights: [N].
         is_uniform: all nodes have as many CPUs.
@@ -111,6 +110,7 @@ class Site:
         self.gres = sorted({kind for node in self.nodes for kind in node.gres})
         self.n_words = -(-len(self.nodes) // WORD)
         self.table = np.array([(node.cpus, node.threads, node.memory) for node in self.nodes], np.int64)
+        self.memory = [node.memory for node in self.nodes]
         self.is_uniform = len({(node.cpus, node.threads) for node in self.nodes}) == 1
         self.scratch = (np.zeros((4, len(self.nodes)), np.int64), np.zeros(3 + self.n_words, np.int64))
         self._of_features: dict[tuple[frozenset[str], ...], int] = {}
@@ -211,12 +211,11 @@ class Site:
             if account not in self.accounts:
                 one = Assoc(account, self.root, False, 1, Limits(), None)
                 self.root.children.append(one)
-                self.root.shares_below = -1
                 self.accounts[account] = one
             parent = self.accounts[account]
             self.users[name, account] = one = Assoc(
                 name, parent, True, about.shares if about else 1, about or Limits(), about
             )
             parent.children.append(one)
-            parent.shares_below = -1
+            self.root.tree = None
         return self.users[name, account]

@@ -4,7 +4,9 @@ import numpy as np
 
 from bridge.scheduler.slurm.node_words import words_of
 from bridge.scheduler.slurm.plan_kernels import RECORDS, reserve
+from bridge.scheduler.slurm.quick import Quick
 
+_reserve = Quick(reserve)
 #: Room for so many records at first.
 _ROOM = 64
 
@@ -31,9 +33,14 @@ class TimeMap:
         """When the map begins."""
         return int(self.times[0, 0])
 
+    def make_room(self, reservations: int) -> None:
+        """Let there be room for some reservations more."""
+        if (missing := int(self.sizes[RECORDS]) + 2 * reservations - len(self.times)) > 0:
+            missing = max(missing, len(self.times))
+            self.times = np.concatenate((self.times, np.zeros((missing, 2), np.int64)))
+            self.free = np.concatenate((self.free, np.zeros((missing, self.n_words), np.int64)))
+
     def reserve(self, start: int, end: int, nodes: int) -> None:
         """Take nodes out of the map in [start, end)."""
-        if self.sizes[RECORDS] + 2 > len(self.times):
-            self.times = np.concatenate((self.times, np.zeros_like(self.times)))
-            self.free = np.concatenate((self.free, np.zeros_like(self.free)))
-        reserve(self.times, self.free, self.sizes, start, end, words_of(nodes, self.n_words))
+        self.make_room(1)
+        _reserve(self.times, self.free, self.sizes, start, end, words_of(nodes, self.n_words))

@@ -1,6 +1,6 @@
 """What of the nodes is in use, as the select plugin counts it; copies play the future."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,7 @@ class SlurmUsage:
     """`book` [N, FREE_GRES + G]: free CPUs (of whole cores), free MiB, jobs, and free generic resources."""
 
     book: Ints
+    _idle: int = field(default=-1, init=False)
 
     @classmethod
     def of_site(cls, site: "Site") -> "SlurmUsage":
@@ -34,7 +35,9 @@ class SlurmUsage:
     @property
     def idle(self) -> int:
         """Nodes without jobs."""
-        return _mask_where(self.book[:, JOBS] == 0)
+        if self._idle < 0:
+            self._idle = _mask_where(self.book[:, JOBS] == 0)
+        return self._idle
 
     @property
     def not_full(self) -> int:
@@ -54,6 +57,7 @@ class SlurmUsage:
         self._change(job, -1, keep_memory)
 
     def _change(self, job: "SlurmJob", sign: int, keep_memory: bool) -> None:
+        self._idle = -1
         book, rows = self.book, job.rows
         nodes = rows[:, 0]
         book[nodes, FREE_CPUS] -= sign * rows[:, 1]

@@ -86,6 +86,8 @@ class DispatcherConfig(PlacementConfig):
         pairs = (
             (action.kind == "guest", "a guest runs on nodes of suspended jobs, and SimGrid suspends none",
              "Use speculative, trial, las or hybrid there; replay and evaluate have guest."),
+            (self.site is not None, "a job of a cluster is stopped and run again in the fast world only",
+             "Leave out --cluster, or the action; replay and evaluate have both."),
             (bool(self.policy.agent), "an agent decides about actions in the fast world only",
              "Leave out the agent, and the fixed rule decides."),
             (self.power is not None, "power states do not know jobs that are killed and run again yet",

@@ -11,6 +11,7 @@ import numpy as np
 
 from bridge.base.arrays import Ints, Records
 from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.job_lives import OF_JOB, JobLives
 from bridge.worlds.fast.lives import Lives
 
 if TYPE_CHECKING:
@@ -83,7 +84,17 @@ def _with_times(schedule: "Schedule", which: Ints, n: int, cut: Any, runs: Lives
     columns["ran"][n:] = cut.end - cut.start - cut.stood
     for name in ("past", "reserved", "head_at", "never_at"):
         columns[name][n:] = -1
-    return replace(schedule, **columns, node_lives=runs)
+    return replace(schedule, **columns, node_lives=runs, lives=_lives_of_rows(schedule.lives, n, len(cut)))
+
+
+def _lives_of_rows(lives: JobLives | None, n: int, extra: int) -> JobLives | None:
+    """Return what became of `n` jobs, and nothing of the runs behind them."""
+    if lives is None:
+        return None
+    nothing = np.zeros(extra, np.int64)
+    columns = {name: np.append(getattr(lives, name)[:n], nothing) for name in OF_JOB}
+    columns["first_start"][n:] = -1
+    return JobLives(**columns)
 
 
 def cut_short(prepared: Scenario, schedule: "Schedule") -> dict[str, float]:

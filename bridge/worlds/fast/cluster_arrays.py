@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from bridge.base.arrays import Array, Ints, Records
+from bridge.base.arrays import Array, Floats, Ints, Records
 from bridge.base.errors import BridgeError
 from bridge.cluster import reasons
 from bridge.cluster.description import Cluster
 from bridge.cluster.request_texts import parse_licenses
+from bridge.scheduler.acting_state import ActingNodes, allocate_acting, reset_acting
+from bridge.scheduler.actions import PERMITS
 from bridge.scheduler.cluster_state import (
     CONDITION,
     COUNT_RUNNING,
@@ -79,6 +81,7 @@ class ClusterArrays:
         n_counters: how many counters there are.
         notes: what was decided for jobs, with how many they are.
         calendar: what happens in time; None: nothing does.
+        acts: a rule of action may stop jobs.
     """
 
     cluster: Cluster
@@ -93,6 +96,7 @@ class ClusterArrays:
     n_counters: int
     notes: Mapping[str, int]
     calendar: Calendar | None = None
+    acts: bool = False
 
     @property
     def requested_nodes(self) -> Ints:
@@ -111,6 +115,25 @@ class ClusterArrays:
         )
         gpus = int(total[GPUS]) // MILLI
         return {"cores": int(total[CORES])} | ({"gpus": gpus} if gpus else {})
+
+    def permits(self) -> dict[str, Floats]:
+        """Return by names of `PERMITS` what QOS or partitions say of their jobs [n]: 1 permits, 0 forbids.
+
+        What nobody says of any job is not there; else whoever is silent permits.
+        """
+        columns: dict[str, Floats] = {}
+        for name in PERMITS:
+            of_qos = [*(getattr(row, name) for row in self.cluster.qos), None]  # the last: of no QOS
+            of_partition = [getattr(row, name) for row in self.classes.partitions]
+            if any(value is not None for value in (*of_qos, *of_partition)):
+                own, other = (
+                    np.array([np.nan if value is None else float(value) for value in values], np.float64)
+                    for values in (of_qos, of_partition)
+                )
+                by_qos, by_partition = own[self.jobs.qos], other[self.demands.partition]
+                value = np.where(np.isnan(by_qos), by_partition, by_qos)
+                columns[name] = np.where(np.isnan(value), 1.0, value)
+        return columns
 
     def refuse_calendar(self, subject: str) -> None:
         """Raise BridgeError if the cluster changes in time, or preempts, which `subject` does not know."""
@@ -207,7 +230,8 @@ class ClusterArrays:
         """Return the empty state of schedulers of up to `length` jobs each; see `sizes`."""
         sizes = self.sizes(batch, length, whole, pauses, books)
         if self.calendar is not None:
-            timed: Any = allocate_timed(batch, length, sizes, window=window, users=users)
+            make = allocate_acting if self.acts else allocate_timed
+            timed: Any = make(batch, length, sizes, window=window, users=users)
             return cast(ClusterState, timed._replace(**self.static, **self.calendar.static))
         state: Any = allocate_cluster(batch, length, sizes, window=window, users=users)
         return cast(ClusterState, state._replace(**self.static))
@@ -282,10 +306,12 @@ def reset_cluster(state: Any, b: int) -> None:
         state.room[b, p] = cores[state.partition_classes[first[p] : first[p + 1]]].sum()
     if isinstance(state, TimedState):
         reset_calendar(state, b)
+    if isinstance(state, ActingNodes):
+        reset_acting(state, b)
 
 
-def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
-    """Return the scheduler's arrays of a cluster and jobs.
+def build_cluster_arrays(cluster: Cluster, jobs: "Jobs", *, acts: bool = False) -> ClusterArrays:
+    """Return the scheduler's arrays of a cluster and jobs; `acts`: a rule of action may stop these.
 
     Raises BridgeError: a reservation that there is not, a job that the cluster can never hold, or
     a text of a job that cannot be read.
@@ -306,7 +332,7 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
     records = lanes.records
     ok = requests.succeeded & (jobs.logged_run <= jobs.request)
     records["shape_number"] = demands.shape
-    in_time = changes_in_time(cluster)
+    in_time = acts or changes_in_time(cluster)
     held = requests.hold_until
     if in_time:  # a hold without end may be released
         held = np.where(held == NEVER, -1, held)
@@ -342,6 +368,7 @@ def build_cluster_arrays(cluster: Cluster, jobs: "Jobs") -> ClusterArrays:
         max(len(lanes.counters), 1),
         {note: count for note, count in notes.items() if count},
         calendar,
+        acts,
     )
 
 

@@ -97,7 +97,7 @@ def reset_calendar(state: Any, b: int) -> None:
     state.limits[b] = state.counted.limit
     state.held_amounts[b] = 0
     state.node_holder[b] = -1
-    state.timed_switches.logs_lives = state.lives.shape[1] > 0
+    state.timed_switches.logs_lives = state.life_log.shape[1] > 0
 
 
 def changes_in_time(cluster: Cluster) -> bool:

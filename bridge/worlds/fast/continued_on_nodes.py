@@ -49,5 +49,7 @@ def _played(
     run[:n_running] -= ran - 1
     request[:n_running] = np.maximum(request[:n_running] - ran + 1, SECOND)
     own = replace(part, submit=submit, run=run, request=request, follows=None, think=None)
-    starts: Ints = replay(scenario_of(own)).start
+    scenario = scenario_of(own)
+    scenario.compiled.refuse_action("a replay that goes on from the record")
+    starts: Ints = replay(scenario).start
     return starts

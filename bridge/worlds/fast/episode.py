@@ -127,7 +127,6 @@ def prepare(
     the protocol does not have, or believed times beyond 64 bits.
     """
     compiled = compile_policy(policy, protocol, on_nodes=jobs.cluster is not None)
-    permits, notes = _permits(compiled.action, jobs)
     cluster = None
     if jobs.cluster is not None and jobs.follows is not None:
         raise BridgeError(
@@ -136,7 +135,8 @@ def prepare(
             remedy="Leave out --dependencies, and write the column 'dependency'; or leave out --cluster.",
         )
     if jobs.cluster is not None:
-        cluster = build_cluster_arrays(jobs.cluster, jobs)
+        cluster = build_cluster_arrays(jobs.cluster, jobs, acts=compiled.action is not None)
+        _refuse_suspensions(compiled, cluster)
         if policy.agent:
             cluster.refuse_calendar("agents")
         check_machines(protocol, cluster, [str(name) for name in jobs.id])
@@ -148,6 +148,7 @@ def prepare(
             compiled = replace(compiled, priorities=_priorities(compiled, cluster, jobs))
         if protocol.extra_second:
             jobs = replace(jobs, run=np.maximum(jobs.run // SECOND, 1) * SECOND + SECOND)
+    permits, notes = _permits(compiled.action, jobs, cluster)
     if protocol.own_passes and estimator != protocol.estimator:
         what = f"the protocol {protocol.name} plans by time limits"
         raise BridgeError(what, where=f"estimator {estimator!r}", remedy="Leave out the estimator.")
@@ -225,7 +226,7 @@ def allocate(
     if prepared.compiled.protocol.own_passes:
         what = f"the protocol {prepared.compiled.protocol.name} is there for whole replays"
         raise BridgeError(what, where="this command", remedy="Use bridge replay or bridge run.")
-    if prepared.permits is not None:
+    if cluster is None and prepared.permits is not None:
         acting = allocate_actions(batch, length, resources, window=window, users=users)
         return configure(acting, prepared)
     if cluster is None:
@@ -236,8 +237,13 @@ def allocate(
     return configure(nodes, prepared)
 
 
-def _permits(action: Action | None, jobs: Jobs) -> tuple[Ints | None, tuple[str, ...]]:
-    """Return what may be done to each job [n], and what is taken for granted about it."""
+def _permits(
+    action: Action | None, jobs: Jobs, cluster: ClusterArrays | None
+) -> tuple[Ints | None, tuple[str, ...]]:
+    """Return what may be done to each job [n], and what is taken for granted about it.
+
+    A column of the log says so, else the job's QOS, else its partition.
+    """
     if action is None:
         return None, ()
     if jobs.follows is not None:
@@ -246,8 +252,19 @@ def _permits(action: Action | None, jobs: Jobs) -> tuple[Ints | None, tuple[str,
             where=f"action {format_action(action)!r}",
             remedy="Leave out --dependencies, or the action.",
         )
-    is_silent = action.needs not in jobs.extra and action.share == 1
-    return draw_permits(action, jobs.user, jobs.extra), (action.note,) if is_silent else ()
+    stated = {} if cluster is None else cluster.permits()
+    columns = {**stated, **jobs.extra}
+    is_silent = action.needs not in columns and action.share == 1
+    note = action.note if cluster is None else action.cluster_note
+    return draw_permits(action, jobs.user, columns), (note,) if is_silent else ()
+
+
+def _refuse_suspensions(compiled: CompiledPolicy, cluster: ClusterArrays) -> None:
+    """Raise BridgeError where partitions or QOS suspend jobs beside a rule of action."""
+    if compiled.action is not None and cluster.calendar is not None and cluster.calendar.suspends:
+        what = "does not know jobs that a higher tier or QOS suspends: would their limit go on meanwhile?"
+        remedy = "Set preempt_mode to requeue, cancel or off, or leave out the action."
+        raise BridgeError(what, where=f"action {format_action(compiled.action)!r}", remedy=remedy)
 
 
 def _beliefs_of_running(estimator: str, jobs: Jobs, compiled: CompiledPolicy) -> RunningBeliefs | None:
@@ -291,7 +308,7 @@ def fill(state: State, b: int, prepared: Scenario, first: int, last: int) -> Non
     """Let scheduler `b` of an idle machine know the jobs ``first:last``, none of them submitted."""
     reset(state, b)
     write(state, b, 0, prepared, first, last)
-    if prepared.permits is not None:
+    if prepared.permits is not None and prepared.cluster is None:
         reset_actions(cast(ActionState, state), b)
     if prepared.cluster is not None:
         reset_cluster(cast(ClusterState, state), b)

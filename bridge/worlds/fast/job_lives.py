@@ -8,6 +8,9 @@ import numpy as np
 from bridge.base.arrays import Array, Ints
 from bridge.scheduler.action_state import LIFE_ENTRY
 
+#: What is noted of each job, see `JobLives`.
+OF_JOB = ("first_start", "occupied", "lost", "stops", "suspensions", "progress", "idle")
+
 
 @dataclass(frozen=True)
 class JobLives:
@@ -19,6 +22,8 @@ class JobLives:
         lost: [n] how long it ran without progress that was kept, the costs of its stops included.
         stops: [n] lives that were cut short.
         suspensions: [n] how often its nodes were lent.
+        progress: [n] of its run, by the lives before the last.
+        idle: [n] how long its last life did not work: its cost at the beginning, and suspensions.
         log: LIFE_ENTRY [lives], each job's lives in order of their ends; None if nobody collected it.
     """
 
@@ -27,14 +32,16 @@ class JobLives:
     lost: Ints
     stops: Ints
     suspensions: Ints
+    progress: Ints
+    idle: Ints
     log: Array | None = None
 
 
 def read_lives(state: Any, b: int, n: int) -> JobLives:
     """Return what became of an episode's first `n` jobs."""
     row = state.lives[b][:n]
-    names = ("first_start", "occupied", "lost", "stops", "suspensions")
-    return JobLives(**{name: np.array(row[name], np.int64) for name in names})
+    columns = {name: np.array(row[name], np.int64) for name in OF_JOB if name != "idle"}
+    return JobLives(**columns, idle=np.array(row["overhead"] + row["suspended"], np.int64))
 
 
 class LifeLog:

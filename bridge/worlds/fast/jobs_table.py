@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.base.arrays import Flags, Floats, Ints, text_column
-from bridge.cluster.amounts_text import PER_NODE, SUSPENDED, amounts_text, format_spans
+from bridge.cluster.amounts_text import PER_NODE, PROGRESS, SUSPENDED, amounts_text, format_spans
 from bridge.scheduler.cluster_state import UNCOUNTED
 from bridge.scheduler.starts import HOW_GUEST, HOW_SPECULATIVE
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
@@ -175,7 +175,6 @@ class JobsTableBuilder:
         waits_since = schedule.submit if schedule.eligible is None else schedule.eligible
         # of a job with several lives: all the time that it did not work for its last run
         begin = schedule.start if schedule.lives is None else schedule.end - jobs.run
-
         ran = jobs.run if schedule.ran is None else schedule.ran
         if schedule.ran is not None:
             begin = schedule.end - ran
@@ -277,5 +276,6 @@ class JobsTableBuilder:
                 "suspensions": lambda: lives.suspensions[which],
                 "occupied_time": lambda: seconds(lives.occupied),
                 "lost_time": lambda: seconds(lives.lost),
+                PROGRESS: lambda: seconds(lives.progress),
             }
         return columns

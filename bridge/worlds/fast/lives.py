@@ -78,8 +78,8 @@ class Lives:
         """Return the node-seconds, core-seconds and GPU-seconds of lives that were cut short."""
         totals = self._amounts(classes, demands)
         cut = self.records.outcome != ENDED
-        ran = (self.records.end - self.records.start - self.records.stood) / SECOND
-        return {name: float((amounts * ran)[cut].sum()) for name, amounts in totals.items()}
+        vain = (self.records.end - self.records.start - self.records.stood - self.records.kept) / SECOND
+        return {name: float((amounts * vain)[cut].sum()) for name, amounts in totals.items()}
 
     def _amounts(self, classes: NodeClasses, demands: Demands) -> dict[str, Floats]:
         """Return how many nodes, cores and GPUs each life had."""
@@ -131,7 +131,7 @@ class LivesLog:
         state, more = self._state, self._state.timed_scalars[0]
         n, k = int(more.n_lives), int(more.n_life_nodes)
         if n:
-            rows = state.lives[0, :n].copy()
+            rows = state.life_log[0, :n].copy()
             rows.first += self._n_nodes
             rows.last += self._n_nodes
             self._records.append(rows)

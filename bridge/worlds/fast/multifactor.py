@@ -54,6 +54,7 @@ class _Associations:
     def _below(self, parent: Assoc, name: str, is_user: bool, count: int) -> Assoc:
         one = Assoc(name, parent, is_user, count, Limits(), None)
         parent.children.append(one)
+        self.root.tree = None
         return one
 
     def of(self, j: int) -> tuple[Assoc, str, int]:

@@ -10,6 +10,7 @@ import numpy as np
 from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
+from bridge.scheduler.acting_state import ActingNodes
 from bridge.scheduler.action_state import ActionState
 from bridge.scheduler.cluster_state import NOT_GONE, ClusterState
 from bridge.scheduler.running_jobs import renumber_running
@@ -30,10 +31,13 @@ LENGTH = 1 << 16
 OUTCOME = ("start", "end", "how", "reserved", "serial")
 
 
-def allocate(prepared: Scenario, length: int) -> tuple[State, world.WorldState]:
-    """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates."""
+def allocate(prepared: Scenario, length: int, *, whole: bool = True) -> tuple[State, world.WorldState]:
+    """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates.
+
+    `whole`: what jobs are allocated on a cluster will be collected.
+    """
     window = 1 if prepared.compiled.chooser is None else length
-    state = episode.allocate(prepared, 1, length, window=window, whole=True, pauses=True)
+    state = episode.allocate(prepared, 1, length, window=window, whole=whole, pauses=whole)
     return state, world.allocate(1, length)
 
 
@@ -168,7 +172,7 @@ class Schedule:
     lives: JobLives | None = None
 
 
-def _check(kind: int, state: State, b: int, prepared: Scenario) -> None:
+def check_outcome(kind: int, state: State, b: int, prepared: Scenario) -> None:
     """Raise for an outcome that no schedule can come from."""
     bad = int(state.scalars.bad_score[b])
     if bad >= 0:
@@ -199,7 +203,8 @@ def read_schedule(state: State, b: int, n: int) -> Schedule:
     row = state.jobs[b][:n]
     names = ("start", "end", "how", "past", "reserved", "serial", "submit")
     values: dict[str, Any] = {name: np.array(row[name], np.int64) for name in names}
-    return Schedule(**values, lives=read_lives(state, b, n) if isinstance(state, ActionState) else None)
+    acts = isinstance(state, ActionState | ActingNodes)
+    return Schedule(**values, lives=read_lives(state, b, n) if acts else None)
 
 
 #: Seconds between two looks at the progress bar and Ctrl-C, roughly.
@@ -219,7 +224,7 @@ def play(
         started_at = time.perf_counter()
         state.scalars.work[0] = WORK
         kind = world.run_until_decision(state, memory, 0, passes)
-        _check(kind, state, 0, prepared)
+        check_outcome(kind, state, 0, prepared)
         if prepared.compiled.decide(state, 0, kind):
             continue
         if kind != core.PAUSE:
@@ -351,7 +356,10 @@ def read_on_nodes(state: Any, prepared: Scenario, b: int, first: int, last: int)
         timed: Any = state.timed_jobs[b][: last - first]
         eligible = timed.first_eligible.copy()
         ran = (timed.doing == OVER) & (rows.gone == NOT_GONE) & (schedule.end >= 0)
-        worked = np.where(ran, schedule.end - schedule.start - timed.stood, -1)
+        worked = schedule.end - schedule.start - timed.stood
+        if (lives := schedule.lives) is not None:  # of all its lives, what was not in vain
+            worked += lives.progress - lives.idle
+        worked = np.where(ran, worked, -1)
         start = np.where(ran, schedule.start, -1)
         schedule = replace(schedule, start=start, ran=worked, since=schedule.submit)
     return replace(
@@ -378,7 +386,7 @@ def _replay_reestimated(
     while True:
         clock.until, first_serial, env.work = changes.next, int(env.serial), WORK
         kind = world.run_until_decision(state, memory, 0, 1)
-        _check(kind, state, 0, prepared)
+        check_outcome(kind, state, 0, prepared)
         for j in state.started[0, : int(env.serial) - first_serial].tolist():
             changes.started(j, int(records[j].start))
         if kind == world.MORE:
@@ -405,7 +413,7 @@ def _replay_arrivals(
     while True:
         clock.until, first_serial, env.work = coming.next, int(env.serial), WORK
         kind = world.run_until_decision(state, memory, 0, 1)
-        _check(kind, state, 0, prepared)
+        check_outcome(kind, state, 0, prepared)
         for j in state.started[0, : int(env.serial) - first_serial].tolist():
             coming.started(int(which[j]), int(records[j].start + records[j].run))
         if kind == world.MORE:
@@ -442,7 +450,7 @@ def replay_sequences(
     prepared.refuse_beliefs("sampled sequences")
     if prepared.recorded:
         return [_recorded(prepared, int(first), int(first) + length) for first in starts]
-    state, memory = allocate(prepared, length)
+    state, memory = allocate(prepared, length, whole=False)
     schedules = []
     for k, first in enumerate(starts):
         if prepared.jobs.follows is not None:

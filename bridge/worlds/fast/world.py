@@ -10,6 +10,7 @@ import numpy as np
 
 from bridge.base.arrays import Records
 from bridge.base.jit import by_type, hot, inline, inner
+from bridge.scheduler.acting_state import ActingNodes
 from bridge.scheduler.action_state import ActionState
 from bridge.scheduler.calendar import apply_due
 from bridge.scheduler.core import (
@@ -163,8 +164,13 @@ def _end_pooled(state: State, b: int, j: int) -> int:
     return int(state.jobs[b, j].start + state.jobs[b, j].run + stood(state, b, j))
 
 
+@inline
+def _end_on_nodes(state: ActingNodes, b: int, j: int) -> int:
+    return life_end(state, b, j) + stood(state, b, j)
+
+
 #: When a started job ends, if nothing stops it.
-_end_of = by_type(_end_pooled, life_end, ActionState)
+_end_of = by_type(by_type(_end_pooled, life_end, ActionState), _end_on_nodes, ActingNodes)
 
 
 @inline
@@ -181,8 +187,7 @@ def _drop_completions(state: TimedState, world: WorldState, b: int) -> None:
     heap, n, kept = world.heap[b], world.clock[b].pending, 0
     for k in range(n):
         j = heap[k].job
-        job, of = state.jobs[b, j], state.timed_jobs[b, j]
-        if of.doing == RUNNING and heap[k].end == job.start + job.run + of.stood:
+        if state.timed_jobs[b, j].doing == RUNNING and heap[k].end == _end_of(state, b, j):
             _push(heap, kept, heap[k].end, heap[k].serial, j)
             kept += 1
     world.clock[b].pending = kept

@@ -14,7 +14,7 @@ from bridge.base.errors import BridgeError
 from bridge.config.fields import record_of
 from bridge.scheduler.actions import parse_action
 from bridge.worlds.slurm.audit import AuditLog
-from bridge.worlds.slurm.audited_scheduler import AuditedBook
+from bridge.worlds.slurm.audited_scheduler import AnyScheduler, AuditedBook
 from bridge.worlds.slurm.client import Client, Control, SlurmUnreachableError
 from bridge.worlds.slurm.event_file import EventFileReader
 from bridge.worlds.slurm.gate import DiskError, Heartbeat, gate_of, lock_gate, release
@@ -23,6 +23,10 @@ from bridge.worlds.slurm.live_scheduler import LivePolicy, LiveScheduler
 from bridge.worlds.slurm.losses import JobLosses
 from bridge.worlds.slurm.report import AgentCounters, Journal
 from bridge.worlds.slurm.settings import AgentConfig
+from bridge.worlds.slurm.site_jobs import SitePass
+from bridge.worlds.slurm.site_reading import SiteReader, require_partitions
+from bridge.worlds.slurm.site_scheduler import SiteScheduler
+from bridge.worlds.slurm.site_tracking import SiteTracking
 from bridge.worlds.slurm.starts import Starts
 from bridge.worlds.slurm.tracking import Tracking
 from bridge.worlds.slurm.trigger import ScheduleTrigger
@@ -60,7 +64,10 @@ def _refuse_kills(settings: AgentConfig, text: str, client: Client) -> None:
 
 
 class SlurmAgent:
-    """Decides for one partition; `policy` is named in the audit log, `log` takes lines for the operator."""
+    """Decides for one partition, whose nodes are one pool, or for a site (`site`: the policy's passes there).
+
+    `policy` is named in the audit log, `log` takes lines for the operator.
+    """
 
     def __init__(
         self,
@@ -69,34 +76,47 @@ class SlurmAgent:
         client: Client,
         policy: str,
         log: Callable[[str], None] = lambda _: None,
+        site: SitePass | None = None,
     ) -> None:
         _refuse_kills(settings, deciding.policy.action, client)
         self._settings, self._client, self._log = settings, client, log
         self._writes = settings.mode == "live"
         directory = settings.directory if self._writes else None
-        self._gate = gate_of(directory, settings.partition) if directory is not None else None
-        self._lock = lock_gate(self._gate) if self._gate is not None else None
-        LiveScheduler.warm_up(deciding)
-        self._control, since = Control(client), time.time()
+        names = require_partitions(settings.partition) if directory is not None else ()
+        self._gates = [gate_of(directory, name) for name in names if directory is not None]
+        self._locks = [lock_gate(gate) for gate in self._gates]
+        if site is None:
+            LiveScheduler.warm_up(deciding)
+        else:
+            SiteScheduler.warm_up(site)
+        self._control, since = Control(client, details=site is not None), time.time()
         machine = PartitionNodes(client.nodes(settings.partition))
         if settings.kick and self._writes:
             client.nodes(settings.kick)  # else kicks would fail for ever, and nobody would know
         rows = client.queue()
         nodes, origin = len(machine.nodes), min([time.time(), *(row.submit for row in rows)])
-        self._audit = AuditLog(settings.audit, {"policy": policy, "nodes": nodes, "origin": origin})
+        head = {"policy": policy, "nodes": nodes, "origin": origin}
+        self._audit = AuditLog(settings.audit, head | ({"site": True} if site is not None else {}))
         self.counters = AgentCounters()
         journal = Journal(self.counters, self._audit, log)
-        self._book = book = AuditedBook(nodes, deciding, origin, journal)
+
+        def open_scheduler(nodes: int) -> AnyScheduler:
+            return LiveScheduler(nodes, deciding, origin) if site is None else SiteScheduler(site)
+
+        self._book = book = AuditedBook(nodes, open_scheduler, journal)
         self._losses = JobLosses(client, self._control, journal)
         self._kicks = ScheduleTrigger(client, self._control, settings.kick if self._writes else "")
         self._follower = EventFileReader(settings.events)
         self._aside = ThreadPoolExecutor(1)
         self._polled = self._soonest = self._next_look = self._next_reading = 0.0
         self._away = False
-        self._heart = Heartbeat(self._gate)
-        self.tracking = Tracking(
-            settings, self._control, book, journal, self._heart, self._losses, machine, since
-        )
+        self._heart = Heartbeat(*self._gates)
+        parts = (settings, self._control, book, journal, self._heart, self._losses, machine, since)
+        self._reader: SiteReader | None = None
+        self.tracking = Tracking(*parts)
+        if site is not None:
+            self._reader = SiteReader(client, require_partitions(settings.partition))
+            self.tracking = SiteTracking(*parts, reader=self._reader)
         self._starts = Starts(settings, self._control, book, journal, self.tracking, self._kicks)
 
     # The loop.
@@ -129,8 +149,8 @@ class SlurmAgent:
         if not self._writes:
             return
         try:
-            if self._gate is not None:
-                (self._gate / "gate_open").touch()  # an empty file needs no room
+            for gate in self._gates:
+                (gate / "gate_open").touch()  # an empty file needs no room
             released = release(self._client, self._settings.partition)
             self._log(f"the gate is open, and {released:,} jobs are Slurm's: nothing is decided unrecorded")
         except (OSError, BridgeError) as error:
@@ -149,8 +169,8 @@ class SlurmAgent:
             self._kicks.close()
         except SlurmUnreachableError:
             self._log("kicks could not be given back: slurmctld is away")
-        if self._lock is not None:
-            self._lock.close()
+        for lock in self._locks:
+            lock.close()
 
     def step(self) -> None:
         """Read new events, and act on them once."""
@@ -190,7 +210,10 @@ class SlurmAgent:
         reservations = self.tracking.machine.reservations
         if started_at >= self._next_reading:
             self._next_reading = started_at + RECONCILE
-            reservations = tuple(self._client.reservations())
+            if self._reader is not None:
+                self._reader.read()
+            else:
+                reservations = tuple(self._client.reservations())
         machine = PartitionNodes(coming.result(), reservations)
         now = time.time()
         self.counters.polls += 1

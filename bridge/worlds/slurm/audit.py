@@ -16,9 +16,12 @@ from typing import Any, TextIO
 from bridge.base import files
 from bridge.base.errors import BridgeError, add_location
 from bridge.base.jsontext import shortened
+from bridge.cluster.node_groups import format_nodes
 from bridge.wire.fields import Fields, read_json
 from bridge.worlds.slurm.gate import DiskError
 from bridge.worlds.slurm.live_scheduler import LiveEvent, LivePolicy, LiveScheduler
+from bridge.worlds.slurm.site_jobs import NodePart, SitePass
+from bridge.worlds.slurm.site_scheduler import SiteScheduler, starts_record
 
 #: Of the log's form.
 VERSION = 1
@@ -111,6 +114,7 @@ class _Head:
     policy: str
     nodes: int
     origin: float
+    is_site: bool
 
 
 def policy_of(path: Path) -> str:
@@ -119,13 +123,14 @@ def policy_of(path: Path) -> str:
         return _head(_line(files.read_text(path).partition("\n")[0])).policy
 
 
-def replay(path: Path, deciding: LivePolicy) -> AuditReplay:
-    """Decide again on the logged events.
+def replay(path: Path, deciding: LivePolicy, open_pass: Callable[[], SitePass] | None = None) -> AuditReplay:
+    """Decide again on the logged events; `open_pass`: the policy's passes on a site, where a log is of one.
 
     A log may hold several runs of the agent, one after the other; each file of a rotated one is a log. Raises
     BridgeError: it is no audit log, or a damaged one; the error names the line.
     """
-    book: LiveScheduler | None = None
+    book: LiveScheduler | SiteScheduler | None = None
+    details = _DETAILS
     passes = starts = 0
     differences = []
     lines = files.read_text(path).split("\n")
@@ -137,14 +142,18 @@ def replay(path: Path, deciding: LivePolicy) -> AuditReplay:
             line = _line(text)
             if "begin" in line:
                 head = _head(line)
-                book = LiveScheduler(head.nodes, deciding, head.origin)
+                details = _SITE_DETAILS if head.is_site else _DETAILS
+                if not head.is_site:
+                    book = LiveScheduler(head.nodes, deciding, head.origin)
+                elif open_pass is not None:
+                    book = SiteScheduler(open_pass())
                 continue
             if not ("told" in line or "known" in line):
                 continue
             if book is None:
                 raise BridgeError("no run of an agent begins before it", remedy=_REMEDY)
-            for event in map(_event, line.array("told" if "told" in line else "known")):
-                book.apply_event(event)
+            for record in line.array("told" if "told" in line else "known"):
+                book.apply_event(_event(record, details))
             if "known" in line:
                 continue
             now = _time(line, "time")
@@ -154,6 +163,10 @@ def replay(path: Path, deciding: LivePolicy) -> AuditReplay:
             decisions = book.decide(now)
             passes += 1
             starts += len(decided)
+            if isinstance(book, SiteScheduler):
+                if fault := _replay_nodes(book, line, decided, now):
+                    differences.append(f"{place}: {fault}")
+                continue
             if fault := _replay_stops(book, line, now):
                 differences.append(f"{place}: {fault}")
             if decisions != decided:
@@ -168,6 +181,27 @@ def replay(path: Path, deciding: LivePolicy) -> AuditReplay:
                     f"{place}: decided {' '.join(decided) or '-'}, now {' '.join(decisions) or '-'}"
                 )
     return AuditReplay(passes, starts, tuple(differences))
+
+
+def _replay_nodes(book: SiteScheduler, line: Fields, decided: Sequence[str], now: float) -> str:
+    """Compare the starts and nodes of a pass; return how they differ. From here on as it was."""
+    parts = line.mapping("parts") if "parts" in line else {}
+    if {*parts} != {*decided}:
+        raise BridgeError("'parts' is not of the jobs that were decided on", remedy=_REMEDY)
+    now_parts = starts_record(book.starts)
+    if list(book.starts) == list(decided) and now_parts == parts:
+        return ""
+    texts = [_starts_text(decided, parts), _starts_text(list(book.starts), now_parts)]
+    book.replace_starts({key: parts[key] for key in decided}, now)
+    return f"decided {texts[0]}, now {texts[1]}"
+
+
+def _starts_text(keys: Sequence[str], parts: Mapping[str, Any]) -> str:
+    words = []
+    for key in keys:
+        nodes = [name for part in map(NodePart.from_record, parts[key]) for name in part.nodes]
+        words.append(f"{key} on {format_nodes(nodes)}")
+    return "; ".join(words) or "-"
 
 
 def _replay_stops(book: LiveScheduler, line: Fields, now: float) -> str:
@@ -197,7 +231,8 @@ def _head(line: Fields) -> _Head:
     try:
         if (version := line.integer("begin")) != VERSION:
             raise BridgeError(f"'begin' is {version}, this version of bridge reads {VERSION}")
-        return _Head(line.text("policy"), _whole(line, "nodes", 1, _MOST_NODES), _time(line, "origin"))
+        nodes, origin = _whole(line, "nodes", 1, _MOST_NODES), _time(line, "origin")
+        return _Head(line.text("policy"), nodes, origin, "site" in line)
     except BridgeError as error:
         raise BridgeError(f"is no beginning of an audit log: {error.what}", remedy=_REMEDY) from error
 
@@ -232,7 +267,25 @@ _DETAILS: Mapping[str, Mapping[str, Callable[[Fields, str], object]]] = {
 }
 
 
-def _event(parts: Any) -> LiveEvent:
+#: The same of a site.
+_SITE_DETAILS: Mapping[str, Mapping[str, Callable[[Fields, str], object]]] = {
+    "site": {"cluster": Fields.mapping},
+    "out": {"names": Fields.array},
+    "wait": {
+        "id": lambda line, name: _whole(line, name, -_MOST_ID, _MOST_ID),
+        "length": Fields.amount,
+        "submit": _time,
+        "request": Fields.mapping,
+    },
+    "run": {"start": _time, "length": Fields.amount, "parts": Fields.array},
+    "gone": {},
+    "end": {},
+    "back": {},
+    "wake": {},
+}
+
+
+def _event(parts: Any, kinds: Mapping[str, Mapping[str, Callable[[Fields, str], object]]]) -> LiveEvent:
     """Return an event as `_plain` writes it (else BridgeError)."""
     label = "an event"
     try:
@@ -241,10 +294,10 @@ def _event(parts: Any) -> LiveEvent:
         line = Fields(dict(zip(("what", "time", "job", "details"), parts, strict=True)))
         kind, job = line.text("what"), line.text("job")
         label = f"the event {shortened(kind)!r} of job {shortened(job)!r}"
-        if kind not in _DETAILS:
+        if kind not in kinds:
             raise BridgeError("there is no such event")
         details = Fields(line.mapping("details"))
-        for name, read in _DETAILS[kind].items():
+        for name, read in kinds[kind].items():
             read(details, name)
         return LiveEvent(kind, _time(line, "time"), job, details.values)
     except BridgeError as error:

@@ -1,22 +1,29 @@
 """The scheduler as the agent uses it: what it learns and what it decides stands in the audit log."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
-from bridge.worlds.slurm.live_scheduler import LiveEvent, LivePolicy, LiveScheduler
+from bridge.worlds.slurm.live_scheduler import LiveEvent, LiveScheduler
 from bridge.worlds.slurm.report import Journal
+from bridge.worlds.slurm.site_jobs import NodePart, SiteRequest
+from bridge.worlds.slurm.site_scheduler import SiteScheduler, starts_record
+
+#: The scheduler of one pool of nodes, or of a site.
+AnyScheduler = LiveScheduler | SiteScheduler
 
 
 class AuditedBook:
-    """A `LiveScheduler` that writes each pass down, with the events before it.
+    """A scheduler that writes each pass down, with the events before it.
 
-    `news`: whether something has happened since the last pass; `stops`: jobs that it stopped.
+    `open_scheduler`: makes one that knows of nothing yet, for so many nodes. `news`: whether something has
+    happened since the last pass; `stops`: jobs that it stopped.
     """
 
-    def __init__(self, nodes: int, deciding: LivePolicy, origin: float, journal: Journal) -> None:
-        self._book = LiveScheduler(nodes, deciding, origin)
-        self._deciding, self._origin, self._journal = deciding, origin, journal
-        self._out = -1
+    def __init__(self, nodes: int, open_scheduler: Callable[[int], AnyScheduler], journal: Journal) -> None:
+        self._book = open_scheduler(nodes)
+        self._open_scheduler, self._journal = open_scheduler, journal
+        self._out: int | frozenset[str] = -1
         self._events: list[LiveEvent] = []
         self.news = False
         self.stops: list[str] = []
@@ -27,7 +34,7 @@ class AuditedBook:
     def begin(self, nodes: int) -> None:
         """Begin with a scheduler that knows of nothing yet."""
         self._events, self._out = [], -1
-        self._book = LiveScheduler(nodes, self._deciding, self._origin)
+        self._book = self._open_scheduler(nodes)
         self._journal.audit.begin()
 
     def rotate(self, now: float) -> None:
@@ -47,12 +54,32 @@ class AuditedBook:
         self.tell("back", key)
         self.tell("gone", key)
 
-    def decide(self, out: int, now: float) -> list[str]:
-        """Return the jobs to be started now, in order; `out`: nodes that none of its jobs can have."""
+    # Of a site.
+
+    def refusal(self, request: SiteRequest) -> str:
+        """Return why the site can never hold a job, empty if it can."""
+        assert isinstance(self._book, SiteScheduler)
+        return self._book.refusal(request)
+
+    def nodes_of(self, key: str) -> list[str]:
+        """Return the nodes that the last pass chose for a job."""
+        assert isinstance(self._book, SiteScheduler)
+        return self._book.starts[key].nodes
+
+    def parts_of(self, key: str) -> tuple[NodePart, ...]:
+        """Return what a running job is believed to have."""
+        assert isinstance(self._book, SiteScheduler)
+        return self._book.parts_of(key)
+
+    def decide(self, out: int | frozenset[str], now: float) -> list[str]:
+        """Return the jobs to be started now, in order.
+
+        `out`: the nodes that none of its jobs can have, of a pool how many.
+        """
         self.stops = []
         if out != self._out:
             self._out = out
-            self.tell("out", nodes=out)
+            self.tell("out", **({"nodes": out} if isinstance(out, int) else {"names": sorted(out)}))
         if now >= self._book.wake_at:
             self.tell("wake")
         if not self.news:
@@ -61,6 +88,8 @@ class AuditedBook:
         starts = self._book.decide(now)
         self._journal.counts.passes += 1
         self.stops = self._book.stopped
-        more = {"stopped": self.stops} if self.stops else {}
+        more: dict[str, Any] = {"stopped": self.stops} if self.stops else {}
+        if isinstance(self._book, SiteScheduler) and starts:
+            more["parts"] = starts_record(self._book.starts)
         self._journal.audit.write_pass(now, events, starts, **more)
         return starts

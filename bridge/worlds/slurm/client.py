@@ -206,12 +206,14 @@ def _row(line: str) -> QueueEntry:
 class Control:
     """One `scontrol` that stays open: a command costs a message to slurmctld, not a process.
 
+    `details`: `show job` says what a job has on each of its nodes.
+
     After each command a word that is none is sent, made up anew, and the answer ends where scontrol complains
     of it: whatever text a job carries, it cannot pass for the end of an answer.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, *, details: bool = False) -> None:
+        self._client, self._words = client, ["scontrol", *(["-d"] if details else [])]
         self._process: subprocess.Popen[bytes] | None = None
 
     def __call__(self, command: str, patience: float = PATIENCE) -> str:
@@ -233,7 +235,7 @@ class Control:
     def _open(self) -> subprocess.Popen[bytes]:
         pipe, env = subprocess.PIPE, self._client.env
         self._process = subprocess.Popen(
-            ["scontrol"], env=env, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, bufsize=0
+            self._words, env=env, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, bufsize=0
         )
         return self._process
 

@@ -149,30 +149,34 @@ def lock_gate(gate: Path) -> TextIO:
 
 
 class Heartbeat:
-    """Beats while the agent works, in a gate's folder if there is one.
+    """Beats while the agent works, in the folders of its gates, if there are some.
 
     `paused`: an operator has opened the gate: Slurm decides until it is closed.
     """
 
-    def __init__(self, gate: Path | None) -> None:
-        self._gate = gate
+    def __init__(self, *gates: Path) -> None:
+        self._gates = gates
         self._next = self._look = 0.0
         self.paused = False
-        if gate is not None:
+        self._close()
+
+    def _close(self) -> None:
+        for gate in self._gates:
             (gate / "gate_open").unlink(missing_ok=True)
 
     def beat(self) -> None:
         """Write the time, each second. Raises DiskError: it cannot be written."""
         now = time.monotonic()
-        if self._gate is None or now < self._next:
+        if not self._gates or now < self._next:
             return
         self._next = now + _EVERY
-        new = self._gate / "heartbeat.new"
-        try:
-            new.write_text(f"{time.time():.0f}\n", encoding="ascii")
-            new.replace(new.with_suffix(""))  # at once: the gate must not find an empty file
-        except OSError as error:
-            raise DiskError(new, error) from error
+        for gate in self._gates:
+            new = gate / "heartbeat.new"
+            try:
+                new.write_text(f"{time.time():.0f}\n", encoding="ascii")
+                new.replace(new.with_suffix(""))  # at once: the gate must not find an empty file
+            except OSError as error:
+                raise DiskError(new, error) from error
 
     def poll_gate(self) -> str:
         """Return what is new of the gate, empty if nothing is; looked at each second.
@@ -181,15 +185,16 @@ class Heartbeat:
         operator has opened stays open.
         """
         now = time.monotonic()
-        if self._gate is None or now < self._look:
+        if not self._gates or now < self._look:
             return ""
         self._look = now + _EVERY
-        who, before = opened_by(self._gate), self.paused
-        if who == WATCHDOG:
-            (self._gate / "gate_open").unlink(missing_ok=True)
+        openers = {opened_by(gate) for gate in self._gates} - {""}
+        before = self.paused
+        if openers == {WATCHDOG}:
+            self._close()
             self.paused = False
             return "the watchdog had opened the gate: the queue is taken back"
-        self.paused = who != ""
+        self.paused = bool(openers)
         if self.paused == before:
             return ""
         if self.paused:

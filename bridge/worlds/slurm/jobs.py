@@ -9,6 +9,7 @@ from functools import cached_property
 
 from bridge.cluster.slurm_values import amount, node_names
 from bridge.worlds.slurm.client import Node, QueueEntry
+from bridge.worlds.slurm.site_jobs import SiteRequest
 
 #: States of a job that has nodes.
 HAS_NODES = frozenset({"RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED"})
@@ -33,7 +34,7 @@ class TrackedJob:
 
     `row`: as squeue had it last; `hosts`: decided or occupied nodes; `retry`: not before then; `walltime`: s
     that its comment states as its true request; `missed_polls`: polls in a row that did not list it;
-    `restartable`: it may be killed and requeued, and was not yet.
+    `restartable`: it may be killed and requeued, and was not yet; `request`: what it asks of a site's nodes.
     """
 
     row: QueueEntry
@@ -47,6 +48,7 @@ class TrackedJob:
     missed_polls: int = 0
     kicked: bool = False
     restartable: bool = False
+    request: SiteRequest | None = None
 
     @property
     def length(self) -> float:

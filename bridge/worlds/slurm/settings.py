@@ -12,7 +12,7 @@ class AgentConfig:
     """How the agent works.
 
     Attributes:
-        partition: whose jobs are decided for, or looked at.
+        partition: whose jobs are decided for, or looked at; several with commas between them, for rules.
         mode: live writes; dry-run only says what it would start; shadow also compares with what Slurm does.
         directory: what `bridge slurm setup` wrote: gate, heartbeat, events.  [default: no gate]
         events: the file that Slurm's plugins append to.  [default: DIRECTORY/events, else poll only]

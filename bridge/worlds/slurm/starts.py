@@ -38,7 +38,7 @@ class Starts:
     def start(self, key: str, now: float) -> None:
         """Start a job that the scheduler has decided on, or block it until the next try."""
         job = self._tracking.jobs[key]
-        nodes = self._tracking.machine.select_nodes(job.row, self._tracking.free, now, min(job.length, 1e9))
+        nodes = self._tracking.choose_nodes(job, now)
         if nodes is None and self._awaits(job, now):
             return
         if nodes is None or (self._writes and not self._may_start()):

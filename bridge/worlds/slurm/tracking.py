@@ -24,6 +24,7 @@ from bridge.worlds.slurm.jobs import HAS_NODES, OWN_HOLD, PartitionNodes, Phase,
 from bridge.worlds.slurm.losses import JobLosses
 from bridge.worlds.slurm.report import Journal
 from bridge.worlds.slurm.settings import AgentConfig
+from bridge.worlds.slurm.site_reading import require_partitions
 
 #: Starts that are remembered, should a job be requeued.
 _PINS = 10_000
@@ -55,6 +56,7 @@ class Tracking:
         self._settings, self._writes = settings, settings.mode == "live"
         self._control, self._book, self._journal = control, book, journal
         self._heart, self._losses, self._since = heart, losses, since
+        self._partitions = frozenset(require_partitions(settings.partition))
         self._pins: dict[str, frozenset[str]] = {}
         self.machine = machine
         self.jobs: dict[str, TrackedJob] = {}
@@ -85,7 +87,7 @@ class Tracking:
             self._give_back({row.key for row in running}, occupied)
         listed = set()
         for row in rows:
-            if self._settings.partition in row.partition.split(","):
+            if self._is_ours(row):
                 listed.add(row.key)
                 self._update_job(row, now)
         for key in [key for key in self.jobs if key not in listed]:
@@ -93,8 +95,15 @@ class Tracking:
         pinned = frozenset().union(*(job.hosts for job in self.jobs.values() if job.phase is Phase.RELEASED))
         self.free = self.machine.idle - occupied - pinned
 
+    def _is_ours(self, row: QueueEntry) -> bool:
+        return not self._partitions.isdisjoint(row.partition.split(","))
+
+    def choose_nodes(self, job: TrackedJob, now: float) -> list[str] | None:
+        """Return the nodes for a job that is to start; None: too few that fit it are free."""
+        return self.machine.select_nodes(job.row, self.free, now, min(job.length, 1e9))
+
     @property
-    def out(self) -> int:
+    def out(self) -> int | frozenset[str]:
         """How many nodes are neither free nor used by our jobs."""
         ours = (Phase.RUNNING, Phase.RELEASED, Phase.REQUEUED)
         busy = (job.hosts for job in self.jobs.values() if job.phase in ours)
@@ -178,11 +187,11 @@ class Tracking:
         if self._writes and self._pinned(row):
             self._control(f"update JobId={row.label} ReqNodeList=")
             row = job.row = replace(row, required="")
-        answer = self._control(f"show job {row.label}") if self._writes or row.priority == 0 else ""
+        answer = self._control(f"show job {row.label}") if self._needs_text(row) else ""
         ours = is_held_by_us(answer)
         job.restartable = self._settings.requeue and may_requeue(answer)
         job.walltime = walltime_from_comment(answer.rpartition(" Comment=")[2])
-        if why := self.machine.reason_left_to_slurm(row):
+        if why := self._reason_left_to_slurm(job, answer):
             self._leave_to_slurm(job, why, give_back=ours)
         elif row.priority == 0 and not ours:
             self._leave_to_slurm(job, OWN_HOLD, give_back=False)
@@ -190,6 +199,14 @@ class Tracking:
             self._take_over(job, now, "")
         else:
             self.offer(job, now)
+
+    def _needs_text(self, row: QueueEntry) -> bool:
+        """Tell whether all that Slurm says of a new job is read."""
+        return self._writes or row.priority == 0
+
+    def _reason_left_to_slurm(self, job: TrackedJob, answer: str) -> str:  # noqa: ARG002
+        """Return why a new job is left to Slurm, empty if the agent decides for it."""
+        return self.machine.reason_left_to_slurm(job.row)
 
     def _pinned(self, row: QueueEntry) -> bool:
         """Tell whether a job that was requeued still requires the nodes that we chose before."""
@@ -240,13 +257,18 @@ class Tracking:
             if hosts and job.hosts and hosts != job.hosts:
                 self._journal.counts.moved.append(row.key)
                 self._journal.say(f"MOVED {row.label}: decided {sorted(job.hosts)}, runs on {row.hosts}")
-        else:
-            if job.row.key not in self._book:
-                self._wait(job)
-            self._book.tell("run", row.key, start=row.start if row.start > 0 else now)
-            if self._settings.mode == "shadow" and row.start >= self._since:
-                self._journal.counts.compared.setdefault(row.key, [-1.0, -1.0])[1] = float(row.start)
+        elif self._settings.mode == "shadow" and row.start >= self._since:
+            self._journal.counts.compared.setdefault(row.key, [-1.0, -1.0])[1] = float(row.start)
+        self._tell_runs(job, now)
         job.phase, job.since, job.hosts = Phase.RUNNING, now, hosts or job.hosts
+
+    def _tell_runs(self, job: TrackedJob, now: float) -> None:
+        """Let the scheduler know that a job runs, unless it has started it."""
+        if job.phase in (Phase.RELEASED, Phase.AWAITING):
+            return
+        if job.row.key not in self._book:
+            self._wait(job)
+        self._book.tell("run", job.row.key, start=job.row.start if job.row.start > 0 else now)
 
     def _requeued(self, job: TrackedJob, now: float) -> None:
         """A running job waits again, under the same id and submission."""

@@ -11,6 +11,7 @@ def test_actions_run_without_the_compiler() -> None:
     )
     passes_without_the_compiler(
         "worlds/fast/test_replay_actions.py",
+        "worlds/fast/test_actions_on_nodes.py",
         "worlds/batsim/test_actions_same_schedule.py",
         "worlds/slurm/test_slurm_requeue.py",
         "env/test_action_decisions.py",

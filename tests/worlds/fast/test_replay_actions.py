@@ -18,7 +18,13 @@ from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 RULES = (
     *("speculative(600)", "speculative(60,restart=0)", "trial(300)", "trial(60,restart=7)", "guest(300)"),
-    *("guest(60,host=3,restart=11)", "las(300,3600)", "las(60,600,resume=900)", "hybrid(300)", "hybrid(0)"),
+    *(
+        "guest(60,host=3,restart=11)",
+        "las(300,3600)",
+        "las(60,600,resume=900,latest=1)",
+        "hybrid(300)",
+        "hybrid(0)",
+    ),
     "hybrid(300,guard=2000)",
 )
 Life = tuple[int, int, int, bool]
@@ -65,7 +71,7 @@ def reference_lives(jobs: Jobs, text: str, order: str, backfill: str) -> list[Li
     action = parse_action(text)
     limit, *level = (round(x * SECOND) for x in action.seconds)
     costs = [round(x * SECOND) for x in (action.restart, action.host, action.resume, action.guard)]
-    rule = action_reference.Rule(action.kind, limit, *(level or [0]), *costs)
+    rule = action_reference.Rule(action.kind, limit, *(level or [0]), *costs, latest=action.latest > 0)
     permits = jobs.extra[action.needs] > 0
     if action.kind == "guest":  # a guest must be restartable; here every job is
         jobs = replace(jobs, extra={k: v for k, v in jobs.extra.items() if k != "restartable"})

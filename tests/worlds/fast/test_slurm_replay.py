@@ -12,6 +12,7 @@ from bridge.cluster.clusterfile import write_cluster_toml
 from bridge.worlds.fast.slurm.agreement import play_case
 from bridge.worlds.fast.slurm.conf import site_of
 from bridge.worlds.fast.slurm.log_replay import EPOCH, FREE_DELAY
+from bridge.worlds.fast.slurm.own_clock import PUNCTUAL
 
 CONF = """ClusterName=site
 SchedulerParameters=bf_max_job_test=40,default_queue_depth=20
@@ -143,7 +144,7 @@ def replayed(tmp_path: Path, site: Path, rows: list[dict[str, str]], *options: s
 def test_a_log_starts_as_a_case_with_the_same_input(tmp_path: Path, site: Path, seed: int) -> None:
     rows = draw(seed)
     write_case(tmp_path / "case", rows)
-    case = {int(one.job): one for one in play_case(tmp_path / "case", "own", seed).starts}
+    case = {int(one.job): one for one in play_case(tmp_path / "case", "own", seed, PUNCTUAL).starts}
     jobs = replayed(tmp_path, site, rows, "--seed", str(seed))
     assert len(case) == len(rows)
     starts = {job: round(one.start, 3) for job, one in case.items()}
@@ -242,3 +243,25 @@ def test_a_job_that_names_a_reservation_of_others_is_refused(tmp_path: Path) -> 
     jobs = pd.read_parquet(tmp_path / "run" / "jobs.parquet").set_index("job_id")
     assert jobs["starting_time"].notna().to_dict() == {"1": True, "2": False}
     assert jobs.loc["2", "reason"] == "ReservationNotAllowed"
+
+
+def test_each_refusal_has_its_own_reason(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(
+        '[[nodes]]\nname = "n"\ncount = 8\n[[partitions]]\nname = "p"\nnodes = ["n[0-3]"]\n'
+        '[[partitions]]\nname = "shut"\nstate = "inactive"\n'
+        '[[qos]]\nname = "one"\nmax_submit_jobs_per_user = 1\n'
+        '[[qos]]\nname = "small"\nmax_tres_per_job = {nodes = 1}\ndeny_on_limit = true\n'
+    )
+    log = pd.DataFrame({"job_id": range(1, 7), "submit": 0, "run": 60, "req_time": 120, "user_name": "u"})
+    log["req_procs"] = [1, 1, 1, 1, 1, 2]
+    log["partition_name"] = ["p", "p", "shut", "p", "p", "p"]
+    log["qos_name"] = ["", "", "", "one", "one", "small"]
+    log.to_parquet(tmp_path / "log.parquet")
+    command = ["replay", str(tmp_path / "log.parquet"), "--cluster", str(tmp_path / "c.toml")]
+    assert main([*command, "--protocol", "slurm", "--out", str(tmp_path / "run")]) == 0
+    jobs = pd.read_parquet(tmp_path / "run" / "jobs.parquet").set_index("job_id")
+    assert jobs.loc[jobs["starting_time"].isna(), "reason"].to_dict() == {
+        "3": "PartitionInactive",
+        "5": "QOSMaxSubmitJobPerUserLimit",
+        "6": "QOSMaxNodePerJobLimit",
+    }

@@ -52,7 +52,7 @@ class Fake:
             told = iter(self.agent.stderr.readline, "")
             assert any(" decides for partition " in line for line in told)  # before it, that it compiles
         else:
-            self.until((self.gate / "heartbeat").exists, 240)
+            self.until((self.gate / "heartbeat").exists, 900)  # before it, that it compiles
 
     def end(self, number: int = signal.SIGTERM) -> str:
         assert self.agent is not None

@@ -100,7 +100,7 @@ def test_who_lives_does_not_hide_who_is_dead(gate: Path, tmp_path: Path) -> None
 
 
 def test_without_a_gate_there_is_nothing_to_do() -> None:
-    one = Heartbeat(None)
+    one = Heartbeat()
     one.beat()
     assert (one.poll_gate(), one.paused) == ("", False)
 

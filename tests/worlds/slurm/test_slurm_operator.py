@@ -76,7 +76,7 @@ def test_an_operator_decides_for_others(client: Client, tmp_path: Path) -> None:
         shutil.chown(one, AGENT)
     env = {**client.env, "BRIDGE_CACHE": str(work / "cache"), "HOME": str(work)}
     with subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True) as agent:
-        until((folder / "agent" / "agent" / "heartbeat").exists)
+        until((folder / "agent" / "agent" / "heartbeat").exists, 900)
         jobs = [submit(client, f"-N{n}", seconds=0.5, who=by(USER)) for n in (1, 2, 4, 1)]
         until(lambda: not [row for row in client.queue() if row.partition == "agent"])
         kicks = [row.user for row in client.queue() if row.partition == "kick"]

@@ -134,7 +134,7 @@ def requeueing(monkeypatch: pytest.MonkeyPatch) -> Requeueing:
     monkeypatch.setattr(agents.time, "time", lambda: slurm.now)
 
     class Controlled:
-        def __init__(self, _: Any) -> None: ...
+        def __init__(self, _: Any, **_settings: Any) -> None: ...
         def __call__(self, command: str, patience: float = 0) -> str:
             return slurm.control(command, patience)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from bridge.worlds.fast.slurm.case import SlurmCase, read_case
 from bridge.worlds.fast.slurm.comparing import SlurmAgreement, compare
+from bridge.worlds.fast.slurm.own_clock import MEASURED, Lateness
 from bridge.worlds.fast.slurm.playing import SlurmPlayer, Start
 
 
@@ -22,10 +23,10 @@ class Played:
     refused: dict[str, str]
 
 
-def play_case(folder: Path, clock: str = "recorded", seed: int = 0) -> Played:
+def play_case(folder: Path, clock: str = "recorded", seed: int = 0, lateness: Lateness = MEASURED) -> Played:
     """Play the case of a folder; BridgeError names the place of what it cannot be."""
     case = read_case(folder)
-    player = SlurmPlayer(case, clock=clock, seed=seed)
+    player = SlurmPlayer(case, clock=clock, seed=seed, lateness=lateness)
     starts = player.play()
     return Played(case, starts, compare(case, starts), player.refused)
 

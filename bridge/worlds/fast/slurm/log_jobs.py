@@ -6,7 +6,13 @@ from typing import Any
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster
 from bridge.cluster.limits import Limits, Qos
-from bridge.cluster.reasons import PARTITION_INACTIVE, Scope, reason_of_limit
+from bridge.cluster.reasons import (
+    NEVER_FITS,
+    PARTITION_INACTIVE,
+    RESERVATION_NOT_ALLOWED,
+    Scope,
+    reason_of_limit,
+)
 from bridge.cluster.request_texts import parse_constraints, parse_licenses
 from bridge.scheduler.cluster_state import AFTER, AFTER_ANY, AFTER_NOT_OK, AFTER_OK, SINGLETON
 from bridge.scheduler.slurm.jobs import SlurmJob
@@ -22,13 +28,10 @@ _KINDS = {AFTER: "after", AFTER_ANY: "afterany", AFTER_OK: "afterok", AFTER_NOT_
 #: Time limits are whole minutes, s.
 _MINUTE = 60
 
-#: What sbatch says of jobs that never fit.
-_NEVER_FITS = "Requested node configuration is not available"
-
 
 def reasons_of_refusals(cluster: Cluster) -> Iterator[str]:
     """Yield what jobs of a cluster may be refused for when they are submitted."""
-    yield from (PARTITION_INACTIVE, _NEVER_FITS)
+    yield from (PARTITION_INACTIVE, NEVER_FITS, RESERVATION_NOT_ALLOWED)
     of_qos = ("max_wall", "max_submit_jobs_per_user", "max_submit_jobs_per_account", "grp_submit_jobs")
     of_assoc = ("max_wall", "max_submit_jobs", "grp_submit_jobs")
     scopes: tuple[tuple[Scope, tuple[str, ...], Sequence[Limits]], ...] = (
@@ -173,9 +176,9 @@ class LogJobs:
     def _conditions(self, j: int) -> dict[str, Any]:
         conditions = self.arrays.conditions
         first, last = int(conditions.first[j]), int(conditions.first[j + 1])
-        rows = [row for row in conditions.records[first:last] if row.kind != SINGLETON]
         if first == last:
             return {}
+        rows = [row for row in conditions.records[first:last] if row.kind != SINGLETON]
         parents = [
             (
                 _KINDS[int(row.kind)],

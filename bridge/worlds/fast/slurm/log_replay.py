@@ -8,7 +8,7 @@ import numpy as np
 
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import SchedulerParameters
-from bridge.cluster.reasons import PARTITION_INACTIVE, RESERVATION_NOT_ALLOWED
+from bridge.cluster.reasons import RESERVATION_NOT_ALLOWED
 from bridge.scheduler import timed_state as timed
 from bridge.scheduler.slurm.advance import Advance
 from bridge.scheduler.slurm.controller import Controller
@@ -137,7 +137,7 @@ class LogReplay(SlurmWorld):
         job = self.maker.make(j)
         reason = RESERVATION_NOT_ALLOWED if self.is_foreign[j] else self.slurm.refuses(job)
         if reason:
-            self.refused[j] = 1 + self.codes.get(reason, self.codes[PARTITION_INACTIVE])
+            self.refused[j] = 1 + self.codes[reason]
             self.over += 1
             return
         self.slurm.submit(job, now)
@@ -253,7 +253,7 @@ class LogReplay(SlurmWorld):
         for n, cpus in job.alloc.items():
             self.nodes.append(self.site.table_index[n])
             self.units.append(max(cpus // job.cpus_per_task, 1) if of_tasks else 1)
-        places = (first, len(self.nodes), 0)
+        places = (first, len(self.nodes), 0, 0)
         self.records.append((start, end, self.since[j], stood, serial, j, episode, outcome, *places))
         for since, until in job.stands:
             span = ((since - EPOCH) * SECOND, min((until - EPOCH) * SECOND, end))

@@ -126,6 +126,7 @@ class Operator:
         if "weight" in settings:
             for n in bits(mask):
                 slurm.site.weights[n] = int(settings["weight"])
+            slurm.forget_fits()
 
     def _node_index(self, name: str) -> int:
         if name not in self.slurm.site.index:
@@ -152,14 +153,13 @@ class Operator:
 
     def _job(self, job: SlurmJob, settings: dict[str, str], now: int) -> None:
         slurm = self.slurm
-        job.kept_out.clear()
-        job.could.clear()
-        job.needs.clear()
         for name, value in settings.items():
+            job.forget()
             if name == "timelimit":
                 old, job.limit = job.limit, minutes_of(value)
                 if job.state == RUNNING:
                     job.end += job.limit - old
+                    slurm.limits_due = 0
             elif name == "nice":
                 change = int(value) - job.nice
                 job.nice = int(value)

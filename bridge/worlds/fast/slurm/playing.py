@@ -13,7 +13,7 @@ from bridge.scheduler.slurm.masks import bits
 from bridge.worlds.fast.slurm.case import FREE_DELAY, KILLED_DELAY, PAYLOAD_DELAY, SlurmCase, runtime_of
 from bridge.worlds.fast.slurm.conf import CASE_DEFAULTS, site_of
 from bridge.worlds.fast.slurm.operator import Operator
-from bridge.worlds.fast.slurm.own_clock import OwnClock
+from bridge.worlds.fast.slurm.own_clock import MEASURED, Lateness, OwnClock
 from bridge.worlds.fast.slurm.requests import Names, jobs_of
 from bridge.worlds.fast.slurm.world import SlurmWorld
 
@@ -35,11 +35,13 @@ class Start:
 class SlurmPlayer(SlurmWorld):
     """Plays one case; `starts` in the order of time."""
 
-    def __init__(self, case: SlurmCase, *, clock: str = "recorded", seed: int = 0) -> None:
+    def __init__(
+        self, case: SlurmCase, *, clock: str = "recorded", seed: int = 0, lateness: Lateness = MEASURED
+    ) -> None:
         accounting = case.folder / "assoc.txt" if case.has_accounting else None
         site = site_of(case.folder / "cluster.conf", accounting, CASE_DEFAULTS)
         super().__init__(site, Controller(site), case.epoch)
-        self.case, self.clock, self.seed = case, clock, seed
+        self.case, self.clock, self.seed, self.lateness = case, clock, seed, lateness
         self.starts: list[Start] = []
         self.refused: dict[str, str] = {}
         self.names = Names()
@@ -57,7 +59,7 @@ class SlurmPlayer(SlurmWorld):
                 self.push(submitted_at, "submit", (row, number))
         if self.clock == "own":
             first = min((event[0] for event in self.heap), default=0.0)
-            self.play_freely(OwnClock.of_site(self.site, first, self.seed))
+            self.play_freely(OwnClock.of_site(self.site, first, self.seed, self.lateness))
             return self.starts
         for time, kind in self.case.passes:
             self.push(time, kind, None, 1)

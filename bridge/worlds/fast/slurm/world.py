@@ -9,7 +9,7 @@ from typing import Any
 from bridge.scheduler.slurm.backfill_pass import backfill_pass
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SUSPENDED, SlurmJob
-from bridge.scheduler.slurm.main_pass import main_pass
+from bridge.scheduler.slurm.main_pass import main_pass, unchanged_until
 from bridge.scheduler.slurm.site import Site
 from bridge.worlds.fast.slurm.own_clock import OwnClock
 
@@ -84,27 +84,33 @@ class SlurmWorld(abc.ABC):
         epilog = self.site.settings.epilog
         while self.heap or self._may_go_on(clock):
             event = self.heap[0][0] if self.heap else _FAR
-            if not self.slurm.pending:
-                clock.skip_idle(event, limits=self._no_limit_before(event))
+            clock.skip(event, self._time(self.slurm.limits_due), self._time(self._unchanged_until()))
             time, kind = clock.next()
             if time < event:
                 before = self.slurm.n_starts
                 self.happen(time, kind, None)
-                clock.passed(time, kind, changed=self.slurm.n_starts > before)
+                started = self.slurm.n_starts > before
+                clock.passed(time, kind, started=started, changed=self._writes(kind))
                 continue
             time, _, _, kind, what = heapq.heappop(self.heap)
             self.happen(time, kind, what)
             if kind != "moment":
                 at_once = kind == "free" and (epilog or bool(what[2] and what[4]))
-                clock.tell(time, asks=kind != "end", at_once=at_once)  # it asks when its nodes answered
+                asks = kind not in ("end", "reservation")  # an end asks when its nodes answered
+                clock.tell(time, asks=asks, at_once=at_once)
 
-    def _no_limit_before(self, time: float) -> bool:
-        """Tell whether no running job is killed by a check of limits before an instant."""
-        if time == _FAR:
-            return False
-        over, now = self.site.settings.over_time, self.now(time)
-        jobs = self.slurm.running.values()
-        return all(job.end + over > now and not job.until and not job.is_victim for job in jobs)
+    def _writes(self, kind: str) -> bool:
+        """Tell whether a pass wrote to a waiting job's record: its priority, or why it waits."""
+        writes = kind == "prio" or (kind in ("default", "full") and self.slurm.has_skipped)
+        return writes and bool(self.slurm.pending)
+
+    def _unchanged_until(self) -> int:
+        """Return until when full passes do nothing at all, not even write why jobs wait."""
+        return 0 if self._writes("full") else unchanged_until(self.slurm)
+
+    def _time(self, now: int) -> float:
+        """Return the instant at which a whole second since 1970 begins."""
+        return float(now - self.epoch)
 
     def _may_go_on(self, clock: OwnClock) -> bool:
         return bool(self.slurm.running) or (bool(self.slurm.pending) and clock.idle < PATIENCE)
@@ -125,15 +131,18 @@ class SlurmWorld(abc.ABC):
         elif kind == "limits":
             slurm.check_limits(now)
         elif kind == "prio":
-            slurm.version += 1
+            slurm.line.is_valid = False
             slurm.priorities.run_period([*slurm.pending.values(), *slurm.running.values()], now)
         elif kind == "reservation":
             slurm.version += 1
+            slurm.line.is_valid = False
             self._end_reservation(str(what), now)
         elif kind != "moment":
             slurm.version += 1
+            slurm.line.is_valid = slurm.line.is_valid and kind == "submit"
             self.happen_more(kind, what, time, now)
-        self._carry_out(time)
+        if slurm.started or slurm.ended:
+            self._carry_out(time)
 
     def _carry_out(self, time: float) -> None:
         """Give the payloads what the state decided: starts, kills, suspensions."""

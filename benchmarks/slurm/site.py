@@ -1,0 +1,135 @@
+"""A rule decides on shared nodes: GPUs, two partitions that overlap, licences, arrays, a reservation.
+
+    python benchmarks/slurm/site.py --jobs 300
+
+Eight fake nodes or more. Every job must run once, on the nodes that were decided, and Slurm must have them
+when the agent says so. Needs root and Debian's packages of Slurm.
+"""
+
+import random
+import time
+from collections import Counter
+from typing import Any
+
+import click
+import numpy as np
+from bench import Bench, bench, quantiles, tell
+
+from bridge.cluster.slurm_values import node_names
+
+RESERVATION = "class"
+
+
+def requests(rng: random.Random) -> tuple[str, ...]:
+    """Return the options of a random job."""
+    kind = rng.choice(["gpu", "gpus", "cores", "tasks", "nodes", "whole", "either", "licence", "array"])
+    if kind == "gpu":
+        return ("-p", "gpu", "-N", str(rng.choice([1, 1, 2])), "--gres", f"gpu:{rng.choice([1, 2])}")
+    if kind == "gpus":
+        return ("-p", "gpu", "--gpus", str(rng.choice([1, 2])), "-c", str(rng.choice([1, 4])))
+    if kind == "cores":
+        return ("-p", "cpu", "-N1", "-c", str(rng.randint(1, 8)))
+    if kind == "tasks":
+        return ("-p", "cpu", "-n", str(rng.randint(2, 12)))
+    if kind == "nodes":
+        return ("-p", "cpu", "-N", str(rng.randint(2, 4)), "--ntasks-per-node", str(rng.randint(1, 3)))
+    if kind == "whole":
+        return ("-p", rng.choice(["cpu", "gpu"]), "-N", str(rng.randint(1, 3)), "--exclusive")
+    if kind == "either":
+        return ("-p", "gpu,cpu", "-N1", "-c", str(rng.randint(1, 4)))
+    if kind == "licence":
+        return ("-p", "cpu", "-N1", "-L", f"solver:{rng.randint(1, 2)}")
+    return ("-p", "cpu", "-N1", f"--array=0-3%{rng.randint(1, 2)}")
+
+
+@click.command()
+@click.option("--jobs", default=300, show_default=True, help="Submissions, of which some are arrays of four.")
+@click.option("--rate", default=4.0, show_default=True, help="Submissions a second.")
+@click.option("--nodes", default=8, show_default=True)
+@click.option("--policy", default="saf+easy", show_default=True)
+@click.option("--seed", default=1, show_default=True)
+@click.option("--port", default=26800, show_default=True)
+@click.option("--json", "as_json", is_flag=True)
+def main(jobs: int, rate: float, nodes: int, policy: str, seed: int, port: int, as_json: bool) -> None:
+    rng = random.Random(seed)
+    with bench(nodes, port, policy, site=True) as made:
+        made.agent.start()
+        begin = int(time.time()) + 30
+        for words in (
+            ("-p", "cpu", "-N1", "--hold"),
+            ("-p", "agent", "-N1"),
+        ):  # left to their user, and to Slurm
+            made.submit(*words)
+        made.client.call(
+            *("scontrol", "create", "reservation", f"ReservationName={RESERVATION}", "Nodes=n[4-5]"),
+            *(f"StartTime={time.strftime('%Y-%m-%dT%H:%M:%S', time.localtime(begin))}", "Duration=2"),
+            *("Users=root",),
+        )
+        labels: list[str] = []
+        reserved: list[str] = []
+        for k in range(jobs):
+            words = requests(rng)
+            in_it = k % 40 == 5 and k < 130
+            if in_it:
+                words = ("-p", "cpu", "-N1", "--reservation", RESERVATION)
+            limit = "1" if in_it else rng.choice(["2", "3", "5"])
+            job = made.submit("-t", limit, *words, seconds=rng.choice([1, 2, 4]))
+            labels += [f"{job}_{task}" for task in range(4)] if "--array" in words[-1] else [job]
+            reserved += [job] if in_it else []
+            time.sleep(1 / rate)
+        rest = made.until(lambda: len(made.rows()) == 1)  # its user holds it
+        made.agent.end()
+        outcome(made, labels, reserved, begin, rest, as_json)
+
+
+def outcome(
+    made: Bench, labels: list[str], reserved: list[str], begin: int, rest: float, as_json: bool
+) -> None:
+    audit, report = made.audit(), made.report()
+    chosen: dict[str, list[dict[str, Any]]] = {}
+    for line in audit:
+        if "start" in line:
+            chosen.setdefault(line["start"].partition("@")[0], []).append(line)
+    nodes = {job.partition("#")[0]: runs for job, runs in made.log.nodes.items()}
+    times = {job.partition("#")[0]: at for job, at in made.log.times["allocate"].items()}
+    once = [label for label in labels if len(nodes.get(label, ())) == 1]
+    right = [
+        label
+        for label in once
+        if label in chosen and {*node_names(chosen[label][-1]["nodes"])} == {*node_names(nodes[label][0])}
+    ]
+    refused = sum(any(line["answer"]) for lines in chosen.values() for line in lines)
+    waits = [1000 * (times[label][-1] - chosen[label][-1]["time"]) for label in right]
+    in_time = [label for label in reserved if label in times and begin <= times[label][0] < begin + 120]
+    on_them = [label for label in in_time if {*node_names(nodes[label][0])} <= {"n4", "n5"}]
+    figures = {
+        "jobs": len(labels),
+        "of which ran once": len(once),
+        "of which ran on the nodes decided": len(right),
+        "left to Slurm": dict(Counter(report["foreign"].values())),
+        "starts refused by Slurm": refused,
+        "starts withdrawn": report["withdrawn"],
+        "jobs moved": len(report["moved"]),
+        "jobs lost": len(report["lost"]),
+        "jobs of the reservation, run in it": f"{len(on_them)} of {len(reserved)}",
+        "passes": report["passes"],
+        "passes decided otherwise from the audit log": made.differences(),
+        "the last job ended after (s)": round(rest, 1),
+        **quantiles("release -> allocate", np.array(waits)),
+        "agent's CPU (s)": round(made.agent.cpu, 1),
+    }
+    wanted = {
+        "of which ran once": len(once) == len(labels),
+        "of which ran on the nodes decided": len(right) == len(labels),
+        "starts refused by Slurm": refused == 0,
+        "jobs moved": not report["moved"],
+        "jobs lost": not report["lost"],
+        "jobs of the reservation, run in it": len(on_them) == len(reserved),
+        "passes decided otherwise from the audit log": figures["passes decided otherwise from the audit log"]
+        == 0,
+    }
+    tell(figures, wanted, as_json)
+
+
+if __name__ == "__main__":
+    main()

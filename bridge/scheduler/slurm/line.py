@@ -1,0 +1,74 @@
+"""The line of waiting jobs in the order of a pass, kept between passes."""
+
+from bisect import bisect
+from collections.abc import Iterable
+
+from bridge.scheduler.slurm.eligible import Entry, partition_reason
+from bridge.scheduler.slurm.jobs import PENDING, SlurmJob
+from bridge.scheduler.slurm.order import Key, sort_key
+from bridge.scheduler.slurm.site import Site
+
+
+def is_plain(job: SlurmJob, now: int) -> bool:
+    """Tell whether from now on nothing but limits and nodes, or an event, decides when a job may start."""
+    has_conditions = job.dependencies or job.singleton or job.task >= 0 or job.array_most or job.reservation
+    return bool(not has_conditions and job.eligible and job.begin <= now and job.requeued_until <= now)
+
+
+class Line:
+    """Jobs that a pass may look at, each in each of its partitions.
+
+    Attributes:
+        entries: in the order of a pass.
+        odd: jobs among them that each pass has to ask whether they may start, by key.
+        is_valid: False after an event that may change the order, or who is in the line.
+        has_gone: some of the entries' jobs wait no more.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.entries: list[Entry] = []
+        self.odd: dict[int, SlurmJob] = {}
+        self.is_valid = True
+        self.has_gone = False
+        self._keys: list[Key] = []
+        self._count = 0
+
+    def _keyed(self, job: SlurmJob, now: int) -> Iterable[tuple[Key, Entry]]:
+        """Yield a job's places in the line."""
+        if not is_plain(job, now):
+            self.odd[job.key] = job
+        elif job.held or job.never or job.priority == 0:
+            return
+        self._count += 1
+        for part in job.parts:
+            if not partition_reason(self.site, job, part):
+                entry = (job, part)
+                yield (*sort_key(entry), self._count), entry
+
+    def add(self, job: SlurmJob, now: int) -> None:
+        """Take a job in."""
+        if self.is_valid:
+            for key, entry in self._keyed(job, now):
+                place = bisect(self._keys, key)
+                self._keys.insert(place, key)
+                self.entries.insert(place, entry)
+
+    def refresh(self, pending: Iterable[SlurmJob], now: int) -> None:
+        """Bring the line up to date."""
+        if not self.is_valid:
+            self.odd = {}
+            both = [keyed for job in pending for keyed in self._keyed(job, now)]
+            both.sort(key=_first)
+            self._keys, self.entries = [key for key, _ in both], [entry for _, entry in both]
+            self.is_valid, self.has_gone = True, False
+        elif self.has_gone:
+            kept = [entry[0].state == PENDING for entry in self.entries]
+            self._keys = [key for key, is_kept in zip(self._keys, kept, strict=True) if is_kept]
+            self.entries = [entry for entry, is_kept in zip(self.entries, kept, strict=True) if is_kept]
+            self.odd = {key: job for key, job in self.odd.items() if job.state == PENDING}
+            self.has_gone = False
+
+
+def _first(keyed: tuple[Key, Entry]) -> Key:
+    return keyed[0]

@@ -1,0 +1,128 @@
+"""What jobs ask of a site's nodes, and what running ones have there. Plain data."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Protocol
+
+from bridge.base.errors import BridgeError
+from bridge.cluster.description import Cluster
+from bridge.config import from_tables
+
+
+@dataclass(frozen=True)
+class SiteRequest:
+    """What a job asks for. Amounts are of one task where tasks are stated, else of one node.
+
+    Attributes:
+        partition: names with commas between them.
+        nodes: exactly so many; 0: as many as its tasks need.
+        tasks: 0: none are stated.
+        memory: MiB; -1: all that the node has.
+        gpus, gpu_type: whole GPUs; any type, if empty.
+        exclusive: it has whole nodes.
+        features, licenses, reservation, nodelist, exclude: as Slurm writes them, empty without.
+        array, array_limit: its array (-1: none), and how many of its tasks may run at once (0: all).
+    """
+
+    partition: str
+    nodes: int
+    tasks: int = 0
+    cores: int = 1
+    memory: int = 0
+    gpus: int = 0
+    gpu_type: str = ""
+    exclusive: bool = False
+    features: str = ""
+    licenses: str = ""
+    reservation: str = ""
+    nodelist: str = ""
+    exclude: str = ""
+    array: int = -1
+    array_limit: int = 0
+
+    def as_record(self) -> dict[str, Any]:
+        """Return what is stated, as plain data."""
+        usual = {field.name: field.default for field in fields(self)}
+        return {name: value for name, value in asdict(self).items() if value != usual[name]}
+
+    @classmethod
+    def from_record(cls, record: object) -> "SiteRequest":
+        """Return what `as_record` has written; BridgeError: it is none."""
+        return from_tables(cls, record, "a job's request")
+
+
+@dataclass(frozen=True)
+class NodePart:
+    """What a running job has on each of some nodes: cores, memory (MiB), GPUs by type; or all of them."""
+
+    nodes: tuple[str, ...]
+    cores: int = 1
+    memory: int = 0
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    whole: bool = False
+
+    def as_record(self) -> list[Any]:
+        return [list(self.nodes), self.cores, self.memory, dict(self.gpus), self.whole]
+
+    @classmethod
+    def from_record(cls, record: list[Any]) -> "NodePart":
+        """Return what `as_record` has written; BridgeError: it is none."""
+        try:
+            nodes, cores, memory, gpus, whole = record
+            amounts = {str(kind): int(count) for kind, count in gpus.items()}
+            return cls(tuple(map(str, nodes)), int(cores), int(memory), amounts, bool(whole))
+        except (AttributeError, TypeError, ValueError) as error:
+            raise BridgeError("it is not [nodes, cores, memory, gpus, whole]") from error
+
+
+@dataclass(frozen=True)
+class PendingJob:
+    """A job that may be started: `number` is Slurm's; `submit` s since 1970, `length` believed s."""
+
+    key: str
+    number: int
+    submit: float
+    length: float
+    request: SiteRequest
+
+
+@dataclass(frozen=True)
+class PlacedJob:
+    """A job that has nodes since `start`, s since 1970, and is believed to run for `length` s."""
+
+    key: str
+    start: float
+    length: float
+    parts: tuple[NodePart, ...]
+    licenses: str = ""
+    array: int = -1
+    array_limit: int = 0
+
+
+@dataclass(frozen=True)
+class SiteStart:
+    """A start that was decided, with the nodes and what the job takes there."""
+
+    key: str
+    parts: tuple[NodePart, ...]
+
+    @property
+    def nodes(self) -> list[str]:
+        return [name for part in self.parts for name in part.nodes]
+
+
+class SitePass(Protocol):
+    """A policy that decides from what a site is now, and remembers nothing."""
+
+    def refusal(self, cluster: Cluster, request: SiteRequest) -> str:
+        """Return why the empty cluster cannot hold a job, empty if it can."""
+
+    def starts(
+        self,
+        cluster: Cluster,
+        out: frozenset[str],
+        waiting: Sequence[PendingJob],
+        running: Sequence[PlacedJob],
+        now: float,
+    ) -> list[SiteStart]:
+        """Return the starts of one pass, in order; no job starts on the nodes that are `out`."""
