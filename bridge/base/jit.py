@@ -200,6 +200,16 @@ class _Part(codegen.JITCodeLibrary):
         """Set nothing: the environment's place is in the kernels."""
 
 
+class _Apart(_Part):
+    """What kernels call where it stands, for it is too large to be compiled into each of them."""
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        for function in ir_module.functions:
+            if not function.is_declaration:
+                function.attributes.add("noinline")
+        super().add_ir_module(ir_module)
+
+
 class _Kernel(codegen.JITCodeLibrary):
     """What Python calls. Loops are not unrolled: they branch, and it would be twice the code and slower."""
 
@@ -277,6 +287,10 @@ class _PartCompiler(_KernelCompiler):
     library = _Part
 
 
+class _ApartCompiler(_KernelCompiler):
+    library = _Apart
+
+
 _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "nogil": True,
@@ -295,7 +309,7 @@ def _compile(function: F, **options: Any) -> Any:
 
 def _part(function: F, **options: Any) -> Any:
     """Compile a function into kernels, once for all integers: not for each constant and each width."""
-    options |= {"no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
+    options = {"no_cpython_wrapper": True, "pipeline_class": _PartCompiler} | options
     compiled: Any = numba.njit(**_OPTIONS | options)(function)
     if compiled is not function:
         resolve = compiled.get_call_template
@@ -325,6 +339,11 @@ def inner(function: F) -> F:
 def inline(function: F) -> F:
     """Compile a small function, or one with a single caller, into the kernels that call it."""
     return cast(F, _part(function, forceinline=True))
+
+
+def apart(function: F) -> F:
+    """Return a kernel's function as one that other kernels call and never hold in themselves."""
+    return cast(F, _part(getattr(function, "py_func", function), pipeline_class=_ApartCompiler))
 
 
 def by_type(general: F, special: Callable[..., object], kind: type) -> F:
@@ -358,14 +377,17 @@ def _no_body() -> None:
     """Stand for functions that are chosen by type."""
 
 
-def entry(function: F) -> F:
+def entry(function: F, *first: object) -> F:
     """Return the machine code of a kernel that was compiled for one set of types only, else the kernel.
 
-    For callers that always give the same types: Numba's own entry looks at every array's type at each call,
-    which costs ten times as much as unpacking them.
+    `first`: the first arguments, by whose types one of several sets is chosen. For callers that always give
+    the same types: Numba's own entry looks at every array's type at each call, which costs ten times as much
+    as unpacking them.
     """
-    compiled = list(getattr(function, "overloads", {}).values())
-    return cast(F, compiled[0].entry_point) if len(compiled) == 1 else function
+    kinds = tuple(map(numba.typeof, first))
+    overloads = getattr(function, "overloads", {}).items()
+    compiled = [code.entry_point for types_of, code in overloads if types_of[: len(kinds)] == kinds]
+    return cast(F, compiled[0]) if len(compiled) == 1 else function
 
 
 def forget_old_kernels(keep: int = 4) -> None:

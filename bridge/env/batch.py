@@ -9,14 +9,24 @@ from bridge.base.arrays import Array, Floats32, Ints
 from bridge.base.errors import BridgeError
 from bridge.base.jit import entry, hot
 from bridge.env.encoder import CompiledEncoder, EncoderPrograms
-from bridge.env.parts import WHOLE_EPISODE, StepInParts
-from bridge.env.rows import apply_action, delays_head, encode, key_rows, list_rows, write_context
+from bridge.env.parts import (
+    apply_action,
+    delays_head,
+    encode,
+    key_rows,
+    list_rows,
+    run_until_decision,
+    write_context,
+)
 from bridge.scheduler.core import INSPECT, PAUSE
 from bridge.scheduler.state import SECOND, State
 from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import Schedule, read_schedule_of
-from bridge.worlds.fast.world import DONE, STUCK, WorldState, run_until_decision
+from bridge.worlds.fast.world import DONE, STUCK, WorldState
+
+#: Passes that one call may make for an episode; never reached, `play` pauses for a bad score.
+_WHOLE_EPISODE = 1 << 60
 
 
 @hot  # without vectors: rows are few
@@ -48,7 +58,7 @@ def _advance(
             while True:
                 if kind > 0:
                     apply_action(state, b, kind, choice)
-                kind = run_until_decision(state, memory, b, WHOLE_EPISODE)
+                kind = run_until_decision(state, memory, b, _WHOLE_EPISODE)
                 if kind <= 0:
                     break
                 n = list_rows(state, b, kind, stop)
@@ -122,7 +132,7 @@ class Batch:
         self._offsets = np.zeros(size + 1, np.int64)
         self._context = np.zeros((size, shape.context), np.float32)
         self._counts = np.zeros(size, np.int64)
-        self._advance = self._kernel()
+        self._advance: Any = _advance
 
     def _refuse_unfit(self, encoder: CompiledEncoder) -> None:
         """Refuse an encoder of resources or places that are not there."""
@@ -139,17 +149,9 @@ class Batch:
         else:
             encoder.refuse_places(len(cluster.classes.partitions), len(cluster.cluster.qos))
 
-    def _kernel(self) -> Any:
-        is_plain = self.prepared.cluster is None and self.prepared.permits is None
-        return _advance if is_plain else StepInParts(self.state)
-
     def __getstate__(self) -> dict[str, Any]:
         """Machine code stays with its process; a copy finds its own."""
-        return {**self.__dict__, "_advance": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._advance = self._kernel()
+        return {**self.__dict__, "_advance": _advance}
 
     def reset(self, starts: Ints, length: int | None = None) -> PackedObservations:
         """Begin an episode at each of up to B first jobs; the other places stay empty. Errors as `step`."""
@@ -195,7 +197,7 @@ class Batch:
             self._context,
         )
         if self._advance is _advance:  # compiled now, if it was not
-            self._advance = entry(_advance)
+            self._advance = entry(_advance, self.state)
         if refused >= 0 and self.prepared.cluster is not None:  # jobs that can never start wait for ever
             self.decision_kinds[self.decision_kinds == STUCK] = DONE
             refused = int(np.append(np.flatnonzero(self.decision_kinds < DONE), -1)[0])

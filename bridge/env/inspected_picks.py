@@ -9,7 +9,7 @@ from bridge.base.arrays import Array, Flags, Floats32, Ints
 from bridge.base.jit import entry, hot
 from bridge.env.batch import Batch, PackedObservations
 from bridge.env.encoder import CompiledEncoder, EncoderPrograms
-from bridge.env.rows import encode, key_rows, list_rows, write_context
+from bridge.env.parts import encode, key_rows, list_rows, write_context
 from bridge.scheduler.decisions import INSPECT, PICK
 from bridge.scheduler.state import State
 from bridge.worlds.fast.episode import Scenario
@@ -92,8 +92,7 @@ class InspectedPicks(Batch):
         return self._inspections()
 
     def _inspections(self) -> PackedObservations:
-        plain = self.prepared.cluster is None and self.prepared.permits is None
-        kernel: Any = entry(_encode_inspections) if plain else _encode_in_parts
+        kernel: Any = entry(_encode_inspections, self.state)
         rows, keys, offsets = self._own_rows, self._own_keys, self._own_offsets
         refused = kernel(
             self.state,
@@ -108,10 +107,6 @@ class InspectedPicks(Batch):
             self._refuse(refused)
         total = offsets[-1]
         return PackedObservations(rows[:total], offsets, keys[:total], self._own_context)
-
-
-#: Where jobs have nodes or may be stopped the parts are kernels of their own, see `bridge.env.parts`.
-_encode_in_parts = getattr(_encode_inspections, "py_func", _encode_inspections)
 
 
 def _of_some(view: PackedObservations, which: Flags) -> PackedObservations:

@@ -33,12 +33,14 @@ from bridge.scheduler.eligibility import (
     count_end,
     enter,
     is_eligible,
+    keeps_blocked,
     lane_is_exhausted,
     leave,
     release_due,
 )
 from bridge.scheduler.heads import (
     charge_heads,
+    choose_now,
     fits_beside_heads,
     make_head,
     may_fit,
@@ -51,7 +53,6 @@ from bridge.scheduler.lanes import (
     list_lanes,
     next_in_lane,
     rearrange_lanes,
-    recompute_lane_bounds,
     remove_from_lane,
     sort_lanes,
 )
@@ -59,7 +60,7 @@ from bridge.scheduler.names import CONSERVATIVE, EASY, FILLER, NO_BACKFILL
 from bridge.scheduler.node_actions import begin_actions, end_actions, group, next_action
 from bridge.scheduler.node_lives import leave_running, rest, settle
 from bridge.scheduler.node_starts import start_on_chosen
-from bridge.scheduler.placement import release_allocation, select_now
+from bridge.scheduler.placement import release_allocation
 from bridge.scheduler.preemption import GONE, preempt
 from bridge.scheduler.queue import BY_ALT, BY_ORDER, precedes, size_class, sort_jobs
 from bridge.scheduler.state import (
@@ -121,6 +122,12 @@ def cluster_begin_pass(state: ClusterState, b: int) -> None:
         env.phase = PHASE_IDLE
         env.wake_at = more.closed_until
         return
+    if more.blocked_since == 1 + more.releases and keeps_blocked(state):
+        more.n_reserved = 0
+        more.n_profile = 0
+        env.phase = PHASE_IDLE
+        return
+    more.blocked_since = 0
     more.pass_number += 1
     more.n_heads = 0
     more.n_reserved = 0
@@ -182,6 +189,7 @@ def _list_live_lanes(state: ClusterState, b: int) -> None:
             state.live[b, n] = g
             n += 1
     more.n_live = n
+    more.live_serial = state.scalars[b].serial
 
 
 @inner
@@ -203,7 +211,7 @@ def _next_eligible(state: ClusterState, b: int) -> int:
             k += 1
         if best < 0:
             return -1
-        if lane_is_exhausted(state, b, best_lane):
+        if state.scalars[b].serial != more.live_serial and lane_is_exhausted(state, b, best_lane):
             state.lane_states[b, best_lane].cursor = -1
             continue
         state.lane_states[b, best_lane].cursor = next_in_lane(state, b, best)
@@ -310,6 +318,14 @@ def _list_pickable(state: ClusterState, b: int) -> int:
     return n
 
 
+@inline
+def _first_block_within(state: ClusterState, b: int, block: int, room: int) -> int:
+    """Return the first of a lane's blocks from this one on that may have a job of so few cores, or -1."""
+    while block >= 0 and state.min_nodes[b, block] > room:
+        block = state.next_block[b, block]
+    return block
+
+
 @inner
 def _gather(state: ClusterState, b: int, out: Array, guard: bool, listing: int) -> int:
     """List the eligible jobs that may start behind the heads, in no order; return how many.
@@ -322,29 +338,29 @@ def _gather(state: ClusterState, b: int, out: Array, guard: bool, listing: int) 
         g = state.active[b, i]
         p = state.lanes[g].partition
         head, room = state.heads[b, p], state.room[b, p]
-        if head.n < 0 or lane_is_exhausted(state, b, g):
+        block = _first_block_within(state, b, state.lane_states[b, g].head, room)
+        if block < 0 or head.n < 0 or lane_is_exhausted(state, b, g):
             continue
-        block = state.lane_states[b, g].head
         while block >= 0:
-            if state.min_nodes[b, block] <= room:
-                before = n
-                for k in range(state.size[b, block]):
-                    j = state.items[b, block, k]
-                    if state.shapes[state.node_jobs[b, j].shape_number].room > room or j == head.job:
-                        continue
-                    if not is_eligible(state, b, j):
-                        continue
-                    shape = state.node_jobs[b, j].shape_number
-                    if state.shapes[shape].nodes > 0 and state.shapes[shape].tasks > 0 and listing == 0:
-                        fits = may_fit(state, b, shape)  # what fits is not known before its turn
-                    else:
-                        fits = _fits(state, b, j, guard) >= 0
-                    if fits:
-                        out[n] = j
-                        n += 1
-                if n == before and not state.switches[0].dynamic_order:
-                    recompute_lane_bounds(state, b, block)
-            block = state.next_block[b, block]
+            least = NEVER
+            for k in range(state.size[b, block]):
+                j = state.items[b, block, k]
+                shape = state.node_jobs[b, j].shape_number
+                of = state.shapes[shape]
+                least = min(least, of.room)
+                if of.room > room or j == head.job or state.no_fit[b, shape] == more.releases:
+                    continue
+                if not is_eligible(state, b, j):
+                    continue
+                if of.nodes > 0 and of.tasks > 0 and listing == 0:
+                    fits = may_fit(state, b, shape)  # what fits is not known before its turn
+                else:
+                    fits = _fits(state, b, j, guard) >= 0
+                if fits:
+                    out[n] = j
+                    n += 1
+            state.min_nodes[b, block] = least
+            block = _first_block_within(state, b, state.next_block[b, block], room)
     return n
 
 
@@ -371,7 +387,6 @@ def _list_cluster_candidates(state: ClusterState, b: int) -> None:
     """List the candidates of a BACKFILL."""
     env = state.scalars[b]
     which = state.scratch[2]
-    reserve_heads(state, b)
     n = _gather(state, b, which, state.switches[0].guard > 0, 1)
     by = BY_ALT if state.switches[0].own_candidate_order else BY_ORDER
     sort_jobs(state.jobs[b], which, state.scratch[3], n, by)
@@ -380,7 +395,18 @@ def _list_cluster_candidates(state: ClusterState, b: int) -> None:
         state.candidates[b, k] = which[k]
     env.n_candidates = n
     if n > 0:
+        reserve_heads(state, b)
         env.head = _head_beside(state, b, state.candidates[b, 0])
+
+
+@inner
+def _are_heads_blocked(state: ClusterState, b: int) -> bool:
+    """Tell whether all heads stay heads, for nothing but free nodes is missing, as long as no job ends."""
+    for k in range(state.node_scalars[b].n_heads):
+        j = state.heads[b, state.head_order[b, k]].job
+        if choose_now(state, b, state.node_jobs[b, j].shape_number) >= 0 or not is_eligible(state, b, j):
+            return False
+    return True
 
 
 @inner
@@ -469,6 +495,8 @@ def cluster_advance(state: ClusterState, b: int) -> int:
                         _list_cluster_candidates(state, b)
                     if env.n_candidates > 0:
                         return BACKFILL
+                    if keeps_blocked(state) and _are_heads_blocked(state, b):
+                        more.blocked_since = 1 + more.releases
                 else:
                     _backfill_all(state, b)
             env.phase = PHASE_IDLE
@@ -512,9 +540,8 @@ def _fits(state: ClusterState, b: int, j: int, guard: bool) -> int:
     """Choose classes for a candidate; return how many, or -1."""
     if guard:
         return fits_beside_heads(state, b, j, False)
-    state.node_scalars[b].n_caps = 0
     set_bars(state, b, j, state.scalars[b].now)
-    return select_now(state, b, state.node_jobs[b, j].shape_number, False)
+    return choose_now(state, b, state.node_jobs[b, j].shape_number)
 
 
 @inner

@@ -154,6 +154,8 @@ NODE_SCALARS = np.dtype(
         ("releases", "i8"),  # how often amounts were given back
         ("changes", "i8"),  # how many changes of free amounts `changed` has noted, the newest of which it has
         ("pass_number", "i8"),
+        ("live_serial", "i8"),  # how many jobs had started when `live` was listed
+        ("blocked_since", "i8"),  # 1 + `releases` since when no waiting job fits, see `keeps_blocked`; or 0
         ("closed_until", "i8"),  # no pass before, where a start takes time
     ],
     align=True,

@@ -14,8 +14,8 @@ from bridge.scheduler.cluster_state import (
     ClusterState,
 )
 from bridge.scheduler.eligibility import is_eligible, lane_is_exhausted
-from bridge.scheduler.heads import fits_beside_heads, may_fit, partition_of_head, reserve_heads
-from bridge.scheduler.placement import amount_taken, select_now
+from bridge.scheduler.heads import choose_now, fits_beside_heads, partition_of_head, reserve_heads
+from bridge.scheduler.placement import amount_taken
 from bridge.scheduler.running_jobs import first_place, job_at, next_place
 from bridge.scheduler.score import Op, estimated_remaining, prepare_variable
 from bridge.scheduler.state import STACK
@@ -26,14 +26,6 @@ def cluster_may_backfill(state: ClusterState, b: int, j: int) -> bool:
     """EASY's rule on a cluster: job `j` fits now, beside all heads."""
     reserve_heads(state, b)
     return bool(fits_beside_heads(state, b, j, False) >= 0)
-
-
-@inner
-def _fits_now(state: ClusterState, b: int, j: int) -> bool:
-    """Tell whether job `j` fits in what is free, whatever is reserved."""
-    shape = state.node_jobs[b, j].shape_number
-    state.node_scalars[b].n_caps = 0
-    return bool(may_fit(state, b, shape) and select_now(state, b, shape, False) >= 0)
 
 
 @inner
@@ -61,7 +53,7 @@ def _sum_over_waiting(state: ClusterState, b: int, op: int, r: int) -> float:
                     j != state.scalars[b].head
                     and not _is_head(state, b, j)
                     and is_eligible(state, b, j)
-                    and _fits_now(state, b, j)
+                    and choose_now(state, b, state.node_jobs[b, j].shape_number) >= 0
                 ):
                     total += 1.0
             block = state.next_block[b, block]
@@ -247,7 +239,7 @@ def cluster_prepare_variable(
     out = state.stack[STACK + place]
     if op == Op.FITS:
         for i in range(n):
-            out[i] = 1.0 if _fits_now(state, b, which[i]) else 0.0
+            out[i] = 1.0 if choose_now(state, b, state.node_jobs[b, which[i]].shape_number) >= 0 else 0.0
     elif op == Op.SAFE:
         for i in range(n):
             behind = state.node_scalars[b].n_heads > 0 and not _is_head(state, b, which[i])

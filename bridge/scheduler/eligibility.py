@@ -4,7 +4,7 @@ A job comes to its lane when hold, begin time and dependencies allow it; from th
 are counters, tested when the job's turn comes: a lane whose jobs are all above a limit is put aside whole.
 """
 
-from bridge.base.jit import inline, inner
+from bridge.base.jit import by_type, inline, inner
 from bridge.scheduler.cluster_state import (
     AFTER,
     AFTER_ANY,
@@ -23,8 +23,11 @@ from bridge.scheduler.cluster_state import (
     TIME_UNIT,
     ClusterState,
 )
+from bridge.scheduler.heads import choose_now
 from bridge.scheduler.lanes import insert_in_lane
+from bridge.scheduler.names import EASY
 from bridge.scheduler.node_lives import expect, note_submission
+from bridge.scheduler.queue import precedes
 from bridge.scheduler.queue_key import set_key
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.state import NEVER
@@ -41,6 +44,7 @@ from bridge.scheduler.timed_jobs import (
     refuse_if_closed,
     stood,
 )
+from bridge.scheduler.timed_state import TimedState
 
 #: Of one condition, or all of a job's: met, not yet, never.
 _MET, _OPEN, _IMPOSSIBLE = 0, 1, 2
@@ -267,6 +271,51 @@ def _enter_lane(state: ClusterState, b: int, j: int) -> None:
         evaluate(state, b, state.alt_program, which, 1)
         job.alt = state.stack[0, 0]
     insert_in_lane(state, b, j)
+    if more.blocked_since > 0 and not _is_blocked_too(state, b, j):
+        more.blocked_since = 0
+
+
+@inline
+def _keeps_blocked(state: ClusterState) -> bool:
+    rules = state.switches[0]
+    if rules.backfill != EASY or rules.agent_backfill == 0 or rules.guard > 0:
+        return False
+    return not (
+        rules.agent_pick > 0
+        or rules.agent_inspect > 0
+        or rules.dynamic_order > 0
+        or rules.head_locked > 0
+        or rules.head_first > 0
+        or rules.start_gap > 0
+    )
+
+
+@inline
+def _changes_with_time(_state: ClusterState) -> bool:
+    return False
+
+
+#: Whether jobs that no free node holds change nothing until a job ends: no pass need look at them. A guarded
+#: backfilling depends on the reservations, too, and what a calendar does may come at any time.
+keeps_blocked = by_type(_keeps_blocked, _changes_with_time, TimedState)
+
+
+@inline
+def _cannot_start_either(state: ClusterState, b: int, j: int) -> bool:
+    """Tell whether job `j`, new in its lane, cannot start either, and is not the head of its partition."""
+    head = state.heads[b, state.lanes[state.node_jobs[b, j].lane].partition]
+    if head.job < 0 or head.n < 0 or not precedes(state.jobs[b], head.job, j):
+        return False
+    shape = state.node_jobs[b, j].shape_number
+    return not is_eligible(state, b, j) or choose_now(state, b, shape) < 0
+
+
+@inline
+def _fits_perhaps(_state: ClusterState, _b: int, _j: int) -> bool:
+    return False
+
+
+_is_blocked_too = by_type(_cannot_start_either, _fits_perhaps, TimedState)  # there no pass is left out
 
 
 @inner
@@ -303,6 +352,7 @@ def enter(state: ClusterState, b: int, j: int) -> None:
     if job.refuse == 0 and beyond >= 0:
         job.refuse = 1 + state.counted[beyond].reason
     if job.refuse > 0:
+        more.blocked_since = 0  # of a singleton it was the one before
         job.gone = GONE_REFUSED
         job.held = HELD_FOR_EVER
         note_gone(state, b, j)
@@ -331,6 +381,7 @@ def enter(state: ClusterState, b: int, j: int) -> None:
 def leave(state: ClusterState, b: int, j: int, gone: int) -> None:
     """Job `j` leaves without having run; it is in no lane any more."""
     job = state.node_jobs[b, j]
+    state.node_scalars[b].blocked_since = 0
     if job.held != NOT_HELD:
         state.node_scalars[b].n_held -= 1
     job.gone = gone

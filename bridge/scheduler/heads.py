@@ -13,6 +13,7 @@ from bridge.scheduler.placement import (
     potential,
     potential_now,
     select,
+    select_now,
     tasks_on_empty_node,
 )
 from bridge.scheduler.reservation import behind_overrun
@@ -354,6 +355,18 @@ def may_fit(state: ClusterState, b: int, shape: int) -> bool:
         return True
     state.no_fit[b, shape] = releases
     return False
+
+
+@inner
+def choose_now(state: ClusterState, b: int, shape: int) -> int:
+    """Choose classes for a demand from what is free, whatever is reserved; return how many, or -1."""
+    if state.no_fit[b, shape] == state.node_scalars[b].releases:
+        return -1
+    state.node_scalars[b].n_caps = 0
+    n = select_now(state, b, shape, False)
+    if n < 0:
+        may_fit(state, b, shape)  # to know it the next time
+    return n
 
 
 @inner

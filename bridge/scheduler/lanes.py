@@ -1,16 +1,16 @@
 """The waiting jobs of a cluster's scheduler: a queue for each lane, in linked blocks that know lower bounds.
 
-The bounds (cores, and believed lengths by size class) let backfilling pass over blocks without a possible
-candidate, as in `bridge.scheduler.queue`.
+The bounds, of cores, let backfilling pass over blocks without a possible candidate, as in
+`bridge.scheduler.queue`.
 """
 
 from bridge.base.arrays import Array
 from bridge.base.jit import inline, inner
 from bridge.scheduler.cluster_state import ClusterState
-from bridge.scheduler.queue import BY_ORDER, clear_bounds, lower_bounds, precedes, sort_jobs
+from bridge.scheduler.queue import BY_ORDER, precedes, sort_jobs
 from bridge.scheduler.queue_key import set_key
 from bridge.scheduler.score import evaluate
-from bridge.scheduler.state import BLOCK
+from bridge.scheduler.state import BLOCK, NEVER
 
 _NONE = -1
 
@@ -21,14 +21,14 @@ def room_of(state: ClusterState, b: int, j: int) -> int:
     return int(state.shapes[state.node_jobs[b, j].shape_number].room)
 
 
-@inner
+@inline
 def _bound(state: ClusterState, b: int, block: int, j: int) -> None:
-    lower_bounds(state, b, block, j, room_of(state, b, j))
+    state.min_nodes[b, block] = min(state.min_nodes[b, block], room_of(state, b, j))
 
 
 @inner
-def recompute_lane_bounds(state: ClusterState, b: int, block: int) -> None:
-    clear_bounds(state, b, block)
+def _recompute_bounds(state: ClusterState, b: int, block: int) -> None:
+    state.min_nodes[b, block] = NEVER
     for k in range(state.size[b, block]):
         _bound(state, b, block, state.items[b, block, k])
 
@@ -52,7 +52,7 @@ def _open_block(state: ClusterState, b: int, g: int, before: int) -> int:
     else:
         lane.tail = block
     state.size[b, block] = 0
-    clear_bounds(state, b, block)
+    state.min_nodes[b, block] = NEVER
     return int(block)
 
 
@@ -134,7 +134,7 @@ def insert_in_lane(state: ClusterState, b: int, j: int) -> None:
         state.size[b, block] = half
         for k in range(half, BLOCK):
             _append(state, b, upper, state.items[b, block, k])
-        recompute_lane_bounds(state, b, block)
+        _recompute_bounds(state, b, block)
         if precedes(jobs, state.items[b, block, half - 1], j):
             block = upper
     row = state.items[b, block]

@@ -20,6 +20,7 @@ A case is plain data, times in whole seconds, nodes by their index, jobs by thei
                  array_limit, licences, qos, account, user, name, hold, hold_until, reservation, fails,
                  requeue}
     order, candidate_order, backfill, select, requeue_delay, kill_invalid_dependency
+    guard       if false, EASY starts behind the heads whatever fits in what is free
 
 Limits are max_wall, max_jobs, grp_jobs, max_submit, grp_submit, and by cpu, node, mem, gpu: min_tres_per_job,
 max_tres_per_job, grp_tres, grp_tres_mins; of a QOS also max_tres (per user), max_tres_per_account,

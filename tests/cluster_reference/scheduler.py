@@ -163,6 +163,7 @@ class Simulation:
         self.order = ORDERS[case.get("order", "fcfs")]
         self.candidate_order = ORDERS[case["candidate_order"]] if case.get("candidate_order") else None
         self.backfill = case.get("backfill", "easy")
+        self.guard = case.get("guard", True)
         self.packing = case.get("select", "weight")
         self.requeue_delay = case.get("requeue_delay", 0)
         self.now = 0
@@ -918,7 +919,8 @@ class Simulation:
                 continue
             reason = self.reason(job)
             if reason is None:
-                takes = self.select(job, self.available(job, self.now))
+                have = self.available(job, self.now) if self.guard else self.without_heads(self.now)
+                takes = self.select(job, {c: have[c] for c in self.admissible(job, self.now)})
                 if takes is not None:
                     self.start(job, takes)
                     continue

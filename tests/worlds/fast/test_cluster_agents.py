@@ -7,6 +7,7 @@ import pytest
 from cluster_micro_cases import MICRO_CASES, job, whole
 from cluster_on_bridge import Outcome, replay_case, replay_case_by_agent
 from cluster_reference.generate import draw_case
+from cluster_reference.scheduler import simulate
 
 from bridge.base.arrays import Ints
 from bridge.env.batch import PackedObservations
@@ -35,6 +36,38 @@ def test_random_cases_by_the_first_of_each_row(decision: DecisionKind) -> None:
         if "backfill" in decision:
             case = {**case, "backfill": "easy"}
         assert replay_case_by_agent(case, decision) == replay_case(case), seed
+
+
+def test_random_cases_without_a_guard() -> None:
+    """Passes in which nobody can start are left out: that must change nothing."""
+    for seed in range(60):
+        case = {**draw_case(seed), "backfill": "easy", "guard": False}
+        outcomes = replay_case_by_agent(case, "backfill", policy={"guard": False})
+        jobs = simulate(case)["jobs"]
+        assert [start for _, start, _, _ in outcomes] == [one["start"] for one in jobs], seed
+        assert [nodes for *_, nodes in outcomes] == [one["nodes"] for one in jobs], seed
+
+
+def test_a_head_that_a_limit_holds_makes_room_for_another_head() -> None:
+    """Job 4 takes the share of job 2 in the account: job 3, which only its reservation held, may start."""
+    case = {
+        "nodes": [{"cores": 1}] * 4,
+        "partitions": {
+            "left": {"nodes": [0, 1, 2, 3], "exclusive": True},
+            "right": {"nodes": [3], "exclusive": True},
+        },
+        "accounts": {"a": {"grp_tres": {"node": 4}}, "b": {}},
+        "jobs": [
+            job(0, partitions=["left"], nodes=2, account="b"),
+            job(1, partitions=["left"], nodes=4, account="a"),
+            job(2, partitions=["right"], run=30, account="b"),
+            job(3, partitions=["left"], run=30, account="a"),
+            job(5, partitions=["left"], nodes=2, account="b"),
+        ],
+        "guard": False,
+    }
+    outcomes = replay_case_by_agent(case, "backfill", policy={"guard": False})
+    assert times(outcomes) == [0, 35, 5, 3, 10] == [one["start"] for one in simulate(case)["jobs"]]
 
 
 #: Two nodes of `left`, one of `right`. Until 10 node 0 is taken, so that two nodes of `left` are there then.
