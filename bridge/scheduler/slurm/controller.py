@@ -91,6 +91,7 @@ class Controller:
         self.version = 0
         self.is_passed = _NEVER_PASSED
         self.has_skipped = False  # the last main pass passed a job over, for its partition had failed
+        self.has_barred = False  # in it, an advance reservation kept a job from its nodes
         self.limits_due = 0
         self.preempts = site.cluster.scheduler.preempt != "none"
 

@@ -5,6 +5,7 @@ from bridge.scheduler.slurm.controller import (
     BUSY,
     FAR,
     LIMIT,
+    RESERVED,
     STARTED,
     Controller,
 )
@@ -41,6 +42,7 @@ class _Walk:
         if not slurm.has_licenses(job):
             return "licenses"
         result = slurm.try_start(job, part, self.available, now, "main")
+        slurm.has_barred |= result == RESERVED
         if result == BUSY and not job.blocked_at:
             job.blocked_at = now
         if result == BUSY or (result == LIMIT and slurm.site.parameters.limit_stop):
@@ -77,7 +79,7 @@ def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
     if may_skip and entries == before and slurm.weights is slurm.site.weights:
         return  # priorities are new, the order is not; a pass would leave the weights as they are
     starts = slurm.n_starts
-    slurm.has_skipped = False
+    slurm.has_skipped = slurm.has_barred = False
     whole = _walk(slurm, entries, now, full=full)
     if slurm.n_starts == starts:  # else the next one may find a job over a limit that blocked in this one
         slurm.is_passed = (slurm.version, full or whole, _next_change(slurm, now), entries)

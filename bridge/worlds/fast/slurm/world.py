@@ -101,8 +101,10 @@ class SlurmWorld(abc.ABC):
 
     def _writes(self, kind: str) -> bool:
         """Tell whether a pass wrote to a waiting job's record: its priority, or why it waits."""
-        writes = kind == "prio" or (kind in ("default", "full") and self.slurm.has_skipped)
-        return writes and bool(self.slurm.pending)
+        slurm = self.slurm
+        is_main, is_backfill = kind in ("default", "full"), kind == "backfill"
+        writes = kind == "prio" or (is_main and slurm.has_skipped)
+        return bool(slurm.pending) and (writes or (slurm.has_barred and (is_main or is_backfill)))
 
     def _unchanged_until(self) -> int:
         """Return until when full passes do nothing at all, not even write why jobs wait."""
