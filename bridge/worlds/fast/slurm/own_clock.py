@@ -1,9 +1,10 @@
 """When Slurm's passes come, if nobody recorded it: three loops, each with a phase of its own."""
 
-import bisect
 import math
 import random
 from dataclasses import dataclass
+
+import numpy as np
 
 from bridge.scheduler.slurm.parameters import Parameters
 from bridge.scheduler.slurm.site import Site
@@ -25,10 +26,7 @@ class Lateness:
     tick: float = 0.0
 
     def draw(self, source: random.Random) -> float:
-        share = source.random()
-        k = min(max(bisect.bisect_right(self.shares, share), 1), len(self.shares) - 1)
-        low, high = self.shares[k - 1], self.shares[k]
-        return self.late[k - 1] + (share - low) / (high - low) * (self.late[k] - self.late[k - 1])
+        return float(np.interp(source.random(), self.shares, self.late))
 
 
 PUNCTUAL = Lateness()
@@ -38,6 +36,7 @@ MEASURED = Lateness(
     0.02,
 )
 
+#: Of passes at one instant, which comes first.
 _ORDER = {"limits": 0, "full": 1, "default": 2, "backfill": 3, "prio": 4}
 
 
@@ -109,10 +108,9 @@ class OwnClock:
             (self._look(self.loop, full), "full"),
             (self._look(self.loop, max(self.wanted, main)), "default"),
         ]
-        time, kind = min(loop, key=lambda one: (one[0], _ORDER[one[1]]))
+        late = [(time + self.late if time > self.loop else time, kind) for time, kind in loop]
         others = [(self.at_once, "default"), (self.period_due, "prio"), (self._backfill(), "backfill")]
-        late = self.late if time > self.loop else 0.0
-        return min([(time + late, kind), *others], key=lambda one: (one[0], _ORDER[one[1]]))
+        return min([*late, *others], key=lambda one: (one[0], _ORDER[one[1]]))
 
     def skip(self, event: float, limit: float, change: float) -> None:
         """Let passes that do nothing go by before an event.
