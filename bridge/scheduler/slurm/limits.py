@@ -137,8 +137,8 @@ class Ledger:
             return LimitClass(tallies, (), (), None, (), (), (), False)
         return LimitClass(
             tallies,
-            tuple(self._submitted(job, part)),
-            tuple(self._running(job, part)),
+            tuple(self._job_counts(job, part, "submit_jobs", ("grp", "max"))),
+            tuple(self._job_counts(job, part, "jobs", ("max", "grp"))),
             self._wall(job, part),
             tuple(self._own(job, part)),
             tuple(self._in_use(job, part)),
@@ -189,51 +189,30 @@ class Ledger:
             if "nodes" in assoc.limits.grp_tres:
                 yield self._assoc_tally(assoc)
 
-    def _running(self, job: SlurmJob, part: SlurmPart) -> Iterator[JobsRule]:
-        """Yield limits of running jobs; of each kind the first that is stated counts."""
-        unset = {"max_jobs_per_user", "max_jobs_per_account", "grp_jobs"}
-        for qos in self.qos_pair(job, part):
-            whole, of_user, of_account = self._qos_tallies(qos, job)
-            for limit, tally in (
-                ("max_jobs_per_user", of_user),
-                ("max_jobs_per_account", of_account),
-                ("grp_jobs", whole),
-            ):
-                most = getattr(qos, limit)
-                if most is not None and limit in unset:
-                    unset.discard(limit)
-                    yield JobsRule(tally, most, reason_of_limit("QOS", limit))
-        most = _inherited(job.assoc, "max_jobs")
-        if most is not None and "max_jobs_per_user" in unset:
-            yield JobsRule(self._assoc_tally(job.assoc), most, reason_of_limit("Assoc", "max_jobs"))
-        if "grp_jobs" in unset:
-            for assoc in job.assoc.chain():
-                if (most := assoc.limits.grp_jobs) is not None:
-                    yield JobsRule(self._assoc_tally(assoc), most, reason_of_limit("Assoc", "grp_jobs"))
+    def _job_counts(
+        self, job: SlurmJob, part: SlurmPart, what: str, kinds: Iterable[str]
+    ) -> Iterator[JobsRule]:
+        """Yield limits on numbers of jobs, `what`: "jobs" that run, or "submit_jobs"; first those of the QOS.
 
-    def _submitted(self, job: SlurmJob, part: SlurmPart) -> Iterator[JobsRule]:
-        """Yield limits of jobs that wait or run."""
-        unset = {"max_submit_jobs_per_user", "max_submit_jobs_per_account", "grp_submit_jobs"}
+        Of each kind the first that is stated counts. `kinds`: "max", "grp" of associations, in turn.
+        """
+        of_user, of_account, of_group = f"max_{what}_per_user", f"max_{what}_per_account", f"grp_{what}"
+        unset = {of_user, of_account, of_group}
         for qos in self.qos_pair(job, part):
-            whole, of_user, of_account = self._qos_tallies(qos, job)
-            for limit, tally in (
-                ("max_submit_jobs_per_user", of_user),
-                ("max_submit_jobs_per_account", of_account),
-                ("grp_submit_jobs", whole),
-            ):
+            whole, user, account = self._qos_tallies(qos, job)
+            for limit, tally in ((of_user, user), (of_account, account), (of_group, whole)):
                 most = getattr(qos, limit)
                 if most is not None and limit in unset:
                     unset.discard(limit)
                     yield JobsRule(tally, most, reason_of_limit("QOS", limit))
-        if "grp_submit_jobs" in unset:
-            for assoc in job.assoc.chain():
-                if (most := assoc.limits.grp_submit_jobs) is not None:
-                    yield JobsRule(
-                        self._assoc_tally(assoc), most, reason_of_limit("Assoc", "grp_submit_jobs")
-                    )
-        most = _inherited(job.assoc, "max_submit_jobs")
-        if most is not None and "max_submit_jobs_per_user" in unset:
-            yield JobsRule(self._assoc_tally(job.assoc), most, reason_of_limit("Assoc", "max_submit_jobs"))
+        for kind in kinds:
+            limit = f"{kind}_{what}"
+            if kind == "grp" and of_group in unset:
+                for assoc in job.assoc.chain():
+                    if (most := getattr(assoc.limits, limit)) is not None:
+                        yield JobsRule(self._assoc_tally(assoc), most, reason_of_limit("Assoc", limit))
+            elif kind == "max" and of_user in unset and (most := _inherited(job.assoc, limit)) is not None:
+                yield JobsRule(self._assoc_tally(job.assoc), most, reason_of_limit("Assoc", limit))
 
     def _wall(self, job: SlurmJob, part: SlurmPart) -> tuple[int, str] | None:
         for qos in self.qos_pair(job, part):
