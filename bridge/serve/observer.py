@@ -127,6 +127,10 @@ class PartitionObserver:
             what = "hides other users' jobs (PrivateData=jobs): nobody can tell when yours start without them"
             raise BridgeError(what, where=f"partition {partition!r}", remedy="Ask as an Operator.")
 
+    def warm_up(self) -> None:
+        """Compile or load the kernels of this observer's futures."""
+        warm_up()
+
     def close(self) -> None:
         self._control.close()
 

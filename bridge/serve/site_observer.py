@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from bridge.base.errors import BridgeError
-from bridge.cluster.description import Cluster
+from bridge.cluster.description import AdvanceReservation, Cluster, NodeGroup, Partition
 from bridge.cluster.node_table import build_node_table
 from bridge.experiment.live_pass import ClusterPass, LoadedSite
 from bridge.forecasting.fork import policy_of
+from bridge.forecasting.starts import forecast
 from bridge.forecasting.state import MachineState, SitePresent
 from bridge.forecasting.statefile import FORMAT, VERSION, state_of
 from bridge.scheduler.protocol import PROTOCOLS
@@ -20,7 +21,7 @@ from bridge.worlds.fast import world
 from bridge.worlds.slurm.client import Client, QueueEntry, is_held_by_us, walltime_from_comment
 from bridge.worlds.slurm.job_text import RefusedError, array_of, parts_of, request_of
 from bridge.worlds.slurm.jobs import HAS_NODES
-from bridge.worlds.slurm.site_jobs import PendingJob, PlacedJob, SiteRequest
+from bridge.worlds.slurm.site_jobs import NodePart, PendingJob, PlacedJob, SiteRequest
 from bridge.worlds.slurm.site_reading import SiteReader, require_partitions
 
 #: Of a job that was not submitted: behind all others that come at the same time.
@@ -156,6 +157,21 @@ class SiteObserver(PartitionObserver):
         self._partitions = require_partitions(partition)
         self._reader = SiteReader(client, self._partitions)
         self._texts: dict[str, tuple[QueueEntry, str]] = {}
+
+    def warm_up(self) -> None:
+        """See `PartitionObserver.warm_up`: with and without an advance reservation, some minutes at first."""
+        group, partition = NodeGroup(count=2, cores=2), Partition(name="p", exclusive=False)
+        coming = AdvanceReservation(name="r", start=50, end=60, nodes=("n0",))
+        placed = PlacedJob("1", 1.0, 9.0, (NodePart(("n0",), cores=2),))
+        pending = PendingJob("2", 2, 2.0, 9.0, SiteRequest("p", 2, cores=2))
+        document = {"submit": 1, "user": "", "request": 9, "demand": {"nodes": 1}}
+        for reservations in ((), (coming,)):
+            cluster = Cluster(nodes=(group,), partitions=(partition,), reservations=reservations)
+            site = LiveSite(
+                self._passes, cluster, frozenset(), ((placed, {**document, "id": "1", "start": 1}),),
+                ((pending, {**document, "id": "2"}),), ("n1",), "p", self.policy, self._beliefs, 3.0,
+            )  # fmt: skip
+            forecast(site.state(), futures=2)
 
     def read(self) -> SiteState:
         """See `PartitionObserver.read`."""

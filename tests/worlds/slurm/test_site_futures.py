@@ -142,7 +142,9 @@ def test_the_page_shows_the_site(slurm: FakeSite) -> None:
     slurm.submit("2", "cpu", nodes="2-2", tasks=2, each=8, limit=100.0)
     slurm.submit("3", "gpu", nodes="2-3")
     slurm.names_and_comments = lambda _: {}  # type: ignore[attr-defined]
-    shot = SnapshotCache(observer_of(slurm), futures=4).now()
+    observer = observer_of(slurm)
+    observer.warm_up()
+    shot = SnapshotCache(observer, futures=4).now()
     totals = {"nodes": 5, "free": 4, "running": 1, "waiting": 1, "left": 1}
     assert {name: shot.totals()[name] for name in totals} == totals
     assert [(job["job"], job["runs"], job["why"]) for job in shot.queue()] == [
