@@ -158,11 +158,11 @@ def page() -> str:
         for belief in dict.fromkeys(chosen.values())
     )
     how = (
-        f"There are {SEQUENCES} sequences of {LENGTH:,} jobs from the last {1 - BEHIND:.0%} of each log (seed {SEED}). "
-        "The machine is idle at first. For each log, the mean with the rule is divided by the mean of the "
-        "reference. The tables have the geometric mean of these ratios over the logs, as a change in %. "
-        "(Waste and useful utilisation are mean differences.) The 95 % intervals come from a paired "
-        "moving-block bootstrap.",
+        f"There are {SEQUENCES} sequences of {LENGTH:,} jobs from the last {1 - BEHIND:.0%} of each log "
+        f"(seed {SEED}). The machine is idle at first. For each log, the mean with the rule is divided by "
+        "the mean of the reference. The tables have the geometric mean of these ratios over the logs, as a "
+        "change in %. (Waste and useful utilisation are mean differences.) The 95 % intervals come from a "
+        "paired moving-block bootstrap.",
         "The reference is SAF with EASY. It estimates run times by requests, or by the mean of the user's "
         "last two runs (predicted). For each log, the better one of the two is used, chosen afterwards on "
         f"the same sequences: {references}. Rows with a rule of action use requests. In rows with *blended*, "
@@ -176,8 +176,8 @@ def page() -> str:
     parts = (
         "# What an action gains, and what it costs",
         "A [rule of action](../scheduling.md#actions) starts jobs for a limited time, stops them or suspends "
-        f"them. This page compares two schedulers on {len(documents)} logs: SAF and EASY with such a rule, and "
-        f"SAF and EASY alone. {_largest_gain(documents, variants)} Rows with * read true run times "
+        f"them. This page compares two schedulers on {len(documents)} logs: SAF and EASY with such a rule, "
+        f"and SAF and EASY alone. {_largest_gain(documents, variants)} Rows with * read true run times "
         "(oracle).",
         *collapsible("How it was measured", how),
         first.markdown().rstrip(),
