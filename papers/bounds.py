@@ -64,8 +64,8 @@ def format_bound(names: Iterable[str]) -> str:
     if not parts:
         return ""
     return (
-        "How much lower than with the best rule (chosen afterwards) the mean bounded slowdown could be, with "
-        "true run times, and with true run times and the arrivals of the next 12 h: "
+        "Compared with the best rule (chosen afterwards), the mean bounded slowdown could change by these "
+        "shares, first with true run times, then with true run times and the arrivals of the next 12 h: "
         f"{'; '.join(parts)} ([bounds](bounds.md))."
     )
 
