@@ -213,12 +213,10 @@ def sentence(headline: Headline) -> str:
         f"worse, {len(verdicts) - better - worse} not distinguishable."
     )
     missing = sum(entry.has_code and entry.values[KINDS[1]] is None for entry in lines)
-    if missing:
-        verb = "was" if missing == 1 else "were"
-        text += f" {missing} of {len(lines)} rows {verb} not run with the settings of the public code."
+    text += f" The column *as the code* lacks {missing} of {len(lines)} rows." if missing else ""
     values = (value for entry in lines for value in (*entry.values.values(), entry.words))
     oracle = any(value and value.oracle for value in values)
-    return text + " A * marks values of policies that read true run times." * oracle
+    return text + " Policies marked * read true run times." * oracle
 
 
 def of(paper: str) -> Headline:
