@@ -158,18 +158,19 @@ def page() -> str:
         "The machine is idle at first. The tables have ratios of means, pooled by geometric mean over the "
         "logs, with 95 % intervals (paired moving-block bootstrap).",
         "The reference estimates run times by requests, or by the mean of the user's last two runs. It takes "
-        f"what is better on the same sequences in hindsight: {references}. The rules use requests. Blended: "
-        "the order sees √(request × that mean).",
+        f"what is better on the same sequences in hindsight: {references}. The rules use requests. In "
+        "rows with *blended*, the order sees √(request × that mean).",
         "Every job permits the rule, unless a share of the users is named (of the jobs, if a log knows no "
-        "users). Of one level `las` preempts the smallest job first, with latest=1 the job that started "
-        "last. Bounded slowdown and wait count to the end of a job's last run. Waste is node-time that jobs "
-        "occupied beyond the useful one, in % of it.",
+        "users). Inside a level, `las` preempts the smallest job first; with latest=1, the job that "
+        "started last. Bounded slowdown and wait count to the end of a job's last run. Waste is the "
+        "node-time that jobs occupied in addition to the useful node-time, in % of the useful one.",
     )
     parts = (
         "# What an action wins",
         "A [rule of action](../scheduling.md#actions) starts jobs for a limited time, stops them or suspends "
         "them. This page compares such rules, beside SAF and EASY, with SAF and EASY alone on "
-        f"{len(documents)} logs. {_largest_gain(documents, variants)} *: true run times are read (oracle).",
+        f"{len(documents)} logs. {_largest_gain(documents, variants)} *: the rule reads true run times "
+        "(oracle).",
         *collapsible("How it was measured", how),
         first.markdown().rstrip(),
         "## What it costs others",

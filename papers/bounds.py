@@ -78,10 +78,11 @@ def page() -> str:
         cells = (best["policy"], f"{best['mean']:.2f}", ahead, f"{rule}; {blind}", seeing)
         rows.append((name, apart[0].b, *cells))
     says = (
-        "# How much is left\n\nMean bounded slowdown; differences to the best of ten rules with EASY, chosen "
+        "# How much could still be gained\n\nMean bounded slowdown; differences to the best of ten rules "
+        "with EASY, chosen "
         "in hindsight on the same windows, with 95 % intervals. With true run times: the best rule, and a "
-        "lookahead; both and the last column are oracles. None of these is a bound in the strict sense: a "
-        "better clairvoyant may exist ([Looking ahead](../lookahead.md)). "
+        "lookahead; both and the last column are oracles. None of these is a bound in the strict sense: "
+        "a policy that knows the future may be even better ([Looking ahead](../lookahead.md)). "
         f"{INTERVALS}\n\n"
     )
     foot = (

@@ -40,16 +40,17 @@ priorities, partitions, limits, reservations and holds that the logs do not reco
 
 ## What the record explains of the waiting
 
-Shares of all waiting job-seconds, at 3,000 random instants. *Above* is the share of time with more in use
-than the machine has, and the largest use. *Unexplained* is an upper bound, *all fit* (all waiting jobs fit at
-once) a lower one. *Its user idle* and *heaviest user* are shares of the unexplained part.
+Shares of all waiting job-seconds, at 3,000 random instants. *Above* is the share of time in which more is in
+use than the machine has, and the largest use. *Unexplained* is an upper bound, *all fit* (all waiting jobs
+fit at once) a lower one. *Its user idle* is the part of the unexplained waiting in which the job's user ran
+nothing; *heaviest user* is the part of one user.
 
 {shares}
 
 ## The whole log
 
-One replay of all jobs, as `bridge replay` plays it. The mean and W1 are not robust: they depend on the few
-jobs that wait longest.
+The table is from one replay of all jobs, as `bridge replay` makes it. The mean and W1 are not robust: they
+depend on the few jobs that wait longest.
 
 {near}
 

@@ -130,7 +130,7 @@ def page(documents: dict[str, dict[str, Any]]) -> str:
         f"beliefs on the same {SEQUENCES} sequences of {LENGTH:,} jobs; pooled is the geometric mean over "
         "logs. b: "
         f"{'; '.join(f'{name} {b}' for name, b in blocks(documents['requested']).items())}. {INTERVALS} "
-        "They hold the variance of the seeds, too.",
+        "They include the variance between seeds.",
     ]
     for estimator, title in BELIEFS.items():
         logs_of = documents[estimator]
