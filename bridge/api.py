@@ -78,7 +78,7 @@ def read_cluster(cluster: str | PathLike[str]) -> "Cluster":
 
     Returns:
         The cluster: its ``nodes``, ``partitions``, ``qos``, ``accounts``, ``users``, ``licenses``,
-        ``reservations`` and ``calendar``, each a tuple of plain records, and one ``priority`` and ``scheduler``.
+        ``reservations`` and ``calendar`` (tuples of plain records), one ``priority``, one ``scheduler``.
 
     Raises:
         BridgeError: there is no such cluster, it cannot be read, or it contradicts itself.
