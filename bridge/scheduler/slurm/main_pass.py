@@ -82,7 +82,7 @@ def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
     slurm.has_skipped = slurm.has_barred = False
     whole = _walk(slurm, entries, now, full=full)
     if slurm.n_starts == starts:  # else the next one may find a job over a limit that blocked in this one
-        slurm.is_passed = (slurm.version, full or whole, _next_change(slurm, now), entries)
+        slurm.is_passed = (slurm.version, full or whole, _until(slurm, now), entries)
 
 
 def unchanged_until(slurm: Controller) -> int:
@@ -93,12 +93,17 @@ def unchanged_until(slurm: Controller) -> int:
     return until if was_whole and version == slurm.version and slurm.line.is_valid else 0
 
 
-def _next_change(slurm: Controller, now: int) -> int:
+def _until(slurm: Controller, now: int) -> int:
+    """Return until when main passes change nothing; new weights may let the next one choose otherwise."""
+    return now if slurm.weights is not slurm.site.weights else next_change(slurm, now)
+
+
+def next_change(slurm: Controller, now: int) -> int:
     """Return until when nothing that a pass looks at changes by the time alone; `now`: it may at any time."""
-    site, parameters = slurm.site, slurm.site.parameters
+    parameters = slurm.site.parameters
     if slurm.reservations or parameters.bf_min_age or parameters.bf_min_prio or slurm.ledger.counts_minutes:
         return now
-    if slurm.preempts or slurm.weights is not site.weights:
+    if slurm.preempts:
         return now
     until = FAR
     for job in slurm.line.odd.values():
