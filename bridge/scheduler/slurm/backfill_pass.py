@@ -309,7 +309,7 @@ def backfill_pass(slurm: Controller, now: int) -> None:
     if not slurm.pending:
         return
     entries = slurm.queue(now)
-    if is_idle(slurm, entries, now):
+    if now < backfill_idle_until(slurm):
         return
     version, packed, horizon, n_starts = slurm.version, slurm.packed, FAR, slurm.n_starts
     n = _last_that_counts(slurm, entries, 0, len(entries)) + 1
@@ -323,14 +323,18 @@ def backfill_pass(slurm: Controller, now: int) -> None:
         horizon = int(walk.own[kernels.HORIZON])
     _start_heterogeneous(slurm, now)
     if slurm.n_starts == n_starts and slurm.version == version and slurm.packed == packed:
-        slurm.is_planned = Idle(version, packed, min(horizon, _next_change(slurm, now)), entries)
+        slurm.is_planned = Idle(
+            version, packed, slurm.line.changes, min(horizon, _next_change(slurm, now))
+        )
 
 
-def is_idle(slurm: Controller, entries: list[Entry], now: int) -> bool:
-    """Tell whether a backfill pass provably decides what the last one did: nothing."""
-    idle = slurm.is_planned
-    is_same = idle.version == slurm.version and idle.packed == slurm.packed and now < idle.until
-    return is_same and entries == idle.entries
+def backfill_idle_until(slurm: Controller) -> int:
+    """Return until when a backfill pass provably decides what the last one did: nothing."""
+    if not slurm.pending:
+        return FAR
+    version, packed, changes, until = slurm.is_planned
+    is_same = version == slurm.version and packed == slurm.packed and slurm.line.is_valid
+    return until if is_same and changes == slurm.line.changes else 0
 
 
 def _next_change(slurm: Controller, now: int) -> int:

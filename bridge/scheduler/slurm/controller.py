@@ -1,6 +1,5 @@
 """The state of a site's Slurm, and what changes it; its two passes stand in files of their own."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,21 +41,22 @@ STARTED, BUSY, LIMIT, RESERVED, LICENSES, IMPOSSIBLE = (
 #: An instant that never comes.
 FAR = 1 << 62
 
-#: No main pass yet: its version, how far it went, until when nothing changes by itself, and its queue.
-_NEVER_PASSED: tuple[int, bool, int, list[Entry]] = (-1, False, 0, [])
+#: No main pass yet: its version, how far it went, until when nothing changes by itself, and its line.
+_NEVER_PASSED: tuple[int, bool, int, int] = (-1, False, 0, -1)
 
 
 class Idle(NamedTuple):
-    """A backfill pass that changed nothing: in which state, until when it holds, and what it looked at.
+    """A backfill pass that changed nothing: in which state, and until when it holds.
 
     Attributes:
         packed: see `Controller`.
+        changes: see `PassLine`.
     """
 
     version: int = -1
     packed: int | None = None
+    changes: int = -1
     until: int = 0
-    entries: Sequence[Entry] = ()
 
 
 class Controller:

@@ -23,6 +23,7 @@ class PassLine:
         odd: jobs among them that each pass has to ask whether they may start, by key.
         is_valid: False after an event that may change the order, or who is in the line.
         has_gone: some of the entries' jobs wait no more.
+        changes: how often the entries, or their order, changed.
     """
 
     def __init__(self, site: Site) -> None:
@@ -31,6 +32,7 @@ class PassLine:
         self.odd: dict[int, SlurmJob] = {}
         self.is_valid = True
         self.has_gone = False
+        self.changes = 0
         self._keys: list[Key] = []
         self._count = 0
 
@@ -48,6 +50,7 @@ class PassLine:
 
     def add(self, job: SlurmJob, now: int) -> None:
         """Take a job in."""
+        self.changes += 1
         if self.is_valid:
             for key, entry in self._keyed(job, now):
                 place = bisect(self._keys, key)
@@ -60,13 +63,16 @@ class PassLine:
             self.odd = {}
             both = [keyed for job in pending for keyed in self._keyed(job, now)]
             both.sort(key=_first)
-            self._keys, self.entries = [key for key, _ in both], [entry for _, entry in both]
+            before, self.entries = self.entries, [entry for _, entry in both]
+            self._keys = [key for key, _ in both]
+            self.changes += before != self.entries
             self.is_valid, self.has_gone = True, False
         elif self.has_gone:
             kept = [entry[0].state == PENDING for entry in self.entries]
             self._keys = [key for key, is_kept in zip(self._keys, kept, strict=True) if is_kept]
             self.entries = [entry for entry, is_kept in zip(self.entries, kept, strict=True) if is_kept]
             self.odd = {key: job for key, job in self.odd.items() if job.state == PENDING}
+            self.changes += 1
             self.has_gone = False
 
 

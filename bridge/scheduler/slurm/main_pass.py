@@ -69,28 +69,25 @@ class _Walk:
 
 def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
     """Walk the queue once; `full`: to its end. A pass that provably changes nothing is left out."""
-    if not slurm.pending:
-        return
-    version, was_whole, until, before = slurm.is_passed
-    may_skip = version == slurm.version and now < until and (was_whole or not full)
-    if may_skip and slurm.line.is_valid:
+    if now < main_idle_until(slurm, full=full):
         return
     entries = slurm.queue(now)
-    if may_skip and entries == before and slurm.weights is slurm.site.weights:
+    is_same = slurm.is_passed[3] == slurm.line.changes and slurm.weights is slurm.site.weights
+    if is_same and now < main_idle_until(slurm, full=full):
         return  # priorities are new, the order is not; a pass would leave the weights as they are
     starts = slurm.n_starts
     slurm.has_skipped = slurm.has_barred = False
     whole = _walk(slurm, entries, now, full=full)
     if slurm.n_starts == starts:  # else the next one may find a job over a limit that blocked in this one
-        slurm.is_passed = (slurm.version, full or whole, _until(slurm, now), entries)
+        slurm.is_passed = slurm.version, full or whole, _until(slurm, now), slurm.line.changes
 
 
-def unchanged_until(slurm: Controller) -> int:
-    """Return until when full passes provably change nothing, if nothing else happens."""
+def main_idle_until(slurm: Controller, *, full: bool) -> int:
+    """Return until when main passes provably change nothing, if nothing else happens."""
     if not slurm.pending:
         return FAR
     version, was_whole, until, _ = slurm.is_passed
-    return until if was_whole and version == slurm.version and slurm.line.is_valid else 0
+    return until if version == slurm.version and slurm.line.is_valid and (was_whole or not full) else 0
 
 
 def _until(slurm: Controller, now: int) -> int:
