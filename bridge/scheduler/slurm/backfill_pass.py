@@ -333,7 +333,7 @@ def backfill_idle_until(slurm: Controller) -> int:
     if not slurm.pending:
         return FAR
     version, packed, changes, until = slurm.is_planned
-    is_same = version == slurm.version and packed == slurm.packed and slurm.line.is_valid
+    is_same = version == slurm.version and packed == slurm.packed and slurm.line.is_kept
     return until if is_same and changes == slurm.line.changes else 0
 
 

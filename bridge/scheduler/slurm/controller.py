@@ -41,8 +41,9 @@ STARTED, BUSY, LIMIT, RESERVED, LICENSES, IMPOSSIBLE = (
 #: An instant that never comes.
 FAR = 1 << 62
 
-#: No main pass yet: its version, how far it went, until when nothing changes by itself, and its line.
-_NEVER_PASSED: tuple[int, bool, int, int] = (-1, False, 0, -1)
+#: No main pass yet: its version, how far it went, until when nothing changes by itself, and
+#: the line's changes and the preferred nodes that it left.
+_NEVER_PASSED: tuple[int, bool, int, int, int | None] = (-1, False, 0, -1, None)
 
 
 class Idle(NamedTuple):

@@ -72,27 +72,31 @@ def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
     if now < main_idle_until(slurm, full=full):
         return
     entries = slurm.queue(now)
-    is_same = slurm.is_passed[3] == slurm.line.changes and slurm.weights is slurm.site.weights
-    if is_same and now < main_idle_until(slurm, full=full):
-        return  # priorities are new, the order is not; a pass would leave the weights as they are
+    if now < _idle_until(slurm, full=full):
+        return
     starts = slurm.n_starts
     slurm.has_skipped = slurm.has_barred = False
     whole = _walk(slurm, entries, now, full=full)
     if slurm.n_starts == starts:  # else the next one may find a job over a limit that blocked in this one
-        slurm.is_passed = slurm.version, full or whole, _until(slurm, now), slurm.line.changes
+        until = next_change(slurm, now)
+        slurm.is_passed = slurm.version, full or whole, until, slurm.line.changes, slurm.packed
 
 
 def main_idle_until(slurm: Controller, *, full: bool) -> int:
     """Return until when main passes provably change nothing, if nothing else happens."""
     if not slurm.pending:
         return FAR
-    version, was_whole, until, _ = slurm.is_passed
-    return until if version == slurm.version and slurm.line.is_valid and (was_whole or not full) else 0
+    if slurm.line.is_valid and slurm.is_passed[4] is None:
+        version, was_whole, until, _, _ = slurm.is_passed
+        return until if version == slurm.version and (was_whole or not full) else 0
+    return _idle_until(slurm, full=full)
 
 
-def _until(slurm: Controller, now: int) -> int:
-    """Return until when main passes change nothing; new weights may let the next one choose otherwise."""
-    return now if slurm.weights is not slurm.site.weights else next_change(slurm, now)
+def _idle_until(slurm: Controller, *, full: bool) -> int:
+    """Return until when main passes do nothing in this line: they would also leave the weights as they are."""
+    version, was_whole, until, changes, packed = slurm.is_passed
+    is_same = version == slurm.version and changes == slurm.line.changes and packed == slurm.packed
+    return until if is_same and slurm.line.is_kept and (was_whole or not full) else 0
 
 
 def next_change(slurm: Controller, now: int) -> int:

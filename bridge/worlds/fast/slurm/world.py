@@ -84,7 +84,10 @@ class SlurmWorld(abc.ABC):
         epilog = self.site.settings.epilog
         while self.heap or self._may_go_on(clock):
             event = self.heap[0][0] if self.heap else _FAR
-            if (due := clock.next(event, self._idle() if self.heap else Idle())) is not None:
+            due = clock.next(event, self._idle() if self.heap else Idle())
+            if clock.has_left_out:
+                self.slurm.line.is_seen()
+            if due is not None:
                 before = self.slurm.n_starts
                 self.happen(*due, None)
                 started = self.slurm.n_starts > before
@@ -141,8 +144,8 @@ class SlurmWorld(abc.ABC):
         elif kind == "limits":
             slurm.check_limits(now)
         elif kind == "prio":
-            slurm.line.is_valid = False
             slurm.priorities.run_period([*slurm.pending.values(), *slurm.running.values()], now)
+            slurm.line.see_new_priorities()
         elif kind == "reservation":
             slurm.version += 1
             slurm.line.is_valid = False
