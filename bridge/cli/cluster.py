@@ -194,7 +194,7 @@ def _imported(
 @shared.file_option("--out", "The cluster.toml to write.", required=True)
 @options(InferConfig, heading="Judged on the second half")
 @click.option(
-    "--nodes", type=click.IntRange(min=1), metavar="N", help="Machine size, if the log states none."
+    "--nodes", type=click.IntRange(min=1), metavar="N", help="Number of nodes, if the log does not say it."
 )
 @shared.malformed_option
 @shared.force_option

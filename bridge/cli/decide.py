@@ -35,19 +35,28 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     return pairs
 
 
-@click.command(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
+#: What `--help` shows of the long headings.
+FOLDS = {
+    "Platform": ("placement", "platform", "energy"),
+    "Platform program": (),
+    "Slurm": ("slurm", "partition", "directory", "dry_run", "shadow"),
+    shared.POOL: (),
+}
+
+
+@click.command(cls=Command, folds=FOLDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("policy", type=shared.POLICY)
 @group(
     "Policy",
     options(SchedulerConfig, "backfill", "candidate_order"),
     shared.field_options(
         SchedulerConfig,
-        estimator="Estimated run times; any but requested reads --workload.  [default: requested]",
+        estimator="Source of estimated run times; all but requested need --workload.  [default: requested]",
     ),
     options(Experiment, "cross_protocol"),
     shared.field_options(
         Experiment,
-        workload="The log of the simulated jobs: for --estimator, and for orders that know all jobs.",
+        workload="Log of the simulated jobs, for --estimator and for orders that use the whole log.",
     ),
     shared.field_options(
         SchedulerConfig,
@@ -75,7 +84,7 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
         metavar="LABEL=HOST",
         multiple=True,
         callback=_pairs,
-        help="Which storage host serves a label of the profiles, where it has not that name. Repeatable.",
+        help="Storage host of a label in the profiles, if no host has this name. Repeatable.",
     ),
     click.option("--energy", is_flag=True, help="The platform simulates energy (-E)."),
     click.option(
@@ -107,15 +116,24 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
 def decide(
     ctx: click.Context, /, policy: str, address: str, out: Path | None, scheduler: str | None, **_: Any
 ) -> None:
-    """Decide for Batsim (4 or 5), for a stand-in, or with --slurm for a real Slurm, under POLICY.
+    """Decide with POLICY for Batsim (4 or 5), the embedded platform model, or (--slurm) a real Slurm.
 
-    POLICY is the name of a queue order or an expression, alone or with +BACKFILL, or the folder of a trained
-    agent; for the time-stepped pool sjf, saf, tetris or tetris*, alone or with +rule, or an agent's folder.
+    POLICY is a queue order (a name or an expression), alone or with +BACKFILL, or the folder of a trained
+    agent. On the time-stepped pool it is sjf, saf, tetris or tetris*, alone or with +rule, or an agent's
+    folder.
 
-    Exit status: 0 the simulation ended and no job is missing; 1 an error; 2 the command line; 3 nothing came
-    within --startup-timeout; 4 the other side was gone before the end; 5 it fell silent for --idle-timeout;
-    6 the simulation ended, but jobs are missing; 130, 143 interrupted, terminated. The decisions so far are
-    written to --out in all cases.
+    \b
+    Exit status:
+      0         the simulation ended and no job is missing
+      1         an error
+      2         wrong command line
+      3         nothing came within --startup-timeout
+      4         the other side was gone before the end
+      5         nothing came for --idle-timeout
+      6         the simulation ended, but jobs are missing
+      130, 143  interrupted, terminated
+
+    In all cases, the decisions until then are written to --out.
 
     \b
     Examples:

@@ -42,7 +42,7 @@ slurm_options = group(
 
 observed_options = group(
     HEADING,
-    flag("--slurm", "The present of a real Slurm, that of SLURM_CONF."),
+    flag("--slurm", "Read the present state of the Slurm that SLURM_CONF names."),
     options(AgentConfig, "partition"),
     file_option(
         "--history",
@@ -52,7 +52,9 @@ observed_options = group(
 )
 
 
-at_option = click.option("--at", type=float, metavar="TIME", help="Of a run: seconds on its clock.")
+at_option = click.option(
+    "--at", type=float, metavar="TIME", help="For a run: time of the forecast, in seconds of the run's clock."
+)
 
 
 def submit_option(help_text: str) -> Callable[[F], F]:

@@ -39,11 +39,11 @@ def fidelity(
 ) -> None:
     """Compare the starts that LOG records with those of a replay, job by job.
 
-    Each policy (default: fcfs+easy) is compared with two others: the null, a forecast from the waits of the
-    part before, and the textbook rule that was nearest to the record in that part. The part before ends at
-    --from, or at the half. The verdict uses the paired log error, because a few long waits dominate means and
-    Wasserstein's distance. The last lines show how much of the waiting is explained: by lack of room, by a
-    full partition, or by one reservation.
+    Each policy (default: fcfs+easy) is compared with two references from the earlier part of the log. The
+    null takes the waits of this part as a forecast. The textbook rule is the one that was nearest to the
+    record there. The earlier part ends at --from, or at the middle of the log. The verdict uses the paired
+    log error, because a few long waits dominate means and Wasserstein's distance. The last lines show how
+    much of the waiting is explained: by lack of room, by a full partition, or by one reservation.
 
     \b
     Examples:

@@ -93,13 +93,13 @@ COMMANDS: dict[str, str] = {
     "cluster": "Model a site: nodes, partitions, limits; import, check and show it.",
     "platform": "Make, check, show and try platform descriptions.",
     "run": "Carry out an experiment: fast, on the embedded platform model, or on Batsim.",
-    "validate": "Compare policies in the fast world with the same on a detailed platform.",
+    "validate": "Run policies in the fast world and on a platform, and compare the results.",
     "decide": "Decide for Batsim, or for the embedded platform model, over a socket.",
     "simgrid": "Simulate a platform for a decision process, in place of Batsim.",
     "batsim": "Replay sessions that were recorded between a Batsim and a decision process.",
-    "slurm": "Set up a Slurm for an agent that decides, and look after it.",
+    "slurm": "Prepare a Slurm for an agent that decides, and check its state.",
     "serve": "Show a live Slurm's queue and predicted starts in a browser.",
-    "report": "Write runs, validations and agents to one page to look at.",
+    "report": "Write one page about runs, validations and agents.",
     "doctor": "List what this machine has, and how to install what is missing.",
 }
 
@@ -126,7 +126,9 @@ DRAWING = ("matplotlib", "plotly")
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print results and errors only: no notes, no progress.")
-@click.option("-v", "--verbose", is_flag=True, help="Print errors with their stack, and the time it took.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Print the stack of an error, and how long the command took."
+)
 @click.version_option(__version__, prog_name="bridge")
 def cli(quiet: bool, verbose: bool) -> None:
     """Replay job logs under a scheduling policy, and judge the schedules.

@@ -29,7 +29,7 @@ SCHEDULERS = ("event", "pool", *ALIASES)
 NAMING = "sjf+easy, saf+rule on the pool, an agent's folder, or module:ATTR"
 #: Headings in the help.
 RULES, POOL = "Rules and jobs", "Time-stepped pool"
-CLAMP = "Estimates of running jobs may not exceed their true run times, as in the paper's numbers."
+CLAMP = "Use the estimate at submission if it is nearer to the true run time, as in the paper's numbers."
 #: Types of parameters: files, folders, policies (rules of the user's own are loaded when they are typed), and
 #: what else may be ``module:ATTR``.
 FILE, FOLDER = click.Path(path_type=Path), click.Path(path_type=Path, file_okay=False)

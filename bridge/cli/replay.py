@@ -31,7 +31,9 @@ from bridge.worlds.fast.scheduler_config import SchedulerConfig
     shared.out_folder_option,
     shared.flag("--force", "Replace the run in DIR, and other outputs."),
     shared.file_option("--rst", "Write CQSim's result file."),
-    shared.flag("--plot", "Draw a timeline, and a Gantt chart of small runs, into DIR (or here)."),
+    shared.flag(
+        "--plot", "Draw a timeline and, of a small run, a Gantt chart, into DIR or the current folder."
+    ),
     click.option(
         "--by",
         type=click.Choice(["user", "size", "queue", "partition", "qos", "account", "reason"]),

@@ -28,7 +28,7 @@ _AGENT = "zoo/rlbackfilling-lublin-1"
 
 @click.group()
 def slurm() -> None:
-    """Set up a Slurm for an agent that decides, and look after it.
+    """Prepare a Slurm for an agent that decides, and check its state.
 
     \b
       bridge slurm setup --partition batch --out /etc/bridge     writes gate, scripts, watchdog

@@ -52,18 +52,20 @@ class TrainOptions:
 
     Attributes:
         setting: the policy's setting.  [default: its first, see `bridge policies`]
-        config: values that replace the setting's, as `bridge policies show NAME --toml` prints them.
-        algorithm: how it learns: a name, or module:ATTR.  [default: the setting's own]
-        seed: of weights and sampling.  [default: 1]
+        config: file with values that replace the setting's, in the form of `bridge policies show NAME
+            --toml`.
+        algorithm: learning algorithm: a name, or module:ATTR.  [default: the setting's own]
+        seed: random seed of the first weights and of the sampling.  [default: 1]
         epochs: rounds of training.  [default: the setting's own]
         workload: a file, a bundled or a fetched log.  [default: bundled-128]
         data: job set (CSV), or `synthetic`.  [default: synthetic]
-        teacher: the trained agent to learn from, for settings whose agent kills.
+        teacher: a trained agent as the teacher, only for settings whose agent kills jobs.
         device: what the networks run on.
-        threads: of the networks' arithmetic; it decides the last bits. Small networks gain little from more.
+        threads: threads for the networks. Another number changes the last bits. Small networks gain little
+            from more.
             [default: 1, or as before]
         out: the checkpoint.  [default: agents/POLICY-WORKLOAD-sSEED]
-        resume: go on with the training in --out (on the CPU bit for bit).
+        resume: continue the training in --out; on a CPU the result is as without a break, bit for bit.
         tensorboard: write TensorBoard's event files, too, to DIR/tensorboard.
     """
 
@@ -84,7 +86,11 @@ class TrainOptions:
 
 @click.command(cls=Command)
 @click.argument("policy", default="", metavar="[POLICY]", type=shared.NAME)
-@click.option("--fast", is_flag=True, help="In the fast world, the only one that trains: may be left out.")
+@click.option(
+    "--fast",
+    is_flag=True,
+    help="Train in the fast world. This is the only world for training, so you may leave this option out.",
+)
 @options(TrainOptions)
 @group(
     shared.RULES,
@@ -108,8 +114,8 @@ class TrainOptions:
 def train(ctx: click.Context, /, policy: str, as_json: bool, **_: Any) -> None:
     """Train POLICY, by default rlbackfilling, on episodes of a log; the best validated weights are kept.
 
-    Every finished epoch is saved. After Ctrl-C, a crash or a power cut, --resume goes on where it was; if
-    nothing was saved yet, it begins.
+    Every finished epoch is saved. After Ctrl-C, a crash or a power cut, --resume continues
+    after the last saved epoch. If no epoch was saved, training starts from the beginning.
 
     \b
     Examples:

@@ -45,7 +45,7 @@ _SIZED_FOR = (
 )
 
 nodes_option = shared.field_options(
-    SchedulerConfig, nodes="Machine size, if the log does not state it (or to overrule it)."
+    SchedulerConfig, nodes="Number of nodes, if the log does not say it, or to overrule it."
 )
 
 

@@ -11,11 +11,11 @@ class FidelityConfig:
     """Which jobs are compared, and how they are played.
 
     Attributes:
-        begin: only jobs behind this part of the log.
+        begin: only jobs after this part of the log.
         until: only jobs before this part of the log.
-        window: play windows of so many jobs, each from the recorded state, in place of one replay.
-            [default: one replay]
-        runs: cut run times at the request, as the rules do, or as recorded.
+        window: play windows of so many jobs; each begins with the recorded state.
+            [default: one replay of the whole log]
+        runs: cut: a job ends at its requested time at the latest, as under the rules; recorded: as recorded.
     """
 
     begin: Annotated[float, Constraint(ge=0, lt=1, option="--from", metavar="FRACTION")] = 0.0

@@ -60,7 +60,7 @@ class Detailed:
         walltime: keep the requests as walltimes, none, or factor:F.
             [default: keep; none for network, io and io_aware]
         placement: which hosts a job gets.
-        energy: simulate power and energy; the four options below do so by themselves.
+        energy: simulate power and energy; the other options for power switch this on, too.
         power: let a job's hosts draw the watts that it asks for, within the platform's budget.
         power_budget: for all compute hosts together.  [default: the platform's]
         shutdown_after: switch hosts off that have been idle for so long; 0 = never.  [default: 0]
@@ -69,7 +69,7 @@ class Detailed:
         image: start Batsim from this container image, with docker.
         options: a further option of the platform program; repeatable.
         startup_timeout: wall time to wait for its first message; 0 = for ever.
-        idle_timeout: wall time to wait for each further one; 0 = for ever.
+        idle_timeout: wall time to wait for each later message; 0 = for ever.
     """
 
     platform: Annotated[str, Constraint(metavar="XML")] = ""
@@ -136,11 +136,11 @@ class Experiment:
     Attributes:
         workload: a file, a bundled workload or a fetched log.
         on: the world: fast, simgrid (the embedded platform model), batsim (4) or batsim5.
-        seed: of the estimator noisy(P), and of the phases of Slurm's clocks; nothing else is drawn at random.
-        threshold: run time below which the bounded slowdown stops growing, s.
+        seed: random seed of the estimator noisy(P) and of the phases of Slurm's clocks.
+        threshold: shorter run times count as this one in the bounded slowdown, s.
         malformed: what to do about lines of the log that are no record.
         dependencies: submit jobs after their preceding ones have ended, and the think time is over.
-        agent: a trained agent that decides; brings its own order and backfilling.
+        agent: a trained agent that decides; its folder also sets order and backfilling.
         cross_protocol: let an agent decide under a protocol that it did not learn under.
         setup: policy, rules and selection of jobs.
         detailed: the rest.
@@ -226,12 +226,12 @@ class Sampling:
     """Which sequences of consecutive jobs policies are judged on, and by what.
 
     Attributes:
-        part: only sequences behind this part of the log.
-            [default: 0; where an agent learnt on LOG, what it has not seen]
+        part: only sequences after this part of the log.
+            [default: 0; for an agent trained on LOG, the end of its training part]
         sequences: sequences to sample.  [default: the preset's own; 200 for an agent's folder]
-        length: jobs a sequence.  [default: the preset's own; 256 for an agent's folder]
-        seed: of the sampling.  [default: the preset's own]
-        metric: averaged over a sequence's jobs, unless it names a maximum.
+        length: number of jobs in each sequence.  [default: the preset's own; 256 for an agent's folder]
+        seed: random seed of the sampling.  [default: the preset's own]
+        metric: what is compared: the mean over the jobs of a sequence, or a maximum (bsld.max, wait.max).
     """
 
     part: Annotated[float | None, Constraint(ge=0, lt=1, option="--from", metavar="FRACTION")] = None

@@ -27,18 +27,23 @@ class SchedulerConfig:
     """Everything but the log that decides a replay's schedule.
 
     Attributes:
-        order: queue order: a name, or an expression such as '(w/t)**3*n', largest first. With --cluster also
-            multifactor, by its [priority], and user_shares, AleaNG's fair share; slurm is SchedInspector's.
+        order: queue order: a name, or an expression such as '(w/t)**3*n', largest first. Two more work with
+            --cluster: multifactor (its table [priority]) and user_shares (AleaNG's fair share). slurm is the
+            formula of SchedInspector's paper.
         backfill: backfilling rule.  [default: easy; under the protocol slurm its own]
         candidate_order: order among EASY's candidates, if not the queue's: a name, or an expression of s, t
             and n.
-        protocol: the exact rules: textbook, CQSim's, those of RLScheduler's family, or, which need a cluster,
-            AleaNG's, or Slurm's own, whose order is multifactor unless one is named.
-        preset: load (and sample) the log as this code base does. Under schedgym: rlbackfilling.
-        estimator: estimated run times; `, requested` behind a prediction keeps running jobs at their request.
+        protocol: the exact rules: standard (textbook), cqsim (CQSim's), schedgym and schedgym-code
+            (simulators of RLScheduler's family); with a cluster, alea (AleaNG's) and slurm (Slurm's own; its
+            order is multifactor by default).
+        preset: load the log, and draw sequences, as this public code does.  [default under schedgym:
+            rlbackfilling]
+        estimator: where estimated run times come from. If a prediction ends with `, requested`, running jobs
+            are expected to take their requested time.
             [default: the protocol's own]
-        cancelled: jobs that never ran: drop, or keep with a run time of 10 s.  [default: the rules' own]
-        nodes: machine size, if not the log's.
+        cancelled: jobs that never ran: drop them, or keep them with a run time of 10 s.  [default: the rules'
+            own]
+        nodes: number of nodes, if the log does not say it, or to overrule it.
         first: only the first N kept jobs.
         rebase: count submit times from the first kept job.  [default: the rules' own]
         cluster: the site's nodes, partitions and rules: cluster.toml, slurm.conf, or one that comes with
