@@ -35,7 +35,16 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     return pairs
 
 
-@click.command(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
+#: What `--help` shows of the long headings.
+FOLDS = {
+    "Platform": ("placement", "platform", "energy"),
+    "Platform program": (),
+    "Slurm": ("slurm", "partition", "directory", "dry_run", "shadow"),
+    shared.POOL: (),
+}
+
+
+@click.command(cls=Command, folds=FOLDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("policy", type=shared.POLICY)
 @group(
     "Policy",

@@ -6,12 +6,12 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
-from bridge.scheduler.slurm.backfill_pass import backfill_pass
+from bridge.scheduler.slurm.backfill_pass import backfill_idle_until, backfill_pass
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SUSPENDED, SlurmJob
-from bridge.scheduler.slurm.main_pass import main_pass, unchanged_until
+from bridge.scheduler.slurm.main_pass import main_idle_until, main_pass
 from bridge.scheduler.slurm.site import Site
-from bridge.worlds.fast.slurm.own_clock import OwnClock
+from bridge.worlds.fast.slurm.own_clock import Idle, OwnClock
 
 #: The other nodes of a killed job are free after so much of the time that its first one takes.
 EARLIER = 0.6
@@ -84,13 +84,14 @@ class SlurmWorld(abc.ABC):
         epilog = self.site.settings.epilog
         while self.heap or self._may_go_on(clock):
             event = self.heap[0][0] if self.heap else _FAR
-            clock.skip(event, self._time(self.slurm.limits_due), self._time(self._unchanged_until()))
-            time, kind = clock.next()
-            if time < event:
+            due = clock.next(event, self._idle() if self.heap else Idle())
+            if clock.has_left_out:
+                self.slurm.line.is_seen()
+            if due is not None:
                 before = self.slurm.n_starts
-                self.happen(time, kind, None)
+                self.happen(*due, None)
                 started = self.slurm.n_starts > before
-                clock.passed(time, kind, started=started, changed=self._writes(kind))
+                clock.passed(*due, started=started, changed=self._writes(due[1]))
                 continue
             time, _, _, kind, what = heapq.heappop(self.heap)
             self.happen(time, kind, what)
@@ -106,9 +107,19 @@ class SlurmWorld(abc.ABC):
         writes = kind == "prio" or (is_main and slurm.has_skipped)
         return bool(slurm.pending) and (writes or (slurm.has_barred and (is_main or is_backfill)))
 
-    def _unchanged_until(self) -> int:
-        """Return until when full passes do nothing at all, not even write why jobs wait."""
-        return 0 if self._writes("full") else unchanged_until(self.slurm)
+    def _idle(self) -> Idle:
+        """Return until when passes do nothing but write why jobs wait; full ones may not even do that."""
+        slurm, time = self.slurm, self._time
+        full, writes = time(main_idle_until(slurm, full=True)), self._writes("full")
+        return Idle(
+            time(slurm.limits_due),
+            full,
+            time(main_idle_until(slurm, full=False)),
+            time(backfill_idle_until(slurm)),
+            time(0) if writes else full,
+            writes,
+            self._writes("backfill"),
+        )
 
     def _time(self, now: int) -> float:
         """Return the instant at which a whole second since 1970 begins."""
@@ -133,8 +144,8 @@ class SlurmWorld(abc.ABC):
         elif kind == "limits":
             slurm.check_limits(now)
         elif kind == "prio":
-            slurm.line.is_valid = False
             slurm.priorities.run_period([*slurm.pending.values(), *slurm.running.values()], now)
+            slurm.line.see_new_priorities()
         elif kind == "reservation":
             slurm.version += 1
             slurm.line.is_valid = False
