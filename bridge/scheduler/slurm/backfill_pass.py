@@ -323,9 +323,7 @@ def backfill_pass(slurm: Controller, now: int) -> None:
         horizon = int(walk.own[kernels.HORIZON])
     _start_heterogeneous(slurm, now)
     if slurm.n_starts == n_starts and slurm.version == version and slurm.packed == packed:
-        slurm.is_planned = Idle(
-            version, packed, slurm.line.changes, min(horizon, _next_change(slurm, now))
-        )
+        slurm.is_planned = Idle(version, packed, slurm.line.changes, min(horizon, _next_change(slurm, now)))
 
 
 def backfill_idle_until(slurm: Controller) -> int:
