@@ -10,6 +10,7 @@ from bridge.scheduler.slurm.backfill_pass import backfill_pass
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SUSPENDED, SlurmJob
 from bridge.scheduler.slurm.main_pass import main_pass, unchanged_until
+from bridge.scheduler.slurm.marks import marks_plans
 from bridge.scheduler.slurm.site import Site
 from bridge.worlds.fast.slurm.own_clock import OwnClock
 
@@ -90,7 +91,10 @@ class SlurmWorld(abc.ABC):
                 before = self.slurm.n_starts
                 self.happen(time, kind, None)
                 started = self.slurm.n_starts > before
-                clock.passed(time, kind, started=started, changed=self._writes(kind))
+                changed = self._writes(kind) or (
+                    kind == "backfill" and marks_plans(self.slurm, self.now(time))
+                )
+                clock.passed(time, kind, started=started, changed=changed)
                 continue
             time, _, _, kind, what = heapq.heappop(self.heap)
             self.happen(time, kind, what)
