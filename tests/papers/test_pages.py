@@ -35,7 +35,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return results
 
 
-@pytest.mark.parametrize("paper", ["rlbackfilling", "sem"])
+@pytest.mark.parametrize("paper", [pytest.param("rlbackfilling", marks=pytest.mark.slow), "sem"])
 def test_a_clone_writes_the_pages_that_are_there(
     clone: Path, paper: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ MEASURED = Lateness(
     0.02,
 )
 
+
 class Idle(NamedTuple):
     """Until when passes do nothing, s, and whether those that do nothing write to records.
 
@@ -94,7 +95,10 @@ class OwnClock:
             at[kernels.PERIOD_DUE] = first + draw() * period
         at[kernels.LAST_CHANGE] = at[kernels.TIME] = first
         at[kernels.PERIOD], at[kernels.BATCH_DELAY] = period, parameters.batch_delay
-        at[kernels.SCHED_INTERVAL], at[kernels.BF_INTERVAL] = parameters.sched_interval, parameters.bf_interval
+        at[kernels.SCHED_INTERVAL], at[kernels.BF_INTERVAL] = (
+            parameters.sched_interval,
+            parameters.bf_interval,
+        )
         at[kernels.SECOND], at[kernels.HAS_BACKFILL] = 1.0 + lateness.tick, float(has_backfill)
         self._idle = np.zeros(kernels.IDLE_SIZE)
         self._late = lateness.draw(self._random, 1 + _DRAWS)
@@ -112,6 +116,11 @@ class OwnClock:
             period=period,
             lateness=lateness,
         )
+
+    @property
+    def time(self) -> float:
+        """When something last happened."""
+        return float(self.at[kernels.TIME])
 
     @property
     def idle(self) -> float:
