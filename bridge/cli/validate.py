@@ -32,7 +32,7 @@ _WORLD = "The detailed world.  [default: simgrid]"
 @shared.experiment_options(
     "workload",
     workload=Constraint(
-        help="A file, a bundled workload or a fetched log.  [default: the one that the first agent learnt on]"
+        help="A file, a bundled workload or a fetched log.  [default: the log of the first agent's training]"
     ),
 )
 @shared.rule_options
@@ -50,7 +50,7 @@ _WORLD = "The detailed world.  [default: simgrid]"
         "--no-start",
         is_flag=True,
         default=None,
-        help="Simulate nothing; write every simulation's platform, workload and again.sh to --out.",
+        help="Only write the platform, workload and again.sh of every simulation to --out.",
     ),
 )
 @group(
@@ -62,8 +62,8 @@ _WORLD = "The detailed world.  [default: simgrid]"
         "--tolerance",
         type=click.FloatRange(min=0),
         metavar="T",
-        help="Largest relative difference that is allowed. With --against: to the baseline [default: 1e-6]; "
-        "without it: between the two worlds.",
+        help="Largest relative difference that is allowed; if one is larger, the exit status is 1. With "
+        "--against: from the baseline [default: 1e-6]. Without: between the two worlds.",
     ),
     shared.file_option("--save-baseline", "Save the outcome as a baseline."),
     shared.file_option("--against", "Compare the outcome with a baseline.", to="baseline"),
@@ -86,8 +86,8 @@ def validate(
     """Run each POLICY in the fast world and on a detailed platform, and compare the results.
 
     A POLICY is an order and a backfilling rule, such as fcfs+easy, sjf+conservative or wfp3+none, or the
-    folder of a trained agent. On the time-stepped pool a POLICY is sjf, saf, tetris or tetris*, alone or with
-    the kill rule (+rule), or an agent's folder.
+    folder of a trained agent. On the time-stepped pool, a POLICY is sjf, saf, tetris or tetris*, with or
+    without the kill rule (as in saf+rule), or the folder of an agent.
 
     \b
     Examples:

@@ -13,9 +13,10 @@ class FidelityConfig:
     Attributes:
         begin: only jobs after this part of the log.
         until: only jobs before this part of the log.
-        window: play windows of so many jobs; each begins with the recorded state.
-            [default: one replay of the whole log]
-        runs: cut: a job ends at its requested time at the latest, as under the rules; recorded: as recorded.
+        window: play windows of JOBS jobs. Each begins with the recorded state.  [default: one replay of the
+            whole log]
+        runs: run times. cut: jobs end at the latest when their requested time is over, as under the rules.
+            recorded: as recorded.
     """
 
     begin: Annotated[float, Constraint(ge=0, lt=1, option="--from", metavar="FRACTION")] = 0.0

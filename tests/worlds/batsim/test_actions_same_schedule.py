@@ -72,7 +72,7 @@ def lives_on_platform(process: DecisionProcess, jobs: Jobs) -> Lives:
     place = {number: k for k, number in enumerate(jobs.number.tolist())}
     return sorted(
         (place[int(job.event.job_id.rpartition("!")[2])], life.start, life.finish, life is job.current)
-        for job in decided.acting_jobs
+        for job in decided.repeatable_jobs
         for life in job.lives
     )
 
