@@ -34,25 +34,27 @@ _OF_SLURM |= {"slurm", "dry_run", "shadow"}
 
 slurm_options = group(
     HEADING,
-    flag("--slurm", "Decide for a real Slurm, that of SLURM_CONF, in place of Batsim."),
+    flag("--slurm", "Decide for a real Slurm (the one of SLURM_CONF), not for Batsim."),
     flag("--dry-run", "Print the jobs that would be started, and change nothing in Slurm."),
-    flag("--shadow", "As --dry-run, and compare with what Slurm starts."),
+    flag("--shadow", "As --dry-run, and compare with the starts of Slurm."),
     options(AgentConfig, exclude=("mode",)),
 )
 
 observed_options = group(
     HEADING,
-    flag("--slurm", "The present of a real Slurm, that of SLURM_CONF."),
+    flag("--slurm", "Read the present state of a real Slurm (the one of SLURM_CONF)."),
     options(AgentConfig, "partition"),
     file_option(
         "--history",
-        "Learn run times from what `bridge workload import sacct` wrote.  [default: nothing is known]",
+        "Learn run times from this log (`bridge workload import sacct`).  [default: only limits are known]",
         "LOG",
     ),
 )
 
 
-at_option = click.option("--at", type=float, metavar="TIME", help="Of a run: seconds on its clock.")
+at_option = click.option(
+    "--at", type=float, metavar="TIME", help="For a RUN: the time of the state, in seconds of its clock."
+)
 
 
 def submit_option(help_text: str) -> Callable[[F], F]:

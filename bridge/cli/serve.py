@@ -19,16 +19,22 @@ from bridge.config.options import Command
     "The policy that is assumed to start the queue's jobs.", default="fcfs+easy", show_default=True
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@shared.number("--port", "0: any free one.", 0, 65535, default=8017)
+@shared.number("--port", "Port to listen on; 0: any free port.", 0, 65535, default=8017)
 @click.option(
     "--name",
     "names",
     metavar="HOST",
     multiple=True,
-    help="A further name that visitors may ask by. Repeatable.",
+    help="A further host name under which the page may be requested. May be repeated.",
 )
-@shared.number("--every", "Ask Slurm no more often.", type=click.FloatRange(1), default=10.0, metavar="S")
-@shared.number("--futures", "A forecast.", 2, 1000, default=100)
+@shared.number(
+    "--every",
+    "Seconds between two queries of Slurm, at least.",
+    type=click.FloatRange(1),
+    default=10.0,
+    metavar="S",
+)
+@shared.number("--futures", "Number of futures for each forecast.", 2, 1000, default=100)
 def serve(
     slurm: bool,
     partition: str | None,
@@ -40,7 +46,7 @@ def serve(
     every: float,
     futures: int,
 ) -> None:
-    """Show a partition in a browser, and to programs: the queue, predicted starts, the next hours, what if.
+    """Serve a page and JSON about a partition of Slurm: queue, predicted starts, next hours, what-if.
 
     The page changes nothing and runs no scripts. It listens on this machine only; --host changes that.
     Everyone who can reach the address can read it. If the cluster keeps jobs private, it shows totals only.

@@ -11,6 +11,7 @@ from bridge.scheduler.slurm.choice import chosen_of, is_exclusive, need_of
 from bridge.scheduler.slurm.controller import FAR, LIMIT, STARTED, Controller, Idle
 from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
+from bridge.scheduler.slurm.license_map import LicenseMap
 from bridge.scheduler.slurm.limits import job_limit
 from bridge.scheduler.slurm.main_pass import next_change
 from bridge.scheduler.slurm.node_words import mask_of_words, words_of
@@ -38,6 +39,7 @@ class _Pass:
         self.is_over = False
         self.counts: dict[tuple[str, object], int] = {}
         self.reserved_in: dict[int, int] = {}
+        self.not_before: dict[int, int] = {}
         size = parameters.bf_map_size
         late = site.settings.kill_wait + site.settings.over_time
         self.of_pass = np.array(
@@ -62,11 +64,23 @@ class _Pass:
             for job in self.running:
                 if job.whole:
                     self._occupy(job)
+        self.licenses: LicenseMap | None = None
+        if parameters.bf_licenses:
+            self.licenses = LicenseMap(site.licenses)
+            for job in self.running:
+                self._take_licenses(job, self.map.begin, job.end)
 
     def _occupy(self, job: SlurmJob) -> None:
         """Take the nodes of a running job out of the map until its limit."""
         begin, resolution = self.map.begin, self.parameters.bf_resolution
         self.map.reserve(begin, max(job.end // resolution * resolution, begin + resolution), job.nodes)
+
+    def _take_licenses(self, job: SlurmJob, begin: int, end: int) -> None:
+        """Take the licences of a job out of the map in its time, of which one step is the least."""
+        if self.licenses is not None and job.licenses:
+            resolution = self.parameters.bf_resolution
+            end = max(end // resolution * resolution, begin + resolution)
+            self.licenses.take(begin, end, job.licenses)
 
     @property
     def table(self) -> kernels.Running:
@@ -217,6 +231,8 @@ class _Pass:
             limit = min(limit, job.min_limit)
         if self.slurm.preempts and site.qos[job.qos].no_reserve:
             limit = min(limit, 60)
+        if self.licenses is not None and job.licenses:
+            return self.licenses.first_fit(self.not_before.get(job.key, self.now), limit, job.licenses), limit
         if not job.het:
             return self.now, limit
         return max(self.now, max(self.slurm.het_estimates.get(job.het, {}).values(), default=0)), limit
@@ -226,6 +242,7 @@ class _Pass:
         parameters, slurm = self.parameters, self.slurm
         is_bound = parameters.bf_part_reserve or parameters.bf_min_prio or parameters.bf_min_age
         its = slurm.ledger.class_of(job, part)
+        is_bound = is_bound or (self.licenses is not None and job.licenses)
         return bool(is_bound or job.task >= 0 or its.has_after or slurm.site.qos[job.qos].no_reserve)
 
     def _booked_for(self, job: SlurmJob) -> kernels.Booked:
@@ -265,12 +282,18 @@ class _Pass:
                 self._sort_running()
             if job.whole:
                 self._occupy(job)
+            self._take_licenses(job, self.map.begin, job.end)
             if self.parameters.bf_max_start and self.starts >= self.parameters.bf_max_start:
                 self.is_over = True
         return result
 
     def _reserve(self, job: SlurmJob, part: SlurmPart, start: int, end: int, nodes: int) -> str:
         slurm, parameters = self.slurm, self.parameters
+        if self.licenses is not None and job.licenses:
+            later = self.licenses.first_fit(start, end - start, job.licenses)
+            if later > start:
+                self.not_before[job.key] = later
+                return self.plan([(job, part)])[1]
         if slurm.ledger.class_of(job, part).has_after:
             tres = slurm.tres_of(job, part, chosen_of(slurm.site.scratch[0][2]))
             if slurm.ledger.after(job, part, tres, nodes):
@@ -286,6 +309,7 @@ class _Pass:
         if parameters.bf_min_age and self.now - job.eligible < parameters.bf_min_age:
             return "unreserved"
         self.map.reserve(start, end, nodes)
+        self._take_licenses(job, start, end)
         return "planned"
 
 
@@ -372,7 +396,7 @@ def _look_at_some(walk: _Pass, entries: list[Entry], at: int, n: int) -> int:
     place = at
     while place < n and len(group) < walk.together:
         job, part = entries[place]
-        if job.het or job.task >= 0 or job.reservation:
+        if job.het or job.task >= 0 or job.reservation or (walk.licenses is not None and job.licenses):
             break
         if job.state == PENDING and not walk.is_skipped(job, part):
             group.append(entries[place])

@@ -10,6 +10,7 @@ from bridge.scheduler.slurm.backfill_pass import backfill_idle_until, backfill_p
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SUSPENDED, SlurmJob
 from bridge.scheduler.slurm.main_pass import main_idle_until, main_pass
+from bridge.scheduler.slurm.marks import marks_plans
 from bridge.scheduler.slurm.site import Site
 from bridge.worlds.fast.slurm.own_clock import Idle, OwnClock
 
@@ -84,14 +85,14 @@ class SlurmWorld(abc.ABC):
         epilog = self.site.settings.epilog
         while self.heap or self._may_go_on(clock):
             event = self.heap[0][0] if self.heap else _FAR
-            due = clock.next(event, self._idle() if self.heap else Idle())
+            due = clock.next(event, self._idle(clock.time) if self.heap else Idle())
             if clock.has_left_out:
                 self.slurm.line.is_seen()
             if due is not None:
                 before = self.slurm.n_starts
                 self.happen(*due, None)
                 started = self.slurm.n_starts > before
-                clock.passed(*due, started=started, changed=self._writes(due[1]))
+                clock.passed(*due, started=started, changed=self._writes(due[1], due[0]))
                 continue
             time, _, _, kind, what = heapq.heappop(self.heap)
             self.happen(time, kind, what)
@@ -100,17 +101,20 @@ class SlurmWorld(abc.ABC):
                 asks = kind not in ("end", "reservation")  # an end asks when its nodes answered
                 clock.tell(time, asks=asks, at_once=at_once)
 
-    def _writes(self, kind: str) -> bool:
-        """Tell whether a pass wrote to a waiting job's record: its priority, or why it waits."""
+    def _writes(self, kind: str, time: float) -> bool:
+        """Tell whether a pass wrote to a waiting job's record: its priority, its plan, or why it waits."""
         slurm = self.slurm
-        is_main, is_backfill = kind in ("default", "full"), kind == "backfill"
-        writes = kind == "prio" or (is_main and slurm.has_skipped)
-        return bool(slurm.pending) and (writes or (slurm.has_barred and (is_main or is_backfill)))
+        if not slurm.pending:
+            return False
+        if kind == "backfill":
+            return slurm.has_barred or marks_plans(slurm, self.now(time))
+        is_main = kind in ("default", "full")
+        return kind == "prio" or (is_main and (slurm.has_skipped or slurm.has_barred))
 
-    def _idle(self) -> Idle:
+    def _idle(self, now: float) -> Idle:
         """Return until when passes do nothing but write why jobs wait; full ones may not even do that."""
         slurm, time = self.slurm, self._time
-        full, writes = time(main_idle_until(slurm, full=True)), self._writes("full")
+        full, writes = time(main_idle_until(slurm, full=True)), self._writes("full", now)
         return Idle(
             time(slurm.limits_due),
             full,
@@ -118,7 +122,7 @@ class SlurmWorld(abc.ABC):
             time(backfill_idle_until(slurm)),
             time(0) if writes else full,
             writes,
-            self._writes("backfill"),
+            self._writes("backfill", now),
         )
 
     def _time(self, now: int) -> float:
