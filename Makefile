@@ -43,7 +43,7 @@ lint: $(VENV)/.ready
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 test-slow: $(VENV)/.ready
 	$(BIN)/pytest -m slow

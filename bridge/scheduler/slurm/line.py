@@ -51,7 +51,7 @@ class PassLine:
 
     @property
     def is_kept(self) -> bool:
-        """Tell whether the entries and their order are those that they would be if the line were made anew."""
+        """Tell whether the line would be the same if it were made anew."""
         return self._state != _INVALID and not self.has_gone
 
     def see_new_priorities(self) -> None:

@@ -93,7 +93,7 @@ def main_idle_until(slurm: Controller, *, full: bool) -> int:
 
 
 def _idle_until(slurm: Controller, *, full: bool) -> int:
-    """Return until when main passes do nothing in this line: they would also leave the weights as they are."""
+    """Return until when main passes do nothing in this line; they leave the weights as they are, too."""
     version, was_whole, until, changes, packed = slurm.is_passed
     is_same = version == slurm.version and changes == slurm.line.changes and packed == slurm.packed
     return until if is_same and slurm.line.is_kept and (was_whole or not full) else 0

@@ -1,7 +1,7 @@
 """Which of Slurm's passes comes next, compiled: three loops, and passes that do nothing go by in it.
 
 Arrays: `at` holds where the loops stand, by the names below; `late` how late threads wake, each time in turn;
-`idle` until when passes do nothing, in seconds of the clock. A pass does nothing whose whole second is earlier.
+`idle` until when passes do nothing, in s of the clock: a pass does nothing whose whole second is earlier.
 """
 
 import math
@@ -15,8 +15,9 @@ LIMITS, FULL, DEFAULT, BACKFILL, PRIO, NO_PASS, DRAWS = range(7)
 LIMITS_PERIOD = 30.0
 #: Where the loops stand.
 (
-    LOOP, LAST_FULL, LAST_MAIN, LAST_LIMITS, AWAKE, PERIOD_DUE, WANTED, CHANGED, AT_ONCE, LATE, DRAWN, LAST_CHANGE,
-    TIME, NEXT, PERIOD, BATCH_DELAY, SCHED_INTERVAL, BF_INTERVAL, SECOND, HAS_BACKFILL, LEFT_OUT, SIZE,
+    LOOP, LAST_FULL, LAST_MAIN, LAST_LIMITS, AWAKE, PERIOD_DUE, WANTED, CHANGED, AT_ONCE, LATE, DRAWN,
+    LAST_CHANGE, TIME, NEXT, PERIOD, BATCH_DELAY, SCHED_INTERVAL, BF_INTERVAL, SECOND, HAS_BACKFILL,
+    LEFT_OUT, SIZE,
 ) = range(22)  # fmt: skip
 #: Until when passes do nothing, by their places above; until when full ones may be left out altogether;
 #: whether main passes, and backfill passes, write to records though they do nothing; the next event.
@@ -28,7 +29,7 @@ def _look(at: Floats, since: float, due: float) -> float:
     """Return when a thread that looks each second since an instant first does so when it is due."""
     if due == math.inf:
         return due
-    return since + max(math.ceil((due - since) / at[SECOND]), 0) * at[SECOND]
+    return float(since + max(math.ceil((due - since) / at[SECOND]), 0) * at[SECOND])
 
 
 @inline
@@ -77,7 +78,7 @@ def leave_out(at: Floats, event: float, limit: float, change: float) -> None:
     checks = math.floor((min(event, limit) - at[LAST_LIMITS]) / LIMITS_PERIOD - 1)
     if checks > 0:
         at[LAST_LIMITS] += checks * LIMITS_PERIOD
-    until = min(min(event, change), min(at[PERIOD_DUE], _backfill(at)))
+    until = min(event, change, at[PERIOD_DUE], _backfill(at))
     passes = math.floor((until - at[LAST_FULL]) / at[SCHED_INTERVAL] - 1)
     if passes > 0 and at[WANTED] == math.inf and at[AT_ONCE] == math.inf:
         at[LAST_FULL] += passes * at[SCHED_INTERVAL]
@@ -88,7 +89,7 @@ def leave_out(at: Floats, event: float, limit: float, change: float) -> None:
 def _draw(at: Floats, late: Floats) -> float:
     n = int(at[DRAWN])
     at[DRAWN] = n + 1
-    return late[n]
+    return float(late[n])
 
 
 @inline

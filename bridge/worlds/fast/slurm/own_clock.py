@@ -130,7 +130,7 @@ class OwnClock:
     @property
     def has_left_out(self) -> bool:
         """Tell whether main or backfill passes that do nothing have gone by in the last call of `next`."""
-        return self.at[kernels.LEFT_OUT] != 0
+        return bool(self.at[kernels.LEFT_OUT] != 0)
 
     def _draw_more(self) -> None:
         """Draw lateness anew behind what was not used yet."""
