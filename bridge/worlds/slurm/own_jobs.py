@@ -22,7 +22,6 @@ class OwnJob:
 
     Attributes:
         cores: CPUs on each of its nodes, of one that has any.
-        by: the scheduler that started it: main or backfill.
         left_out: why nothing is predicted of it; empty: it is.
     """
 
@@ -35,7 +34,6 @@ class OwnJob:
     end: int
     submit: int
     cores: dict[str, int]
-    by: str
     left_out: str
 
     @property
@@ -71,11 +69,10 @@ def _jobs_of(fields: dict[str, str], line: str) -> list[OwnJob]:
         number, tasks = int(fields["ArrayJobId"]), _tasks(text)
     cores = {name: _count(ids) for nodes, ids in _DETAIL.findall(line) for name in node_names(nodes)}
     more = (_instant(fields, "StartTime"), _instant(fields, "EndTime"), _instant(fields, "SubmitTime"), cores)
-    by = "backfill" if fields.get("Scheduler") == "Backfill" else "main"
     return [
         OwnJob(
             f"{number}_{task}" if task >= 0 else str(number),
-            *(number, task, fields["JobState"], fields, *more, by, _left_out(fields)),
+            *(number, task, fields["JobState"], fields, *more, _left_out(fields)),
         )
         for task in tasks
     ]
@@ -158,7 +155,7 @@ def slurm_job(one: OwnJob, site: Site, key: int) -> SlurmJob:
         "begin": one.start if one.text("Reason") == "BeginTime" else 0,
     }
     if per_node and tasks == nodes * per_node:
-        fields["max_nodes"] = nodes
+        fields |= {"max_nodes": nodes, "node_cpus": per_node * each}
     if text := one.text("Features"):
         fields |= {"features": tuple(parse_constraints(text)), "one_feature": "[" in text}
     return SlurmJob(**fields)

@@ -41,13 +41,23 @@ _SETTINGS = (
 #: Nodes and partitions are read again after so many seconds.
 RECONCILE = 60.0
 _WHERE = "scontrol show"
-#: Of events in one second, which comes first.
-_GONE, _END, _NEW, _START = range(4)
+COMPLETING = "COMPLETING"
+#: Of events in one second, which comes first: a job ends, and a while later its nodes are free.
+_GONE, _END, _FREE, _NEW, _START = range(5)
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened to a job in a second since 1970."""
+
+    second: int
+    kind: int
+    job: OwnJob
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A start of Slurm's, beside what was predicted: the nodes, or why none; `by`: which scheduler."""
+    """A start of Slurm's, beside what was predicted: the nodes, or why none; `by`: whose pass had it."""
 
     job: str
     by: str
@@ -137,7 +147,7 @@ class OwnShadow:
             self._waiting = {label: one for label, one in jobs.items() if one.is_waiting}
             self._running = {label: one for label, one in jobs.items() if one.is_here}
         else:
-            self._follow(sorted(self._events(self._last, jobs), key=lambda event: event[:3]))
+            self._follow(sorted(self._events(self._last, jobs), key=lambda event: (event.second, event.kind)))
             for label, one in jobs.items():  # priorities, limits and holds of those that still wait
                 if one.is_waiting:
                     self._waiting[label] = one
@@ -145,61 +155,90 @@ class OwnShadow:
                     self._running[label] = one
         self._last, self._read_at = jobs, now
 
-    def _events(
-        self, before: Mapping[str, OwnJob], after: Mapping[str, OwnJob]
-    ) -> Iterator[tuple[int, int, str, OwnJob]]:
+    def _events(self, before: Mapping[str, OwnJob], after: Mapping[str, OwnJob]) -> Iterator[Event]:
         for label, one in before.items():
             new = after.get(label)
-            had, has = one.is_here, new is not None and new.is_here and new.start == one.start
-            if had and not has:
-                ended = new.end if new is not None and new.start == one.start else 0
-                yield max(ended, self._read_at), _END, "", one
+            same = new if new is not None and new.start == one.start else None
+            if one.is_here:
+                ended = max(same.end if same is not None else 0, self._read_at)
+                if one.state != COMPLETING and (same is None or same.state not in (one.state, "RUNNING")):
+                    yield Event(ended, _END, one)
+                if same is None or not same.is_here:
+                    yield Event(ended, _FREE, one)
             elif one.is_waiting and (new is None or not (new.is_waiting or new.cores or new.start)):
-                yield self._read_at, _GONE, "", one
+                yield Event(self._read_at, _GONE, one)
         for label, one in after.items():
             old = before.get(label)
-            if old is None and not (one.is_here and one.submit < self._read_at - 1):
-                yield max(one.submit, self._read_at), _NEW, "", one
+            if old is None:
+                yield Event(max(one.submit, self._read_at), _NEW, one)
             has_run = bool(one.start) and bool(one.text("NodeList")) and not one.is_waiting
             if has_run and (old is None or not (old.is_here or old.end)):
-                yield max(one.start, self._read_at), _START, one.by, one
+                yield Event(max(one.start, self._read_at), _START, one)
 
-    def _follow(self, events: list[tuple[int, int, str, OwnJob]]) -> None:
-        """Go through what happened between two readings, in its order.
+    def _follow(self, events: list[Event]) -> None:
+        """Go through what happened between two readings.
 
-        Slurm makes a main pass after each end of a job, and the order of ends in one second is not known. So
-        a start is compared with the pass after each event, and at last with that of its own second.
+        Slurm makes a main pass after each end of a job, and says in which second that was. So of the ends,
+        and of the nodes that became free, that one is taken as the next after which a pass starts what Slurm
+        did start; if there is none, the earliest. What no such pass starts is compared with the last one.
+        Which scheduler made a start is not known either: the pass of one of both must make it.
         """
-        starts = [event for event in events if event[1] == _START]
-        for second, kind, _, one in events:
-            if kind == _START:
-                continue
-            self._apply(kind, one)
-            if any(by == "main" for *_, by, _ in starts):
-                predicted = self.predict(second, "main")
-                right = [
+        starts = [event for event in events if event.kind == _START]
+        others = [event for event in events if event.kind != _START]
+        while others:
+            ending = {event.job.label for event in others if event.kind == _END}
+            tried = others[:1]
+            if starts:
+                tried += [
                     event
-                    for event in starts
-                    if event[2] == "main" and _nodes(event[3]) == predicted.get(event[3].label)
+                    for event in others[1:]
+                    if event.kind == _END or (event.kind == _FREE and event.job.label not in ending)
                 ]
-                for event in right:
-                    self._note(event, predicted)
-                    starts.remove(event)
-        for (second, by), group in groupby(starts, key=lambda event: (event[0], event[2])):
+            chosen, right = others[0], dict[str, str]()
+            for event in tried:
+                waiting, running = dict(self._waiting), dict(self._running)
+                self._apply(event)
+                agree = self._agreeing(event.second, starts) if starts else {}
+                self._waiting, self._running = waiting, running
+                if len(agree) > len(right):
+                    chosen, right = event, agree
+            self._apply(chosen)
+            others.remove(chosen)
+            for start in [one for one in starts if one.job.label in right]:
+                nodes = _nodes(start.job)
+                self._note(start, right[start.job.label], nodes)
+                starts.remove(start)
+        for second, group in groupby(starts, key=lambda event: event.second):
+            batch = list(group)
+            predicted, right = self.predict(second, "main"), self._agreeing(second, batch)
+            for event in batch:
+                label = event.job.label
+                known = _nodes(event.job) if label in right else predicted.get(label)
+                self._note(event, right.get(label, ""), known)
+
+    def _agreeing(self, second: int, starts: list[Event]) -> dict[str, str]:
+        """Return which of some starts a pass would make now, on the same nodes, and whose."""
+        found: dict[str, str] = {}
+        for by in ("main", "backfill"):
             predicted = self.predict(second, by)
-            for event in group:
-                self._note(event, predicted)
+            for event in starts:
+                if _nodes(event.job) == predicted.get(event.job.label):
+                    found.setdefault(event.job.label, by)
+        return found
 
-    def _note(self, event: tuple[int, int, str, OwnJob], predicted: dict[str, frozenset[str]]) -> None:
-        _, kind, by, one = event
-        waited = self._waiting.get(one.label, one)
-        why = waited.left_out or ("" if one.label in predicted else "not predicted")
-        self.report.hits.append(Hit(one.label, by, _nodes(one), predicted.get(one.label), why))
-        self._apply(kind, one)
+    def _note(self, event: Event, by: str, predicted: frozenset[str] | None) -> None:
+        waited = self._waiting.get(event.job.label, event.job)
+        why = waited.left_out or ("" if predicted is not None else "not predicted")
+        self.report.hits.append(Hit(event.job.label, by, _nodes(event.job), predicted, why))
+        self._apply(event)
 
-    def _apply(self, kind: int, one: OwnJob) -> None:
+    def _apply(self, event: Event) -> None:
+        kind, one = event.kind, event.job
         if kind == _NEW:
             self._waiting[one.label] = one
+            return
+        if kind == _END:
+            self._running[one.label] = replace(one, state=COMPLETING)
             return
         self._waiting.pop(one.label, None)
         if kind == _START and one.is_here:
@@ -239,7 +278,7 @@ class OwnShadow:
                 job, part, {self.site.index[name]: cpus for name, cpus in one.cores.items()}, one.start
             )
             job.end = one.end
-            if one.state == "COMPLETING":
+            if one.state == COMPLETING:
                 slurm.finish(job, one.end)
         slurm.line.is_valid = False
         slurm.started.clear()
