@@ -8,11 +8,12 @@ from bridge.base.arrays import Ints
 from bridge.scheduler.slurm import plan_kernels as kernels
 from bridge.scheduler.slurm import preemption
 from bridge.scheduler.slurm.choice import chosen_of, is_exclusive, need_of
-from bridge.scheduler.slurm.controller import LIMIT, STARTED, Controller
+from bridge.scheduler.slurm.controller import FAR, LIMIT, STARTED, Controller, Idle
 from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
 from bridge.scheduler.slurm.license_map import LicenseMap
 from bridge.scheduler.slurm.limits import job_limit
+from bridge.scheduler.slurm.main_pass import next_change
 from bridge.scheduler.slurm.node_words import mask_of_words, words_of
 from bridge.scheduler.slurm.order import priority_in
 from bridge.scheduler.slurm.quick import Quick
@@ -46,7 +47,8 @@ class _Pass:
              parameters.bf_window_scale, late),
             np.int64,
         )  # fmt: skip
-        self.own = np.zeros(11, np.int64)
+        self.own = np.zeros(kernels.OWN_SIZE, np.int64)
+        self.own[kernels.HORIZON] = FAR
         self.nodes, self.chosen = np.zeros(site.n_words, np.int64), np.zeros(site.n_words, np.int64)
         self.completing = words_of(slurm.completing_nodes, site.n_words)
         self.booked = self._booked(None) if slurm.reservations else _nothing_booked(site.n_words)
@@ -328,11 +330,14 @@ def _sets_of(site: Site, job: SlurmJob) -> tuple[Ints, Ints]:
 
 
 def backfill_pass(slurm: Controller, now: int) -> None:
-    """Plan the queue once, and start what can start now."""
+    """Plan the queue once, and start what can start now. A pass that provably changes nothing is left out."""
     slurm.het_estimates.clear()
     if not slurm.pending:
         return
     entries = slurm.queue(now)
+    if now < backfill_idle_until(slurm):
+        return
+    version, packed, horizon, n_starts = slurm.version, slurm.packed, FAR, slurm.n_starts
     n = _last_that_counts(slurm, entries, 0, len(entries)) + 1
     if n:
         walk = _Pass(slurm, now)
@@ -341,7 +346,26 @@ def backfill_pass(slurm: Controller, now: int) -> None:
             at = _look_at_some(walk, entries, at, n)
             if walk.starts > starts:  # fewer nodes are left
                 starts, n = walk.starts, _last_that_counts(slurm, entries, at, n) + 1
+        horizon = int(walk.own[kernels.HORIZON])
     _start_heterogeneous(slurm, now)
+    if slurm.n_starts == n_starts and slurm.version == version and slurm.packed == packed:
+        slurm.is_planned = Idle(version, packed, slurm.line.changes, min(horizon, _next_change(slurm, now)))
+
+
+def backfill_idle_until(slurm: Controller) -> int:
+    """Return until when a backfill pass provably decides what the last one did: nothing."""
+    if not slurm.pending:
+        return FAR
+    version, packed, changes, until = slurm.is_planned
+    is_same = version == slurm.version and packed == slurm.packed and slurm.line.is_kept
+    return until if is_same and changes == slurm.line.changes else 0
+
+
+def _next_change(slurm: Controller, now: int) -> int:
+    """Return until when nothing but the forecast changes by the time alone; `now`: it may at any time."""
+    if slurm.site.parameters.bf_running_reserve or any(job.het for job in slurm.pending.values()):
+        return now
+    return next_change(slurm, now)
 
 
 def _last_that_counts(slurm: Controller, entries: list[Entry], first: int, n: int) -> int:

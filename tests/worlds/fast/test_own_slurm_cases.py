@@ -14,6 +14,7 @@ import pytest
 from bridge.base.errors import BridgeError
 from bridge.worlds.fast.slurm.agreement import play_case
 from bridge.worlds.fast.slurm.case import read_case
+from bridge.worlds.fast.slurm.own_clock import Idle
 from bridge.worlds.fast.slurm.playing import SlurmPlayer
 
 CASES = Path(__file__).with_name("slurm_cases")
@@ -32,6 +33,10 @@ class Counting(SlurmPlayer):
         if what is None:
             self.passes.append((time, kind))
         super().happen(time, kind, what)
+
+    def _idle(self, now: float) -> Idle:
+        del now
+        return Idle()  # no pass is left out
 
 
 def between(passes: list[tuple[float, str]], low: float, high: float) -> Counter[str]:
