@@ -160,10 +160,10 @@ def page() -> str:
         "The reference estimates run times by requests, or by the mean of the user's last two runs. It takes "
         f"what is better on the same sequences in hindsight: {references}. The rules use requests. Blended: "
         "the order sees √(request × that mean).",
-        "Every job permits the rule, unless a share of the users is named (of the jobs, if a log knows no "
-        "users). Of one level `las` preempts the smallest job first, with latest=1 the job that started "
-        "last. Bounded slowdown and wait count to the end of a job's last run. Waste is node-time that jobs "
-        "occupied beyond the useful one, in % of it.",
+        "Every job permits the rule, unless a share is named: then users are drawn until so much of all jobs "
+        "is theirs (jobs, if a log knows no users). Of one level `las` preempts the smallest job first, with "
+        "latest=1 the job that started last. Bounded slowdown and wait count to the end of a job's last run. "
+        "Waste is node-time that jobs occupied beyond the useful one, in % of it.",
     )
     parts = (
         "# What an action wins",

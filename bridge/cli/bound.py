@@ -35,7 +35,7 @@ _SEQUENCES = {
         type=click.FloatRange(0, 1, min_open=True),
         default=1.0,
         metavar="FRACTION",
-        help="With --actions: part of the users whose jobs permit it.  [default: 1]",
+        help="With --actions: part of the jobs that permit it, all of a user or none.  [default: 1]",
     ),
 )
 @shared.json_option
@@ -91,7 +91,7 @@ def bound(ctx: click.Context, /, log: str, actions: bool, share: float, as_json:
         show(document, action_bound_tables(document, rows), as_json)
         return
     if ctx.get_parameter_source("share") is click.core.ParameterSource.COMMANDLINE:
-        raise click.UsageError("--share is the part of the users whose jobs permit --actions.")
+        raise click.UsageError("--share is the part of the jobs that permit --actions.")
     with watch.bar("sequences", count * bounds.PLAYED, "sequences") as progress:
         result = bounds.bound(jobs, setup, starts, length, progress)
     document |= result.as_dict()
