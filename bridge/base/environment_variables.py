@@ -14,7 +14,7 @@ VARIABLES: tuple[Variable, ...] = (
     Variable("BRIDGE_CACHE", "folder of compiled kernels and fetched logs", "the user's cache folder"),
     Variable("BRIDGE_TRACES", "folder of logs that are found by their names", "no folder"),
     Variable("BRIDGE_DATA", "folder of job sets of the time-stepped pool", "the current folder"),
-    Variable("BRIDGE_SIMGRID_PYTHON", "Python that has SimGrid's bindings", "bridge looks for one"),
+    Variable("BRIDGE_SIMGRID_PYTHON", "Python that has SimGrid's bindings", "the one that bridge finds"),
     Variable("BRIDGE_PYTHON", "Python that the script again.sh of a run starts", "the one that made the run"),
     Variable("SLURM_CONF", "slurm.conf of the live commands", "/etc/slurm/slurm.conf"),
     Variable("NUMBA_DISABLE_JIT", "1 = kernels run as plain Python, for debuggers", "0"),

@@ -59,7 +59,6 @@ def serve(
         import uvicorn
 
         from bridge.serve.app import app
-        from bridge.serve.observer import warm_up
         from bridge.serve.snapshot import SnapshotCache
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn"):
@@ -71,7 +70,7 @@ def serve(
     if not math.isfinite(every):
         raise click.UsageError("--every must be a number of seconds")
     with closing(decide_slurm.open_observer(partition, policy, history)) as observer:
-        warm_up()
+        observer.warm_up()
         hosts = ["localhost", "127.0.0.1", host, *names]
         web_app = app(SnapshotCache(observer, every, futures), refresh=max(every, 5.0), hosts=hosts)
         quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}

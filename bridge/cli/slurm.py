@@ -212,6 +212,36 @@ def down(folder: Path) -> None:
 
 
 @slurm.command(cls=Command)
+@shared.number("--seconds", "Watch for so long.", type=click.FloatRange(1), default=600.0)
+@shared.number("--interval", "Seconds between two readings.", type=click.FloatRange(0.05), default=0.25)
+@shared.json_option
+def shadow(seconds: float, interval: float, as_json: bool) -> None:
+    """Predict what Slurm's own schedulers start, by the protocol `slurm`, and report the hit rate.
+
+    It only reads. Each start of Slurm's is compared with what a main or a backfill pass starts, and where,
+    from all that was there before it. Jobs that wait for another job, and components of others, count as
+    misses: nothing is predicted of them.
+
+    \b
+      bridge slurm shadow --seconds 3600
+    """
+    from bridge.worlds.slurm.client import Client
+    from bridge.worlds.slurm.own_shadow import OwnShadow
+
+    watching, end = OwnShadow(Client()), time.monotonic() + seconds
+    watching.run(lambda: time.monotonic() > end, interval)
+    found = watching.report.document()
+    rate = "no starts" if found["hit rate"] is None else f"{100 * found['hit rate']:.1f} %"
+    right = found["of which predicted on the same nodes"]
+    lines = [f"{found['starts']:,} starts, {right:,} of them predicted on the same nodes: {rate}"]
+    lines += [
+        f"{miss['job']}: on {','.join(miss['nodes'])}, predicted {','.join(miss['predicted'] or ['nothing'])}"
+        for miss in found["misses"]
+    ]
+    show(found, lines, as_json)
+
+
+@slurm.command(cls=Command)
 @click.argument("folders", nargs=-1, required=True, type=shared.FOLDER, metavar="DIR…")
 @click.option(
     "--clock",

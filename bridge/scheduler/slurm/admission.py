@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class Admission:
         for kind in ("users", "accounts"):
             if kind in settings:
                 names, is_barred = _names(settings[kind])
-                result = replace(result, **{kind: names, f"{kind}_barred": is_barred})
+                fields: dict[str, Any] = {kind: names, f"{kind}_barred": is_barred}
+                result = replace(result, **fields)
             for sign in "+-":
                 if (text := settings.get(kind + sign)) is not None:
                     names, is_barred = _names(text)

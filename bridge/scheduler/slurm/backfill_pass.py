@@ -242,8 +242,10 @@ class _Pass:
         parameters, slurm = self.parameters, self.slurm
         is_bound = parameters.bf_part_reserve or parameters.bf_min_prio or parameters.bf_min_age
         its = slurm.ledger.class_of(job, part)
-        is_bound = is_bound or (self.licenses is not None and job.licenses)
-        return bool(is_bound or job.task >= 0 or its.has_after or slurm.site.qos[job.qos].no_reserve)
+        plans_licenses = self.licenses is not None and bool(job.licenses)
+        return bool(
+            plans_licenses or is_bound or job.task >= 0 or its.has_after or slurm.site.qos[job.qos].no_reserve
+        )
 
     def _booked_for(self, job: SlurmJob) -> kernels.Booked:
         return self._booked(job) if job.reservation else self.booked

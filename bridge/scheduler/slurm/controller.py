@@ -294,6 +294,10 @@ class Controller:
         self._start(job, part, chosen, exclusive, now, who)
         return STARTED
 
+    def adopt(self, job: SlurmJob, part: SlurmPart, chosen: Chosen, start: int) -> None:
+        """Take a waiting job as one that runs since an instant: a real Slurm has started it."""
+        self._start(job, part, chosen, is_exclusive(job, part.about.exclusive), start, "")
+
     def _packed_weights(self, nodes: int) -> Ints:
         """Return the weights with which a job prefers some nodes."""
         if self._packed[0] != nodes:

@@ -42,18 +42,25 @@ class SiteDispatcher(Dispatcher):
         return self._site.demands[int(self._site.shape[self.jobs[job_id].index])]
 
     def _make_decisions(self) -> None:
-        if isinstance(self.session, TimedSession):
-            self._opens |= self.session.apply_due()
-            self._note_stops()
-            for j in self.session.cancelled():
-                if (job := self._index[j]) is not None:
-                    self._give_up(job, "is cancelled by the calendar, or its dependency can never be met")
+        self._opens |= self._apply_calendar()
         super()._make_decisions()
         if not self._more_jobs and self._unfinished and self.session.is_idle():
             for job in [job for job in self._index if job is not None and job.state == "waiting"]:
                 self._give_up(
                     job, "can never start: limits, dependencies or nodes that are down hold it for ever"
                 )
+
+    def _apply_calendar(self) -> bool:
+        """Let graces end, and what the calendar has for now happen; tell whether there was anything."""
+        session = self.session
+        if not isinstance(session, TimedSession):
+            return False
+        happened = session.apply_due()
+        self._note_stops()
+        for j in session.cancelled():
+            if (job := self._index[j]) is not None:
+                self._give_up(job, "is cancelled by the calendar, or its dependency can never be met")
+        return happened
 
     def _pass(self) -> None:
         session = self.session
@@ -68,7 +75,7 @@ class SiteDispatcher(Dispatcher):
             self._note_stops()
             due = False  # what the pass lets become eligible is a further pass of the same instant
             while session.wake_at <= self._now and not due:
-                due = session.is_due()
+                due = self._apply_calendar() or session.is_due()
             if not due:
                 break
         for event in self._arrivals:

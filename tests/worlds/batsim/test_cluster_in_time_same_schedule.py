@@ -89,6 +89,29 @@ BY_HAND: dict[str, tuple[Case, list[Any]]] = {
         with_tiers(grace=5),
         [(1, 0, 0, 15, True, [0, 1]), (1, 1, 45, 145, False, [0, 1]), (2, 0, 15, 45, False, [0])],
     ),
+    "of two preempted jobs one has a grace": (
+        {
+            **TIERS,
+            "partitions": {
+                "p": {"nodes": [0], "exclusive": True, "tier": 0, "preempt": "requeue", "grace": 5},
+                "q": {"nodes": [1], "exclusive": True, "tier": 0, "preempt": "requeue"},
+                "urgent": {"nodes": [0, 1], "exclusive": True, "tier": 1},
+            },
+            "jobs": [
+                {"submit": 0, "run": 100, "request": 100, "partitions": ["p"], "nodes": 1},
+                {"submit": 0, "run": 100, "request": 100, "partitions": ["q"], "nodes": 1},
+                {"submit": 10, "run": 30, "request": 30, "partitions": ["urgent"], "nodes": 2},
+            ],
+        },
+        [
+            (1, 0, 0, 15, True, [0]),
+            (1, 1, 45, 145, False, [0]),
+            (2, 0, 0, 10, True, [1]),
+            (2, 1, 10, 15, True, [1]),  # queued before the urgent one
+            (2, 2, 45, 145, False, [1]),
+            (3, 0, 15, 45, False, [0, 1]),
+        ],
+    ),
     "a preempted job is over": (
         with_tiers(preempt="cancel"),
         [(1, 0, 0, 10, True, [0, 1]), (2, 0, 10, 40, False, [0])],
