@@ -118,11 +118,6 @@ class OwnClock:
         )
 
     @property
-    def time(self) -> float:
-        """When something last happened."""
-        return float(self.at[kernels.TIME])
-
-    @property
     def idle(self) -> float:
         """For how long nothing has happened but passes that started no job, s."""
         return float(self.at[kernels.TIME] - self.at[kernels.LAST_CHANGE])
