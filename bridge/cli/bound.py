@@ -35,7 +35,7 @@ _SEQUENCES = {
         type=click.FloatRange(0, 1, min_open=True),
         default=1.0,
         metavar="FRACTION",
-        help="With --actions: share of the jobs that may be stopped and suspended, all jobs of a user or none.  "
+        help="With --actions: share of all jobs that may be stopped and suspended; of a user, all or none.  "
         "[default: 1]",
     ),
 )
