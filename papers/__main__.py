@@ -41,10 +41,12 @@ for name, rule in RULES.items():
 
 @cli.command()
 def workloads() -> None:
-    """Make what studies read from runs/papers/workloads: MRSch's logs, RLSchert's mix of jobs."""
+    """Make what studies read from runs/papers/workloads: MRSch's logs, RLSchert's jobs, a planted log."""
+    from papers.acting.planted import write_planted
     from papers.rlschert.synthetic import write_mixed
 
     click.echo(write_mixed())
+    click.echo(write_planted())
     for trace in SETTINGS:
         click.echo(trace_file(trace))
 

@@ -91,8 +91,8 @@ def page() -> str:
         f"For each log, {WINDOWS} windows of {LENGTH} jobs were taken from the last {1 - BEHIND:.0%}. "
         f"Estimates are the requested times. {INTERVALS}"
     )
-    made = "Made by `python -m papers.bounds`."
-    foot = "\n\n" + "\n\n".join((*collapsible("How it was measured", [how]), made)) + "\n"
+    command = "Made by `python -m papers.bounds`."
+    foot = "\n\n" + "\n\n".join((*collapsible("How it was measured", [how]), command)) + "\n"
     return says + Table(heads, rows).markdown().rstrip() + foot
 
 

@@ -87,8 +87,9 @@ def main_idle_until(slurm: Controller, *, full: bool) -> int:
     if not slurm.pending:
         return FAR
     if slurm.line.is_valid and slurm.is_passed[4] is None:
-        version, was_whole, until, _, _ = slurm.is_passed
-        return until if version == slurm.version and (was_whole or not full) else 0
+        version, was_whole, until, changes, _ = slurm.is_passed
+        is_same = version == slurm.version and changes == slurm.line.changes
+        return until if is_same and (was_whole or not full) else 0
     return _idle_until(slurm, full=full)
 
 
