@@ -5,12 +5,14 @@ that was there before it: submissions, ends, and the starts of earlier passes.
 """
 
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 from bridge.base.errors import BridgeError
@@ -47,7 +49,7 @@ _GONE, _END, _FREE, _NEW, _START = range(5)
 
 
 @dataclass(frozen=True)
-class Event:
+class QueueChange:
     """What happened to a job in a second since 1970."""
 
     second: int
@@ -132,13 +134,26 @@ class OwnShadow:
 
     def run(self, until: Callable[[], bool], interval: float = 0.25) -> None:
         """Follow until told to stop, with so many seconds between two readings."""
-        while not until():
-            began = time.monotonic()
-            if began > self._site_read + RECONCILE:
-                self.site, self._site_read = read_own_site(self.client), began
-            text = self.client.call("scontrol", "-d", "-o", "show", "job")
-            self.read(text, int(time.time()))
-            time.sleep(max(began + interval - time.monotonic(), 0.0))
+        readings: Queue[tuple[str, int] | None] = Queue()
+        reader = threading.Thread(target=self._read_on, args=(readings, until, interval), daemon=True)
+        reader.start()
+        while (reading := readings.get()) is not None:
+            self.read(*reading)
+            if time.monotonic() > self._site_read + RECONCILE:
+                self.site, self._site_read = read_own_site(self.client), time.monotonic()
+
+    def _read_on(
+        self, readings: "Queue[tuple[str, int] | None]", until: Callable[[], bool], interval: float
+    ) -> None:
+        """Read at equal distances in time, however long predictions take."""
+        try:
+            while not until():
+                began = time.monotonic()
+                text = self.client.call("scontrol", "-d", "-o", "show", "job")
+                readings.put((text, int(time.time())))
+                time.sleep(max(began + interval - time.monotonic(), 0.0))
+        finally:
+            readings.put(None)
 
     def read(self, text: str, now: int) -> None:
         """Take a reading: what came, ended and started since the last one, in its order."""
@@ -155,27 +170,27 @@ class OwnShadow:
                     self._running[label] = one
         self._last, self._read_at = jobs, now
 
-    def _events(self, before: Mapping[str, OwnJob], after: Mapping[str, OwnJob]) -> Iterator[Event]:
+    def _events(self, before: Mapping[str, OwnJob], after: Mapping[str, OwnJob]) -> Iterator[QueueChange]:
         for label, one in before.items():
             new = after.get(label)
             same = new if new is not None and new.start == one.start else None
             if one.is_here:
                 ended = max(same.end if same is not None else 0, self._read_at)
                 if one.state != COMPLETING and (same is None or same.state not in (one.state, "RUNNING")):
-                    yield Event(ended, _END, one)
+                    yield QueueChange(ended, _END, one)
                 if same is None or not same.is_here:
-                    yield Event(ended, _FREE, one)
+                    yield QueueChange(ended, _FREE, one)
             elif one.is_waiting and (new is None or not (new.is_waiting or new.cores or new.start)):
-                yield Event(self._read_at, _GONE, one)
+                yield QueueChange(self._read_at, _GONE, one)
         for label, one in after.items():
             old = before.get(label)
             if old is None:
-                yield Event(max(one.submit, self._read_at), _NEW, one)
+                yield QueueChange(max(one.submit, self._read_at), _NEW, one)
             has_run = bool(one.start) and bool(one.text("NodeList")) and not one.is_waiting
             if has_run and (old is None or not (old.is_here or old.end)):
-                yield Event(max(one.start, self._read_at), _START, one)
+                yield QueueChange(max(one.start, self._read_at), _START, one)
 
-    def _follow(self, events: list[Event]) -> None:
+    def _follow(self, events: list[QueueChange]) -> None:
         """Go through what happened between two readings.
 
         Slurm makes a main pass after each end of a job, and says in which second that was. So of the ends,
@@ -216,23 +231,23 @@ class OwnShadow:
                 known = _nodes(event.job) if label in right else predicted.get(label)
                 self._note(event, right.get(label, ""), known)
 
-    def _agreeing(self, second: int, starts: list[Event]) -> dict[str, str]:
+    def _agreeing(self, second: int, starts: list[QueueChange]) -> dict[str, str]:
         """Return which of some starts a pass would make now, on the same nodes, and whose."""
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         for by in ("main", "backfill"):
             predicted = self.predict(second, by)
             for event in starts:
                 if _nodes(event.job) == predicted.get(event.job.label):
-                    found.setdefault(event.job.label, by)
-        return found
+                    result.setdefault(event.job.label, by)
+        return result
 
-    def _note(self, event: Event, by: str, predicted: frozenset[str] | None) -> None:
+    def _note(self, event: QueueChange, by: str, predicted: frozenset[str] | None) -> None:
         waited = self._waiting.get(event.job.label, event.job)
         why = waited.left_out or ("" if predicted is not None else "not predicted")
         self.report.hits.append(Hit(event.job.label, by, _nodes(event.job), predicted, why))
         self._apply(event)
 
-    def _apply(self, event: Event) -> None:
+    def _apply(self, event: QueueChange) -> None:
         kind, one = event.kind, event.job
         if kind == _NEW:
             self._waiting[one.label] = one
