@@ -5,6 +5,7 @@ workload fetch` fetched.
 """
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -18,6 +19,7 @@ from papers.logs import trace_file
 from papers.mrsch.optimise import Optimise
 from papers.rlbackfilling.rules import RULES
 from papers.rlschert.command import rlschert
+from papers.sites.thetagpu import PUBLISHED
 from papers.studies import PAPERS
 
 
@@ -40,13 +42,16 @@ for name, rule in RULES.items():
 
 
 @cli.command()
-def workloads() -> None:
-    """Make what studies read from runs/papers/workloads: MRSch's logs, RLSchert's jobs, a planted log."""
+@click.option("--thetagpu", "table", default=PUBLISHED, type=Path, help="ThetaGPU's table, as lumos has it.")
+def workloads(table: Path) -> None:
+    """Make what studies read from runs/papers/workloads: MRSch's logs, RLSchert's jobs, a planted log, ThetaGPU."""
     from papers.acting.planted import write_planted
     from papers.rlschert.synthetic import write_mixed
+    from papers.sites.thetagpu import write_thetagpu
 
     click.echo(write_mixed())
     click.echo(write_planted())
+    click.echo(write_thetagpu(table))
     for trace in SETTINGS:
         click.echo(trace_file(trace))
 
