@@ -19,7 +19,6 @@ from papers.logs import trace_file
 from papers.mrsch.optimise import Optimise
 from papers.rlbackfilling.rules import RULES
 from papers.rlschert.command import rlschert
-from papers.sites.thetagpu import PUBLISHED
 from papers.studies import PAPERS
 
 
@@ -42,16 +41,19 @@ for name, rule in RULES.items():
 
 
 @cli.command()
-@click.option("--thetagpu", "table", default=PUBLISHED, type=Path, help="ThetaGPU's table, as lumos has it.")
-def workloads(table: Path) -> None:
-    """Make what studies read from runs/papers/workloads: MRSch's logs, RLSchert's jobs, a planted log, ThetaGPU."""
+@click.option(
+    "--thetagpu", "table", type=Path, help="ThetaGPU's table, as lumos has it; its log is made, too."
+)
+def workloads(table: Path | None) -> None:
+    """Make what studies read from runs/papers/workloads: MRSch's logs, RLSchert's jobs, a planted log."""
     from papers.acting.planted import write_planted
     from papers.rlschert.synthetic import write_mixed
     from papers.sites.thetagpu import write_thetagpu
 
     click.echo(write_mixed())
     click.echo(write_planted())
-    click.echo(write_thetagpu(table))
+    if table:
+        click.echo(write_thetagpu(table))
     for trace in SETTINGS:
         click.echo(trace_file(trace))
 

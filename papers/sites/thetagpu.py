@@ -11,8 +11,6 @@ from bridge.workload.mapped import read_mapped
 from bridge.workload.table import Workload
 from papers import store
 
-#: As lumos publishes it.
-PUBLISHED = "thetagpu-2023.csv.gz"
 #: Where studies read it.
 THETAGPU = store.WORK / "workloads" / "ThetaGPU.parquet"
 #: The longest request of the queue that gives single GPUs, s.
