@@ -223,8 +223,8 @@ class OwnShadow:
             self._apply(chosen)
             others.remove(chosen)
             for start in [one for one in starts if one.job.label in right]:
-                nodes = _nodes(start.job)
-                self._note(start, right[start.job.label], nodes)
+                theirs = _nodes(start.job)
+                self._note(start, right[start.job.label], theirs)
                 starts.remove(start)
         for second, group in groupby(starts, key=lambda event: event.second):
             batch = list(group)
