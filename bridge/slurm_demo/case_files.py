@@ -105,8 +105,8 @@ def write_case(
         _write(out / "rejected.csv", ("job", "message"), notes.refused.items())
     if notes.suspended:
         labels = {number: label for label, number in notes.ids.items()}
-        seen = ((f"{time:.1f}", labels.get(job, job), state) for time, job, state in notes.suspended)
-        _write(out / "suspended.csv", ("seen_at", "job", "state"), seen)
+        states = ((f"{time:.1f}", labels.get(job, job), state) for time, job, state in notes.suspended)
+        _write(out / "suspended.csv", ("seen_at", "job", "state"), states)
 
 
 def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -22,6 +23,7 @@ from bridge.cluster.slurm_values import node_names
 from bridge.scheduler.slurm.backfill_pass import backfill_pass
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.main_pass import main_pass
+from bridge.scheduler.slurm.masks import mask_of
 from bridge.scheduler.slurm.settings import require_modelled, settings_of
 from bridge.scheduler.slurm.site import Site
 from bridge.worlds.slurm.client import Client
@@ -43,6 +45,7 @@ _SETTINGS = (
 #: Nodes and partitions are read again after so many seconds.
 RECONCILE = 60.0
 _WHERE = "scontrol show"
+_SHOW_JOBS = ("scontrol", "-d", "-o", "show", "job")
 COMPLETING = "COMPLETING"
 #: Of events in one second, which comes first: a job ends, and a while later its nodes are free.
 _GONE, _END, _FREE, _NEW, _START = range(5)
@@ -149,8 +152,8 @@ class OwnShadow:
         try:
             while not until():
                 began = time.monotonic()
-                text = self.client.call("scontrol", "-d", "-o", "show", "job")
-                readings.put((text, int(time.time())))
+                with suppress(BridgeError):  # slurmctld is busy or away: the next reading has it all
+                    readings.put((self.client.call(*_SHOW_JOBS), int(time.time())))
                 time.sleep(max(began + interval - time.monotonic(), 0.0))
         finally:
             readings.put(None)
@@ -196,7 +199,7 @@ class OwnShadow:
         Slurm makes a main pass after each end of a job, and says in which second that was. So of the ends,
         and of the nodes that became free, that one is taken as the next after which a pass starts what Slurm
         did start; if there is none, the earliest. What no such pass starts is compared with the last one.
-        Which scheduler made a start is not known either: the pass of one of both must make it.
+        Which scheduler made a start is not nodes either: the pass of one of both must make it.
         """
         starts = [event for event in events if event.kind == _START]
         others = [event for event in events if event.kind != _START]
@@ -220,16 +223,16 @@ class OwnShadow:
             self._apply(chosen)
             others.remove(chosen)
             for start in [one for one in starts if one.job.label in right]:
-                nodes = _nodes(start.job)
-                self._note(start, right[start.job.label], nodes)
+                theirs = _nodes(start.job)
+                self._note(start, right[start.job.label], theirs)
                 starts.remove(start)
         for second, group in groupby(starts, key=lambda event: event.second):
             batch = list(group)
             predicted, right = self.predict(second, "main"), self._agreeing(second, batch)
             for event in batch:
                 label = event.job.label
-                known = _nodes(event.job) if label in right else predicted.get(label)
-                self._note(event, right.get(label, ""), known)
+                nodes = _nodes(event.job) if label in right else predicted.get(label)
+                self._note(event, right.get(label, ""), nodes)
 
     def _agreeing(self, second: int, starts: list[QueueChange]) -> dict[str, str]:
         """Return which of some starts a pass would make now, on the same nodes, and whose."""
@@ -288,7 +291,8 @@ class OwnShadow:
             job.priority, job.priorities = int(one.text("Priority") or 0), {}
             if one.label not in self._running:
                 continue
-            part = self.site.part_index[one.text("Partition")]
+            nodes = mask_of(self.site.index[name] for name in one.cores)  # one of several partitions
+            part = next((part for part in job.parts if not nodes & ~part.mask), job.parts[0])
             slurm.adopt(
                 job, part, {self.site.index[name]: cpus for name, cpus in one.cores.items()}, one.start
             )
