@@ -6,6 +6,7 @@ FROM ${BASE} AS debian
 ARG MORE=
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends python3 python3-simgrid ${MORE} \
+ && apt-get clean \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/log/apt /var/log/*.log
 
 # What builds bridge stays in this stage: pip, its caches, the sources. pip writes into /opt/bridge, but is not in it.
@@ -22,12 +23,13 @@ COPY policies /src/policies
 COPY platforms /src/platforms
 COPY workloads /src/workloads
 COPY zoo /src/zoo
-# Tests of Python packages, and headers for those who build on them, are not needed to run bridge.
+# Running bridge needs no tests of Python packages, no headers, no notebook's parts, and of Arrow no network.
 RUN python3 -m venv /opt/tools \
  && python3 -m venv --without-pip /opt/bridge \
  && /opt/tools/bin/pip --python /opt/bridge/bin/python install --no-cache-dir "/src${EXTRAS}" \
  && find /opt/bridge/lib -type d -name tests -prune -exec rm -rf {} + \
- && rm -rf /opt/bridge/lib/python3*/site-packages/pyarrow/include
+ && cd /opt/bridge/lib/python3*/site-packages \
+ && rm -rf pyarrow/include pyarrow/*_flight* pyarrow/libarrow_s3* pyarrow/_s3fs* plotly/labextension
 
 FROM debian
 COPY --from=build /opt/bridge /opt/bridge

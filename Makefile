@@ -43,7 +43,7 @@ lint: $(VENV)/.ready
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 test-slow: $(VENV)/.ready
 	$(BIN)/pytest -m slow
@@ -51,7 +51,9 @@ test-slow: $(VENV)/.ready
 # A quarter of an hour; as root, on an idle machine. Each says what is not as it has to be, and the next one goes on.
 test-slurm: $(VENV)/.ready
 	@failed=; for words in "live.py --jobs 1000 --kill-agent 300" "live.py --jobs 200 --no-kick" \
-	    "live.py --jobs 1000 --kill-slurmctld 600" faults.py stopped.py many.py site.py; do \
+	    "live.py --jobs 1000 --kill-slurmctld 600" faults.py stopped.py many.py site.py \
+	    "site.py --jobs 100 --policy zoo/rlbackfilling-lublin-1" "site.py --jobs 100 --policy zoo/generalist" \
+	    "site.py --jobs 60 --policy lookahead(saf)+easy"; do \
 	    echo "benchmarks/slurm/$$words"; $(BIN)/python benchmarks/slurm/$$words || failed="$$failed $${words%% *}"; \
 	done; [ -z "$$failed" ] || { echo "not as it has to be:$$failed" >&2; exit 1; }
 

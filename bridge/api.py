@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import gymnasium
     import pandas as pd
 
+    from bridge.cluster.description import Cluster
     from bridge.commands.predict import PredictResult
     from bridge.forecasting.state import MachineState
     from bridge.judge.run import Run
@@ -39,6 +40,7 @@ __all__ = [
     "load_agent",
     "make_env",
     "predict",
+    "read_cluster",
     "read_workload",
     "replay",
     "train",
@@ -66,6 +68,24 @@ def read_workload(log: str | PathLike[str], malformed: str = "refuse") -> "Workl
     if malformed not in ("refuse", "drop"):
         raise BridgeError("is unknown", where=f"malformed={malformed!r}", remedy="Choose refuse or drop.")
     return read_log(_named(log, "a log"), malformed)
+
+
+def read_cluster(cluster: str | PathLike[str]) -> "Cluster":
+    """Read the description of a site.
+
+    Args:
+        cluster: a ``cluster.toml``, a ``slurm.conf``, or the name of a cluster that comes with bridge.
+
+    Returns:
+        The cluster: its ``nodes``, ``partitions``, ``qos``, ``accounts``, ``users``, ``licenses``,
+        ``reservations`` and ``calendar`` (tuples of plain records), one ``priority``, one ``scheduler``.
+
+    Raises:
+        BridgeError: there is no such cluster, it cannot be read, or it contradicts itself.
+    """
+    from bridge.cluster import source
+
+    return source.read_cluster(_named(cluster, "a cluster"))
 
 
 def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) -> "Run":

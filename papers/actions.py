@@ -152,31 +152,41 @@ def page() -> str:
         )
         ratios = (pooled([document], action, belief, "bsld") for document in documents)
         third.add(_name(action, belief), *(f"{ratio[0]:+.0f}" for ratio in ratios))
-    references = ", ".join(f"{name} {reference(document)}" for name, document in every.items())
+    chosen = {name: reference(document) for name, document in every.items()}
+    references = "; ".join(
+        f"{belief} on {', '.join(name for name in chosen if chosen[name] == belief)}"
+        for belief in dict.fromkeys(chosen.values())
+    )
     how = (
-        f"{SEQUENCES} sequences of {LENGTH:,} jobs from the last {1 - BEHIND:.0%} of each log (seed {SEED}). "
-        "The machine is idle at first. The tables have ratios of means, pooled by geometric mean over the "
-        "logs, with 95 % intervals (paired moving-block bootstrap).",
-        "The reference estimates run times by requests, or by the mean of the user's last two runs. It takes "
-        f"what is better on the same sequences in hindsight: {references}. The rules use requests. Blended: "
-        "the order sees √(request × that mean).",
-        "Every job permits the rule, unless a share is named: then users are drawn until so much of all jobs "
-        "is theirs (jobs, if a log knows no users). Of one level `las` preempts the smallest job first, with "
-        "latest=1 the job that started last. Bounded slowdown and wait count to the end of a job's last run. "
-        "Waste is node-time that jobs occupied beyond the useful one, in % of it.",
+        f"There are {SEQUENCES} sequences of {LENGTH:,} jobs from the last {1 - BEHIND:.0%} of each log "
+        f"(seed {SEED}). The machine is idle at first. For each log, the mean with the rule is divided by "
+        "the mean of the reference. The tables have the geometric mean of these ratios over the logs, as a "
+        "change in %. (Waste and useful utilisation are mean differences.) The 95 % intervals come from a "
+        "paired moving-block bootstrap.",
+        "The reference is SAF with EASY. It estimates run times by requests, or by the mean of the user's "
+        "last two runs (predicted). For each log, the better one of the two is used, chosen afterwards on "
+        f"the same sequences: {references}. Rows with a rule of action use requests. In rows with *blended*, "
+        "the order uses √(request × mean of the user's last two runs).",
+        "Every job permits the rule. In rows with a share, users are drawn until this share of all jobs is "
+        "theirs, and only their jobs permit the rule. (If a log has no users, jobs are drawn.) Inside a "
+        "level, `las` preempts the smallest job first. "
+        "With `latest=1` it preempts the job that started last. Bounded slowdown and wait count to the end "
+        "of a job's last life. Waste is node-time that jobs occupied in addition to the useful node-time, in "
+        "% of the useful node-time.",
     )
     parts = (
-        "# What an action wins",
+        "# What an action gains, and what it costs",
         "A [rule of action](../scheduling.md#actions) starts jobs for a limited time, stops them or suspends "
-        "them. This page compares such rules, beside SAF and EASY, with SAF and EASY alone on "
-        f"{len(documents)} logs. {_largest_gain(documents, variants)} *: true run times are read (oracle).",
+        f"them. This page compares two schedulers on {len(documents)} logs: SAF and EASY with such a rule, "
+        f"and SAF and EASY alone. {_largest_gain(documents, variants)} Rows with * read true run times "
+        "(oracle).",
         *collapsible("How it was measured", how),
         first.markdown().rstrip(),
-        "## What it costs others",
+        "## What it costs other jobs",
         second.markdown().rstrip(),
         "## Slowdown of each log, %",
         third.markdown().rstrip(),
-        "`python -m papers.actions`",
+        "Made by `python -m papers.actions`.",
     )
     return "\n\n".join(parts) + "\n"
 
@@ -190,8 +200,8 @@ def _largest_gain(documents: Sequence[dict[str, Any]], variants: Sequence[tuple[
         for metric in ("bsld", "waste")
     )
     return (
-        f"Without true run times, `{_name(*best)}` changes the slowdown most: {gain} %. It wastes {waste} % "
-        "of the useful node-time."
+        f"Among the rules that do not read true run times, `{_name(*best)}` lowers the slowdown most ({gain} "
+        f"%). It wastes {waste} % of the useful node-time."
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from bridge.forecasting.bound import ARRIVALS, RUN_TIMES, bound
 from bridge.judge.sequences import SAMPLERS, sample
 from bridge.judge.stats import INTERVALS, ConfidenceInterval, window_bootstrap
+from bridge.report.folding import collapsible
 from bridge.report.table import Table
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 from papers import logs, store
@@ -63,8 +64,9 @@ def format_bound(names: Iterable[str]) -> str:
     if not parts:
         return ""
     return (
-        "How much mean bounded slowdown is left against the best rule with EASY in hindsight, by true run "
-        f"times, and by true arrivals of the next 12 h, too: {'; '.join(parts)} ([bounds](bounds.md))."
+        "Compared with the best rule (chosen afterwards), the mean bounded slowdown could change by these "
+        "shares, first with true run times, then with true run times and the arrivals of the next 12 h: "
+        f"{'; '.join(parts)} ([bounds](bounds.md))."
     )
 
 
@@ -78,16 +80,19 @@ def page() -> str:
         cells = (best["policy"], f"{best['mean']:.2f}", ahead, f"{rule}; {blind}", seeing)
         rows.append((name, apart[0].b, *cells))
     says = (
-        "# How much is left\n\nMean bounded slowdown; differences to the best of ten rules with EASY, chosen "
-        "in hindsight on the same windows, with 95 % intervals. With true run times: the best rule, and a "
-        "lookahead; both and the last column are oracles. None of these is a bound in the strict sense: a "
-        "better clairvoyant may exist ([Looking ahead](../lookahead.md)). "
-        f"{INTERVALS}\n\n"
+        "# How much could still be gained\n\nThis page shows how much lower the mean bounded slowdown could "
+        "be with better knowledge. The column *mean* has the best of ten rules with EASY. This rule was "
+        "chosen afterwards, on the same windows. The columns to the right have differences to it, in "
+        "percent. The column *true run times* has two values: the best rule, and a lookahead, both with true "
+        "run times. The last column also knows the arrivals of the next 12 h. A policy with this knowledge "
+        "could be even better ([Looking ahead](../lookahead.md)).\n\n"
     )
-    foot = (
-        f"\n\n{WINDOWS} windows of {LENGTH} jobs behind {BEHIND:.0%} of each log, requested times believed. "
-        "`python -m papers.bounds`\n"
+    how = (
+        f"For each log, {WINDOWS} windows of {LENGTH} jobs were taken from the last {1 - BEHIND:.0%}. "
+        f"Estimates are the requested times. {INTERVALS}"
     )
+    command = "Made by `python -m papers.bounds`."
+    foot = "\n\n" + "\n\n".join((*collapsible("How it was measured", [how]), command)) + "\n"
     return says + Table(heads, rows).markdown().rstrip() + foot
 
 

@@ -33,37 +33,41 @@ _TEXT = """\
 # Does the replay say what happened?
 
 This page compares each log's own starts with those of textbook rules, job by job ([Fidelity](../fidelity.md)
-has the definitions). No textbook rule repeats what happened on any of these machines: their schedulers had
-priorities, partitions, limits, reservations and holds that the logs do not record.
+has the definitions). On none of these machines does a textbook rule give the recorded starts: the real
+schedulers had priorities, partitions, limits, reservations and holds that the logs do not record.
 
 ![Why jobs waited, and how far each rule is from the record](fidelity.svg)
 
 ## What the record explains of the waiting
 
-Shares of all waiting job-seconds, at 3,000 random instants. *Above* is the share of time with more in use
-than the machine has, and the largest use. *Unexplained* is an upper bound, *all fit* (all waiting jobs fit at
-once) a lower one. *Its user idle* and *heaviest user* are shares of the unexplained part.
+The table shows shares of the total waiting time of all jobs, measured at 3,000 random instants.
+
+- *Above* is the share of time in which more nodes were in use than the machine has. In brackets stands the
+  largest number in use.
+- The true unexplained share lies between *all fit* (all waiting jobs would fit at once) and *unexplained*.
+- *Its user idle* is the part of the unexplained waiting during which the job's user had no running job.
+- *Heaviest user* is the part that belongs to one user.
 
 {shares}
 
 ## The whole log
 
-One replay of all jobs, as `bridge replay` plays it. The mean and W1 are not robust: they depend on the few
-jobs that wait longest.
+The table is from one replay of all jobs, as `bridge replay` makes it. The mean and W1 are not robust: they
+depend on the few jobs that wait longest.
 
 {near}
 
-## The second half, beside forecasts from the first
+## The second half of each log, compared with forecasts from the first half
 
-The *null* takes the waits of the first half as a forecast, without any simulation: its distribution for
-bias and W1, its median for every job in the paired measures. *Textbook*: the rule with the lowest log-MAE
-on the first half. Verdicts are on the paired difference of log errors, 95 % intervals over 20 blocks of
-neighbouring jobs.
+The *null* uses the waits of the first half as a forecast, without any simulation. Bias and W1 compare the
+distribution of these waits. In the measures for single jobs, their median is the forecast for every job. The
+*textbook* rule is the rule with the lowest log-MAE on the first half. The last two columns are verdicts on
+the paired difference of log errors. Their 95 % intervals come from 20 blocks of neighbouring jobs.
 
 {second}
 
-Not measured here: LLNL-Atlas and the Lublin logs, which record no waits; Slurm's `multifactor` order; sites
-with their cluster. `python -m papers.fidelity`
+This page does not have LLNL-Atlas and the Lublin logs, because they record no waits. It also does not have
+Slurm's order `multifactor`, and sites with their cluster. Made by `python -m papers.fidelity`.
 """
 
 
@@ -108,7 +112,7 @@ def page() -> str:
     shares = Table((*heads, "unexplained", "all fit", "its user idle", "heaviest user"))
     columns = ("log", "policy", "log-MAE", "rank", "≤ 1 min", "≤ 10", "≤ 60", "bias", "W1", "W1/mean")
     near = Table(columns, words=(1,))
-    second = Table((*columns, "than the null", "than the textbook rule"), words=(1, 10, 11))
+    second = Table((*columns, "compared with the null", "compared with the textbook rule"), words=(1, 10, 11))
     for name, document in read_fidelity().items():
         waiting, policies = document["waiting"], document["policies"]
         first = next(iter(policies.values()))["whole"]

@@ -30,7 +30,7 @@ UNSEEN = ("CTC-SP2", "DataStar")
 #: What is believed, the agent's training first -> how it is said.
 BELIEFS = {
     "requested": "requested times",
-    "predicted(requested)": "the mean of the user's last two ended runs, running jobs at their request",
+    "predicted(requested)": "the mean of the user's last two ended runs (running jobs: requested times)",
 }
 #: Sequences of a log, jobs of each, and the seed of their draw.
 SEQUENCES, LENGTH, SEED = 200, 1024, 16
@@ -124,24 +124,34 @@ def page(documents: dict[str, dict[str, Any]]) -> str:
     seeds = sum(_learnt(name) for name in next(iter(documents["requested"].values()))["policies"])
     written = [
         "# One agent on logs that it never saw",
-        "`zoo/generalist` (seed 2) learnt on the first 60 % of SDSC-SP2, HPC2N, Curie, Theta, Lublin-1 and "
-        f"Lublin-2, by requested times; {' and '.join(UNSEEN)} were kept out of all training and tuning. "
-        f"Mean bounded slowdown of the agent, {seeds} seeds together, against each rule with the same "
-        f"beliefs on the same {SEQUENCES} sequences of {LENGTH:,} jobs; pooled is the geometric mean over "
-        "logs. b: "
-        f"{'; '.join(f'{name} {b}' for name, b in blocks(documents['requested']).items())}. {INTERVALS} "
-        "They hold the variance of the seeds, too.",
+        "The agent *generalist* was trained on the first 60 % of SDSC-SP2, HPC2N, Curie, Theta, Lublin-1 and "
+        "Lublin-2, with requested times as estimates. "
+        f"{' and '.join(UNSEEN)} were not used in any training or tuning. {seeds} seeds were trained; "
+        "`zoo/generalist` is the one with seed 2. The tables show the difference in mean bounded slowdown "
+        f"between the agent (all {seeds} seeds together) and each rule. Both use the same estimates, and the "
+        f"same {SEQUENCES} sequences of {LENGTH:,} jobs. *Pooled* is the geometric mean over the logs.",
+        *collapsible(
+            "Intervals",
+            [
+                f"{INTERVALS} Here b is "
+                f"{', '.join(f'{b} on {name}' for name, b in blocks(documents['requested']).items())}. The "
+                "intervals also include the variance between seeds."
+            ],
+        ),
     ]
     for estimator, title in BELIEFS.items():
         logs_of = documents[estimator]
         compared = {rule: Compared(logs_of, rule) for rule in (f"{rule}+easy" for rule in RULES)}
         rows = [(rule, *one.by_log.values(), one.pooled) for rule, one in compared.items()]
-        written += [f"## Believed: {title}", Table(("against", *logs_of, "pooled"), rows).markdown().rstrip()]
+        written += [
+            f"## Estimates: {title}",
+            Table(("compared with", *logs_of, "pooled"), rows).markdown().rstrip(),
+        ]
         for name, one in logs_of.items():
             written += collapsible(f"{name}, {title}", [_table(one["policies"]).markdown().rstrip()])
     written.append(
-        "Median and interquartile mean are over sequences; the last column is the 99.9th percentile of all "
-        "jobs' waits. `python -m papers.generalist AGENT …`"
+        "In the folded tables, median and interquartile mean are over sequences. The last column is the "
+        "99.9th percentile of the waits of all jobs. Made by `python -m papers.generalist AGENT …`."
     )
     return "\n\n".join(written) + "\n"
 

@@ -160,7 +160,7 @@ def _code(entry: HeadlineEntry, metric: str) -> str:
     if (code := entry.values[KINDS[1]]) is not None:
         return code.text(metric)
     missing = "not run" if entry.has_code else "no public code"
-    return f"{missing}; by the paper's text {entry.words.text(metric)}" if entry.words else missing
+    return f"{missing}; by the paper's text: {entry.words.text(metric)}" if entry.words else missing
 
 
 def _metrics(headline: Headline) -> list[str]:
@@ -213,9 +213,10 @@ def sentence(headline: Headline) -> str:
         f"worse, {len(verdicts) - better - worse} not distinguishable."
     )
     missing = sum(entry.has_code and entry.values[KINDS[1]] is None for entry in lines)
-    text += f" Not run: {missing} of {len(lines)} rows as the code." if missing else ""
+    text += f" The column *as the code* lacks {missing} of {len(lines)} rows." if missing else ""
     values = (value for entry in lines for value in (*entry.values.values(), entry.words))
-    return text + " *: reads true run times." * any(value and value.oracle for value in values)
+    oracle = any(value and value.oracle for value in values)
+    return text + " Policies marked * read true run times." * oracle
 
 
 def of(paper: str) -> Headline:

@@ -126,8 +126,8 @@ def page(paper: str, study: Study, document: report.Document) -> str:
 #: Pages that are no tables of agents on logs.
 MORE = {
     "generalist": "One agent on logs that it never saw",
-    "bounds": "How much is left, and for which unknown",
-    "actions": "What an action wins, and what it costs",
+    "bounds": "How much could still be gained, and from which knowledge",
+    "actions": "What an action gains, and what it costs",
     "fidelity": "Does the replay say what happened?",
     "sem-encoding": "SEM: running jobs in place of nodes",
     "both-worlds": "The same agents in both worlds",

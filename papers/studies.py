@@ -13,7 +13,7 @@ from papers import store
 
 HERE = Path(__file__).resolve().parent
 #: Papers whose tables hold agents on logs, and the page that ranks everybody, in the order of the index.
-PAPERS = ("rlbackfilling", "schedinspector", "mrsch", "sem", "rlschert", "ranking", "acting")
+PAPERS = ("rlbackfilling", "schedinspector", "mrsch", "sem", "rlschert", "ranking", "sites", "acting")
 #: Study files beside `study.toml`, each with a record of its own.
 FURTHER = {"mrsch": ("crossing",), "sem": ("unseen",), "rlschert": ("code",)}
 #: Where `bridge study run` keeps what has been done, agents too.

@@ -151,6 +151,17 @@ def test_a_workload_is_read_whole() -> None:
     assert len(workload.jobs) > 1000
 
 
+def test_a_cluster_is_read_by_name_or_file(tmp_path: Path) -> None:
+    site = bridge.read_cluster("teaching-site")
+    assert len(site.partitions) > 1
+    file = tmp_path / "site.toml"
+    file.write_text('[[nodes]]\nname = "n"\ncount = 4\ncores = 8\n')
+    (group,) = bridge.read_cluster(file).nodes
+    assert (group.name, group.count, group.cores) == ("n", 4, 8)
+    with pytest.raises(BridgeError, match="teaching-site"):
+        bridge.read_cluster("no-such-site")
+
+
 def test_malformed_lines_are_refused_or_dropped(tmp_path: Path) -> None:
     log = tmp_path / "two.swf"
     log.write_text("; MaxProcs: 4\n1 0 -1 10 1 -1 -1 1 20 -1 1 1 1 -1 1 -1 -1 -1\nno record\n")

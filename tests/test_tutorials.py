@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from trained_agents import CONFIG
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 #: What would take minutes takes seconds.
 SHORTER = {
-    r"--epochs \d+": "--epochs 2",
+    r"(bridge train --fast \S+) --epochs \d+": r"\1 --config shorter.toml",
+    r"^(bridge evaluate agents/(?!.*--sequences).*)$": r"\1 --sequences 4",
     r"epochs=\d+": "epochs=1",
     r"--sequences \d+": "--sequences 4",
     r"sequences=\d+": "sequences=4",
@@ -55,6 +57,7 @@ def test_page_works_as_written(page: Path, tmp_path: Path) -> None:
         ).returncode:
             pytest.skip("SimGrid is not here: apt install python3-simgrid")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "shorter.toml").write_text(CONFIG)
     bridge = tmp_path / "bin" / "bridge"
     bridge.parent.mkdir()
     bridge.write_text(f'#!/bin/sh\nexec {sys.executable} -m bridge.cli.main "$@"\n')

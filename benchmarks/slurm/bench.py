@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -23,6 +24,28 @@ from bridge.slurm_demo.demo import AgentProcess
 from bridge.slurm_demo.demo_jobs import submit
 from bridge.slurm_demo.outcome import ControllerLog
 from bridge.worlds.slurm.client import Client, QueueEntry
+
+
+def requests(rng: random.Random) -> tuple[str, ...]:
+    """Return the options of a random job of a site's."""
+    kind = rng.choice(["gpu", "gpus", "cores", "tasks", "nodes", "whole", "either", "licence", "array"])
+    if kind == "gpu":
+        return ("-p", "gpu", "-N", str(rng.choice([1, 1, 2])), "--gres", f"gpu:{rng.choice([1, 2])}")
+    if kind == "gpus":
+        return ("-p", "gpu", "--gpus", str(rng.choice([1, 2])), "-c", str(rng.choice([1, 4])))
+    if kind == "cores":
+        return ("-p", "cpu", "-N1", "-c", str(rng.randint(1, 8)))
+    if kind == "tasks":
+        return ("-p", "cpu", "-n", str(rng.randint(2, 12)))
+    if kind == "nodes":
+        return ("-p", "cpu", "-N", str(rng.randint(2, 4)), "--ntasks-per-node", str(rng.randint(1, 3)))
+    if kind == "whole":
+        return ("-p", rng.choice(["cpu", "gpu"]), "-N", str(rng.randint(1, 3)), "--exclusive")
+    if kind == "either":
+        return ("-p", "gpu,cpu", "-N1", "-c", str(rng.randint(1, 4)))
+    if kind == "licence":
+        return ("-p", "cpu", "-N1", "-L", f"solver:{rng.randint(1, 2)}")
+    return ("-p", "cpu", "-N1", f"--array=0-3%{rng.randint(1, 2)}")
 
 
 class Bench:

@@ -66,6 +66,9 @@ fairshare = 10000
 """
 
 
+SHARED = LARGE.replace("count = 1000", "count = 1000\ncores = 16")
+
+
 def _rate(jobs: int, cpu: float, simulated: float) -> str:
     rate = simulated / cpu
     ratios = ", ".join(f"{rate / other:,.0f} × '{name}'" for name, other in PUBLISHED.items())
@@ -101,8 +104,8 @@ def log_of_site(folder: Path, log: Path) -> Path:
     return folder / "site.parquet"
 
 
-def many_jobs(folder: Path, count: int, nodes: int = 1000) -> Path:
-    """Return a log of jobs of one instant: `Crowd` submits them in turn."""
+def many_jobs(folder: Path, count: int, nodes: int = 1000, *, shared: bool = False) -> Path:
+    """Return a log of jobs of one instant: `Crowd` submits them in turn; `shared`: of cores, not of nodes."""
     rng = np.random.default_rng(7)
     size = np.minimum(np.exp2(rng.integers(0, 9, count)), nodes / 2).astype(np.int64)
     run = np.minimum(rng.lognormal(8.6, 1.1, count), 86_400.0).round()
@@ -117,6 +120,9 @@ def many_jobs(folder: Path, count: int, nodes: int = 1000) -> Path:
             "user": rng.integers(1, 60, count),
         }
     )
+    if shared:  # as much work, in tasks of one core that lie on as many nodes as they need
+        table["tasks"] = np.maximum(size * 16 // rng.integers(1, 3, count), 1)
+        table["nodes"], table["cores_per_task"] = -1, 1
     table.to_parquet(folder / "crowded.parquet")
     return folder / "crowded.parquet"
 
@@ -156,14 +162,13 @@ class Crowd(LogReplay):
         self._let_one_come(time)
 
 
-def measure_crowd(folder: Path, days: float, waiting: int) -> str:
+def measure_crowd(folder: Path, days: float, waiting: int, *, shared: bool) -> str:
     """Play so many days of a site with so many jobs waiting throughout."""
-    log = many_jobs(folder, int(400 * days) + 2 * waiting)
+    log = many_jobs(folder, int(400 * days) + 2 * waiting, shared=shared)
+    cluster = folder / ("shared.toml" if shared else "large.toml")
     for length in (0.05, days):  # the first so that kernels are compiled
         task = prepare_experiment(
-            parse(
-                {"workload": str(log)}, "here", {"protocol": "slurm", "cluster": str(folder / "large.toml")}
-            )
+            parse({"workload": str(log)}, "here", {"protocol": "slurm", "cluster": str(cluster)})
         )
         world = Crowd(task.prepared)
         world.waiting, world.days = waiting, length
@@ -181,16 +186,20 @@ def main() -> None:
     )
     parser.add_argument("--days", type=float, default=30.0, help="of the crowded site")
     parser.add_argument("--waiting", type=int, default=1000)
+    parser.add_argument("--kinds", nargs="*", default=["whole", "shared"], help="nodes of the crowded site")
     options = parser.parse_args()
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "sdsc.toml").write_text(SITE)
         (folder / "large.toml").write_text(LARGE)
+        (folder / "shared.toml").write_text(SHARED)
         if options.jobs >= 0:
             log = Path(os.environ["BRIDGE_TRACES"]) / "SDSC-SP2-1998-4.2-cln.swf.gz"
             speed = measure(str(log_of_site(folder, log)), folder / "sdsc.toml", options.jobs or None)
             print("SDSC-SP2, 3 partitions, QOS, fair share:", speed)
-        print("1,000 nodes,", measure_crowd(folder, options.days, options.waiting))
+        for kind in options.kinds:
+            speed = measure_crowd(folder, options.days, options.waiting, shared=kind == "shared")
+            print(f"1,000 nodes, {kind}, {speed}")
 
 
 if __name__ == "__main__":

@@ -1,45 +1,29 @@
-"""A rule decides on shared nodes: GPUs, two partitions that overlap, licences, arrays, a reservation.
+"""A policy decides on shared nodes: GPUs, two partitions that overlap, licences, arrays, a reservation.
 
     python benchmarks/slurm/site.py --jobs 300
+    python benchmarks/slurm/site.py --jobs 100 --policy zoo/rlbackfilling-lublin-1
+    python benchmarks/slurm/site.py --jobs 100 --policy "lookahead(saf)+easy"
 
 Eight fake nodes or more. Every job must run once, on the nodes that were decided, and Slurm must have them
-when the agent says so. Needs root and Debian's packages of Slurm.
+when the policy says so. Halfway, every job that waits must have a forecast, or a reason why it has none.
+Needs root and Debian's packages of Slurm.
 """
 
+import json
 import random
+import subprocess
+import sys
 import time
 from collections import Counter
 from typing import Any
 
 import click
 import numpy as np
-from bench import Bench, bench, quantiles, tell
+from bench import Bench, bench, quantiles, requests, tell
 
 from bridge.cluster.slurm_values import node_names
 
 RESERVATION = "class"
-
-
-def requests(rng: random.Random) -> tuple[str, ...]:
-    """Return the options of a random job."""
-    kind = rng.choice(["gpu", "gpus", "cores", "tasks", "nodes", "whole", "either", "licence", "array"])
-    if kind == "gpu":
-        return ("-p", "gpu", "-N", str(rng.choice([1, 1, 2])), "--gres", f"gpu:{rng.choice([1, 2])}")
-    if kind == "gpus":
-        return ("-p", "gpu", "--gpus", str(rng.choice([1, 2])), "-c", str(rng.choice([1, 4])))
-    if kind == "cores":
-        return ("-p", "cpu", "-N1", "-c", str(rng.randint(1, 8)))
-    if kind == "tasks":
-        return ("-p", "cpu", "-n", str(rng.randint(2, 12)))
-    if kind == "nodes":
-        return ("-p", "cpu", "-N", str(rng.randint(2, 4)), "--ntasks-per-node", str(rng.randint(1, 3)))
-    if kind == "whole":
-        return ("-p", rng.choice(["cpu", "gpu"]), "-N", str(rng.randint(1, 3)), "--exclusive")
-    if kind == "either":
-        return ("-p", "gpu,cpu", "-N1", "-c", str(rng.randint(1, 4)))
-    if kind == "licence":
-        return ("-p", "cpu", "-N1", "-L", f"solver:{rng.randint(1, 2)}")
-    return ("-p", "cpu", "-N1", f"--array=0-3%{rng.randint(1, 2)}")
 
 
 @click.command()
@@ -67,7 +51,10 @@ def main(jobs: int, rate: float, nodes: int, policy: str, seed: int, port: int, 
         )
         labels: list[str] = []
         reserved: list[str] = []
+        foreseen: dict[str, Any] = {}
         for k in range(jobs):
+            if k == jobs // 2:
+                foreseen = foresee(made)
             words = requests(rng)
             in_it = k % 40 == 5 and k < 130
             if in_it:
@@ -79,11 +66,37 @@ def main(jobs: int, rate: float, nodes: int, policy: str, seed: int, port: int, 
             time.sleep(1 / rate)
         rest = made.until(lambda: len(made.rows()) == 1)  # its user holds it
         made.agent.end()
-        outcome(made, labels, reserved, begin, rest, as_json)
+        outcome(made, labels, reserved, begin, rest, foreseen, as_json)
+
+
+def foresee(made: Bench) -> dict[str, Any]:
+    """Return for how many waiting jobs there is a forecast, and how many have neither that nor a reason."""
+    words = ["forecast", "--slurm", "--partition", "gpu,cpu", "--futures", "20", "--json"]
+    before = {row.label for row in made.rows() if row.state == "PENDING" and row.partition != "agent"}
+    command = [sys.executable, "-m", "bridge", *words]
+    done = subprocess.run(command, env=made.client.env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"forecasts on the site's nodes": done.stderr.strip(), "without forecast or reason": -1}
+    document = json.loads(done.stdout)
+    after = {row.label for row in made.rows() if row.state == "PENDING"}
+    rows = {row["job"]: row for row in document["jobs"]}
+    mute = (before & after) - {*rows} - {*document.get("left", {})}
+    never = sum(row["median"] is None for row in rows.values())
+    return {
+        "forecasts on the site's nodes": f"{len(rows)}, of which {never} never start",
+        "left out of them": dict(Counter(document.get("left", {}).values())),
+        "without forecast or reason": len(mute),
+    }
 
 
 def outcome(
-    made: Bench, labels: list[str], reserved: list[str], begin: int, rest: float, as_json: bool
+    made: Bench,
+    labels: list[str],
+    reserved: list[str],
+    begin: int,
+    rest: float,
+    foreseen: dict[str, Any],
+    as_json: bool,
 ) -> None:
     audit, report = made.audit(), made.report()
     chosen: dict[str, list[dict[str, Any]]] = {}
@@ -117,6 +130,7 @@ def outcome(
         "the last job ended after (s)": round(rest, 1),
         **quantiles("release -> allocate", np.array(waits)),
         "agent's CPU (s)": round(made.agent.cpu, 1),
+        **foreseen,
     }
     wanted = {
         "of which ran once": len(once) == len(labels),
@@ -127,6 +141,7 @@ def outcome(
         "jobs of the reservation, run in it": len(on_them) == len(reserved),
         "passes decided otherwise from the audit log": figures["passes decided otherwise from the audit log"]
         == 0,
+        "without forecast or reason": foreseen["without forecast or reason"] == 0,
     }
     tell(figures, wanted, as_json)
 

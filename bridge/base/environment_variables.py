@@ -12,14 +12,14 @@ class Variable(NamedTuple):
 
 VARIABLES: tuple[Variable, ...] = (
     Variable("BRIDGE_CACHE", "folder of compiled kernels and fetched logs", "the user's cache folder"),
-    Variable("BRIDGE_TRACES", "folder of logs that are found by their names", "none"),
+    Variable("BRIDGE_TRACES", "folder of logs that are found by their names", "no folder"),
     Variable("BRIDGE_DATA", "folder of job sets of the time-stepped pool", "the current folder"),
-    Variable("BRIDGE_SIMGRID_PYTHON", "Python that has SimGrid's bindings", "it is searched"),
-    Variable("BRIDGE_PYTHON", "Python that a run's again.sh starts", "the one that made the run"),
+    Variable("BRIDGE_SIMGRID_PYTHON", "Python that has SimGrid's bindings", "the one that bridge finds"),
+    Variable("BRIDGE_PYTHON", "Python that the script again.sh of a run starts", "the one that made the run"),
     Variable("SLURM_CONF", "slurm.conf of the live commands", "/etc/slurm/slurm.conf"),
     Variable("NUMBA_DISABLE_JIT", "1 = kernels run as plain Python, for debuggers", "0"),
     Variable("BRIDGE_GOLDEN", "tests only: schedules that other simulators made", "those tests are skipped"),
-    Variable("BRIDGE_FUZZ", "tests only: inputs of a target in long fuzzing", "25000"),
+    Variable("BRIDGE_FUZZ", "tests only: random inputs of each fuzzed part in `make test-slow`", "25000"),
     Variable("BATSIM", "tests only: a Batsim to test against", "those tests are skipped"),
 )
 

@@ -35,7 +35,7 @@ _timezone = click.option(
     default="UTC",
     show_default=True,
     metavar="ZONE",
-    help="Of times that are written as dates, for example Europe/Paris.",
+    help="Time zone of times that are written as dates, for example Europe/Paris.",
 )
 _importing = group(
     "",
@@ -61,7 +61,7 @@ _importing = group(
 
 @click.group("import")
 def import_() -> None:
-    """Make a workload of a cluster's accounting.
+    """Make a workload from the accounting of a cluster.
 
     \b
       bridge workload import command                         prints the line to run on the cluster
@@ -75,7 +75,7 @@ def import_() -> None:
 @click.option(
     "--columns",
     metavar="A,B,…",
-    help="Names of the columns, in order, of a text without a line of them (sacct -n): what --format was; "
+    help="For a text without a line of column names (sacct -n): the names, in order (sacct's --format); "
     "or xdmod: those of XDMoD's files.",
 )
 @click.pass_context
@@ -107,14 +107,16 @@ def jobcomp(ctx: click.Context, /, source: str, **_: Any) -> None:
     help="The column map: a TOML file, or one that comes with bridge.",
 )
 @click.option("--out", required=True, type=shared.FILE, help="The workload to write.")
-@click.option("--nodes", type=click.IntRange(min=1), metavar="N", help="Machine size, in the unit of procs.")
+@click.option(
+    "--nodes", type=click.IntRange(min=1), metavar="N", help="Size of the machine, in the unit of procs."
+)
 @_timezone
 @shared.force_option
 @shared.json_option
 def table(
     source: Path, map_name: str, out: Path, nodes: int | None, timezone: str, force: bool, as_json: bool
 ) -> None:
-    """Import any table, CSV (which may be compressed) or Parquet, by a column map.
+    """Import any table with a column map. The table is CSV (it may be compressed) or Parquet.
 
     The map says which column holds what. Columns that it does not name are listed once. Maps that come with
     bridge: thetagpu, philly, openb, cirrus, kestrel, supercloud.
@@ -151,7 +153,7 @@ def pbs(ctx: click.Context, /, source: str, **_: Any) -> None:
 @shared.force_option
 @shared.json_option
 def swf(source: Path, out: Path, malformed: "Malformed | None", force: bool, as_json: bool) -> None:
-    """Import an SWF log of 21 fields with its site beside it (.machines, .queues, .users, .groups).
+    """Import an SWF log of 21 fields with the files of its site (.machines, .queues, .users, .groups).
 
     Jobs get names and requests of a cluster, which `bridge cluster import FILE.swf` writes.
 
@@ -174,7 +176,7 @@ def swf(source: Path, out: Path, malformed: "Malformed | None", force: bool, as_
 @import_.command("command")
 @click.option("--from", "begin", default="2026-01-01", show_default=True, metavar="DATE", help="First day.")
 @click.option("--to", "end", default="now", show_default=True, metavar="DATE", help="Last day.")
-@shared.flag("--submit-line", "Have SubmitLine printed, too, for --cluster (Slurm 20.11 or later).")
+@shared.flag("--submit-line", "Also ask for SubmitLine, which --cluster needs (Slurm 20.11 or later).")
 def print_command(begin: str, end: str, submit_line: bool) -> None:
     """Print the sacct line to run on the cluster.
 
@@ -274,7 +276,7 @@ def zone_of(name: str) -> tzinfo:
 @options(ImportConfig, "partition")
 @shared.json_option
 def machine(source: Path, partition: str | None, as_json: bool) -> None:
-    """Derive the machine from slurm.conf, or from what sinfo or `scontrol show node` prints.
+    """Read the machine from slurm.conf, or from the output of sinfo or `scontrol show node`.
 
     \b
       sinfo -N -o '%N|%c|%m|%G|%P|%l' > nodes.txt; bridge workload machine nodes.txt

@@ -17,25 +17,25 @@ def batsim() -> None:
 @batsim.command(cls=Command)
 @click.argument("cases", metavar="CASE…", nargs=-1, required=True, type=shared.FILE)
 @shared.policy_option(
-    "The order, with or without +BACKFILL, that decides beside the recorded decider.",
+    "The policy (an order, with or without +BACKFILL) that decides on the recorded events.",
     default="fcfs",
     show_default=True,
 )
 @click.pass_context
 def replay(ctx: click.Context, /, cases: tuple[Path, ...], policy: str) -> None:
-    """Replay each CASE, and print one line: whether all messages are read and all decisions are legal.
+    """Replay each CASE, and print one line: are all messages readable, and all decisions legal?
 
     A CASE is the folder of a session of Batsim 4 (transcript.jsonl) or 5 (messages.jsonl), or that file.
-    Every frame of both sides is read and written back, and must be the same frame. The policy decides at each
-    message. Each decision must be legal. If only one decision is possible, it must be that one.
+    Every message of both sides is decoded and encoded again; the bytes must be the same. The policy decides
+    at each message. Each decision must be legal. If only one decision is possible, it must be this one.
 
     \b
     Examples:
       bridge batsim replay recorded/*
       bridge batsim replay session/messages.jsonl --policy sjf+easy
 
-    Exit status: 0 where all is right, 1 otherwise. That the recorded decider did what ours would not, or that
-    the session breaks off because Batsim died, is told in the line and is no fault of the session.
+    The exit status is 0 if all is right, else 1. Two things are printed in the line, but are not errors: the
+    recorded decisions differ from those of the policy; the session breaks off because Batsim died.
     """
     from bridge.worlds.batsim.transcript_replay import replay as compare
 

@@ -12,10 +12,10 @@ from bridge.experiment.spec import Sampling
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 _SEQUENCES = {
-    "part": "Only sequences behind this part of the log.  [default: 0]",
-    "sequences": "Sequences to sample.  [default: 200]",
-    "length": "Jobs a sequence.  [default: 256]",
-    "seed": "Of the sampling.  [default: 1]",
+    "part": "Only sequences after this part of the log.  [default: 0]",
+    "sequences": "Number of sequences.  [default: 200]",
+    "length": "Number of jobs in each sequence.  [default: 256]",
+    "seed": "Random seed of the sampling.  [default: 1]",
 }
 
 
@@ -28,22 +28,24 @@ _SEQUENCES = {
     "Actions",
     shared.flag(
         "--actions",
-        "In place of that: what rules would win that may stop and suspend jobs; not with --cluster.",
+        "Show instead what rules gain if they may stop and suspend jobs; not with --cluster.",
     ),
     click.option(
         "--share",
         type=click.FloatRange(0, 1, min_open=True),
         default=1.0,
         metavar="FRACTION",
-        help="With --actions: part of the jobs that permit it, all of a user or none.  [default: 1]",
+        help="With --actions: share of all jobs that may be stopped and suspended; of a user, all or none.  "
+        "[default: 1]",
     ),
 )
 @shared.json_option
 @click.pass_context
 def bound(ctx: click.Context, /, log: str, actions: bool, share: float, as_json: bool, **_: Any) -> None:
-    """Estimate how much could be won on LOG with true run times and true arrivals, on sampled sequences.
+    """Estimate how much better schedules of LOG would be with true run times and true arrivals.
 
-    The base is the best of ten rules with EASY, chosen afterwards. The other rows: lookahead, the best rule
+    All policies play the same random sequences. The base is the best of ten rules with EASY; it is chosen
+    after the results are known. The other rows show lookahead, the best rule with true run times, lookahead
     with true run times, and a policy that knows true run times and the arrivals of the next 12 h.
 
     With --actions the base is SAF with EASY. The other rows are rules that may also stop, suspend and resume

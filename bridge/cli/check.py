@@ -30,10 +30,10 @@ class Checking:
     """What a schedule is checked against.
 
     Attributes:
-        nodes: nodes of the machine (a run folder knows its own).
-        capacity: check a further resource too, such as burst_buffer=1000000 (bytes) or power=5000 (W).
-        workload: compare demands, submit times and run times with this log, too.
-        tolerance: how far times may be off, in seconds.
+        nodes: number of nodes of the machine (a run folder states it).
+        capacity: also check a further resource, such as burst_buffer=1000000 (bytes) or power=5000 (W).
+        workload: also compare demands, submit times and run times with this log.
+        tolerance: largest difference of times that is allowed, in seconds.
         ignore: leave out a kind of violation, as named in the report. For Batsim with
             --enable-compute-sharing: --ignore capacity --ignore host-overlap --ignore allocation-size.
     """
@@ -51,12 +51,13 @@ class Checking:
 @shared.json_option
 @click.pass_context
 def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> None:
-    """Verify the schedule JOBS: capacity at every instant, times, walltimes, hosts, power.
+    """Verify the schedule JOBS: the capacity at every moment, times, walltimes, hosts, power.
 
     JOBS is a jobs.csv of bridge or Batsim, a jobs.parquet or run folder of bridge, or an .rst of CQSim.
-    Of a run under the policy recorded it tells where the log contradicts itself: more nodes in use than there
-    are, starts before a job could start.
-    The exit status is 0 if no rule is broken, else 1; the first violation in time is reported.
+    For a run under the policy recorded, the command shows where the log contradicts itself: more nodes in use
+    than the machine has, or starts before a job was eligible.
+
+    The first violation in time is reported. The exit status is then 1, else 0.
     """
     from bridge.workload.resources import parse_capacity
 

@@ -24,7 +24,7 @@ _FORMS = ("slurm", "pbsnodes", "platform", "swf", "table")
 
 @click.group()
 def cluster() -> None:
-    """Model a site: nodes, partitions, limits, a calendar, in cluster.toml."""
+    """Describe a site in a file cluster.toml: nodes, partitions, limits, a calendar."""
 
 
 @cluster.command("import")
@@ -33,15 +33,16 @@ def cluster() -> None:
     "--from",
     "form",
     type=click.Choice(_FORMS),
-    help="What FILE is: slurm.conf or what scontrol prints, pbsnodes -a, a SimGrid platform, an SWF log with "
-    "files beside it (.machines, .queues, .users, .groups), a table of nodes (with --map).  "
+    help="What FILE is. slurm: slurm.conf or the output of scontrol. pbsnodes: the output of pbsnodes -a. "
+    "platform: a SimGrid platform. swf: an SWF log with its files (.machines, .queues, .users, .groups). "
+    "table: a table of nodes (with --map).  "
     "[default: by its name and contents]",
 )
 @click.option(
     "--map",
     "map_name",
     metavar="NAME",
-    help="Column map of a table (CSV, Parquet) with a row for each node: TOML, or one of bridge's.",
+    help="Column map for a table with a row for each node: a TOML file, or one that comes with bridge.",
 )
 @click.option(
     "--sacctmgr",
@@ -52,13 +53,15 @@ def cluster() -> None:
     help="The output of `sacctmgr -P show qos` or `sacctmgr -P show assoc`. May be repeated.",
 )
 @shared.file_option("--reservations", "The output of `scontrol show reservation`; needs --log.")
-@click.option("--log", metavar="LOG", help="The log on whose clock the times of reservations are written.")
+@click.option(
+    "--log", metavar="LOG", help="The log. The times of reservations are written on the clock of this log."
+)
 @click.option(
     "--timezone",
     default="UTC",
     show_default=True,
     metavar="ZONE",
-    help="Of the times of reservations, for example Europe/Paris.",
+    help="Time zone of the reservations, for example Europe/Paris.",
 )
 @shared.file_option("--out", "The cluster.toml to write.", required=True)
 @shared.force_option
@@ -75,10 +78,10 @@ def import_(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write cluster.toml from what a site has: slurm.conf, pbsnodes, a platform, an SWF log's files, a table.
+    """Write cluster.toml from files of a site: slurm.conf, pbsnodes, a platform, an SWF log, a table.
 
-    What the files hold and no scheduler here honours is listed, once. Limits of --sacctmgr count, whatever
-    AccountingStorageEnforce says.
+    The command lists the settings of the files that no scheduler of bridge obeys. Limits of --sacctmgr apply,
+    with any value of AccountingStorageEnforce.
 
     \b
     Examples:
@@ -194,7 +197,7 @@ def _imported(
 @shared.file_option("--out", "The cluster.toml to write.", required=True)
 @options(InferConfig, heading="Judged on the second half")
 @click.option(
-    "--nodes", type=click.IntRange(min=1), metavar="N", help="Machine size, if the log states none."
+    "--nodes", type=click.IntRange(min=1), metavar="N", help="Number of nodes, if the log does not state it."
 )
 @shared.malformed_option
 @shared.force_option
@@ -203,10 +206,11 @@ def _imported(
 def infer(
     ctx: click.Context, /, log: str, out: Path, nodes: int | None, force: bool, as_json: bool, **_: Any
 ) -> None:
-    """Write what LOG itself says of its site: pools, limits, delay, cycle; each with its evidence.
+    """Estimate a site from LOG alone: sizes of partitions, limits, delay, cycle; each with its evidence.
 
-    Nothing is searched. What the record does not say is "not identifiable", and not written. All is taken
-    from the first half; a step with which windows of the second half are met worse is refused.
+    The estimates come from the first half of the log, without a search. If the log does not show a value, it
+    is printed as "not identifiable", and not written. The estimates are tested on windows of the second half:
+    if the replay is farther from the record with an estimate than without it, the estimate is refused.
 
     \b
     Example:
@@ -278,9 +282,9 @@ def show(file: str, picture: Path | None, as_json: bool) -> None:
 @shared.json_option
 @click.pass_context
 def check(ctx: click.Context, files: tuple[str, ...], as_json: bool) -> None:
-    """Find in FILES what contradicts itself, names that nothing has, and what changes nothing.
+    """Find mistakes in cluster FILES: contradictions, names that do not exist, entries without effect.
 
-    Each with file and line. Exit status: 1 if a file cannot be used, 0 otherwise.
+    Each mistake is printed with its file and line. The exit status is 1 if a file cannot be used, else 0.
     """
     from bridge.cluster.check import check_cluster
 

@@ -23,11 +23,11 @@ SIDE_BY_SIDE = 3
 
 @click.command()
 @click.argument("paths", metavar="RUN RUN…", nargs=-1, required=True, type=shared.FILE)
-@shared.number("--nodes", "Nodes of the machine, for a RUN that is a bare jobs file.")
-@shared.file_option("--plot", "Draw how waits and bounded slowdowns are distributed (.png or .svg).")
+@shared.number("--nodes", "Number of nodes, if a RUN is only a jobs file.")
+@shared.file_option("--plot", "Draw the distributions of waits and bounded slowdowns (.png or .svg).")
 @shared.json_option
 def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_json: bool) -> None:
-    """Compare run folders with the first one: metrics, differing starts, wait differences.
+    """Compare run folders with the first one: metrics, different starts, differences of waits.
 
     A RUN may be a bare jobs file, too: Batsim's _jobs.csv, CQSim's .rst.
     """

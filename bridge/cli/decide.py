@@ -35,32 +35,43 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     return pairs
 
 
-@click.command(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
+#: What `--help` shows of the long headings.
+FOLDS = {
+    "Platform": ("placement", "platform", "energy"),
+    "Platform program": (),
+    "Slurm": ("slurm", "partition", "directory", "dry_run", "shadow"),
+    shared.POOL: (),
+}
+
+
+@click.command(cls=Command, folds=FOLDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("policy", type=shared.POLICY)
 @group(
     "Policy",
     options(SchedulerConfig, "backfill", "candidate_order"),
     shared.field_options(
         SchedulerConfig,
-        estimator="Estimated run times; any but requested reads --workload.  [default: requested]",
+        estimator="The estimator of run times; all but requested need --workload.  [default: requested]",
     ),
     options(Experiment, "cross_protocol"),
     shared.field_options(
         Experiment,
-        workload="The log of the simulated jobs: for --estimator, and for orders that know all jobs.",
+        workload="The log of the simulated jobs, for --estimator and for orders that need the whole log.",
     ),
     shared.field_options(
         SchedulerConfig,
         first="Only the first N kept jobs of --workload.",
-        cluster="The site's nodes, partitions and rules, which the jobs of --workload ask for.",
+        cluster="The site of --workload: nodes, partitions and rules.",
     ),
 )
 @group(
     "Platform",
-    shared.field_options(Detailed, placement="Which hosts a job gets; the last two read --platform."),
+    shared.field_options(
+        Detailed, placement="Which hosts a job gets; best-fit and topology need --platform."
+    ),
     shared.file_option(
         "--platform",
-        "The platform XML: which hosts are near each other, capacities of burst buffer and power.",
+        "The platform XML: which hosts are near each other, and the amounts of burst buffer and power.",
     ),
     click.option(
         "--resource",
@@ -68,20 +79,20 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
         metavar="NAME=AMOUNT",
         multiple=True,
         callback=_pairs,
-        help="A further resource and how much there is; jobs ask for it in a field of that name. Repeatable.",
+        help="A further resource and its amount; jobs request it in a field of this name. May be repeated.",
     ),
     click.option(
         "--storage",
         metavar="LABEL=HOST",
         multiple=True,
         callback=_pairs,
-        help="Which storage host serves a label of the profiles, where it has not that name. Repeatable.",
+        help="The storage host for a label in the profiles, if no host has this name. May be repeated.",
     ),
     click.option("--energy", is_flag=True, help="The platform simulates energy (-E)."),
     click.option(
         "--batsim",
         type=click.Choice(["4", "5"]),
-        help="The version that will connect.  [default: read from its first frame]",
+        help="Accept only this version.  [default: any; the first bytes show it]",
     ),
 )
 @group(
@@ -92,8 +103,8 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
         metavar="ENDPOINT",
         default="tcp://127.0.0.1:28000",
         show_default=True,
-        help="Where to bind; Batsim connects to it with -s tcp://localhost:28000. "
-        "tcp://*:28000 lets other machines connect too.",
+        help="Address of the socket. Batsim connects with -s tcp://localhost:28000. With tcp://*:28000 other "
+        "machines can connect, too.",
     ),
     options(Detailed, "startup_timeout", "idle_timeout"),
 )
@@ -101,21 +112,33 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
 @shared.scheduler_option
 @shared.pool_options()
 @group(shared.POOL, click.option("--kill", type=click.Choice(KILLS), help=_KILL))
-@click.option("--strict", is_flag=True, help="Stop at an illegal decision, in place of dropping it.")
-@shared.file_option("--out", "Write what was decided, as JSON.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="End with an error at an illegal decision. Without it, the decision is dropped.",
+)
+@shared.file_option("--out", "Write the decisions as JSON.")
 @click.pass_context
 def decide(
     ctx: click.Context, /, policy: str, address: str, out: Path | None, scheduler: str | None, **_: Any
 ) -> None:
-    """Decide for Batsim (4 or 5), for a stand-in, or with --slurm for a real Slurm, under POLICY.
+    """Let POLICY decide for Batsim (4 or 5), for the embedded platform model, or for a real Slurm (--slurm).
 
-    POLICY is the name of a queue order or an expression, alone or with +BACKFILL, or the folder of a trained
-    agent; for the time-stepped pool sjf, saf, tetris or tetris*, alone or with +rule, or an agent's folder.
+    POLICY is a queue order (a name or an expression) with or without +BACKFILL, or the folder of a trained
+    agent. On the time-stepped pool, POLICY is sjf, saf, tetris or tetris*, with or without the kill rule (as
+    in saf+rule), or the folder of an agent.
 
-    Exit status: 0 the simulation ended and no job is missing; 1 an error; 2 the command line; 3 nothing came
-    within --startup-timeout; 4 the other side was gone before the end; 5 it fell silent for --idle-timeout;
-    6 the simulation ended, but jobs are missing; 130, 143 interrupted, terminated. The decisions so far are
-    written to --out in all cases.
+    \b
+    Exit status:
+      0         the simulation ended, and no job is missing
+      1         an error
+      2         the command line is wrong
+      3         no message came within --startup-timeout
+      4         the other side closed the connection before the end
+      5         the other side was silent for --idle-timeout
+      6         the simulation ended, but jobs are missing
+      130, 143  interrupted, terminated
+    In all cases the decisions so far are written to --out.
 
     \b
     Examples:

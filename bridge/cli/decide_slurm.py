@@ -34,25 +34,27 @@ _OF_SLURM |= {"slurm", "dry_run", "shadow"}
 
 slurm_options = group(
     HEADING,
-    flag("--slurm", "Decide for a real Slurm, that of SLURM_CONF, in place of Batsim."),
+    flag("--slurm", "Decide for a real Slurm (the one of SLURM_CONF), not for Batsim."),
     flag("--dry-run", "Print the jobs that would be started, and change nothing in Slurm."),
-    flag("--shadow", "As --dry-run, and compare with what Slurm starts."),
+    flag("--shadow", "As --dry-run, and compare with the starts of Slurm."),
     options(AgentConfig, exclude=("mode",)),
 )
 
 observed_options = group(
     HEADING,
-    flag("--slurm", "The present of a real Slurm, that of SLURM_CONF."),
+    flag("--slurm", "Read the present state of a real Slurm (the one of SLURM_CONF)."),
     options(AgentConfig, "partition"),
     file_option(
         "--history",
-        "Learn run times from what `bridge workload import sacct` wrote.  [default: nothing is known]",
+        "Learn run times from this log (`bridge workload import sacct`).  [default: only limits are known]",
         "LOG",
     ),
 )
 
 
-at_option = click.option("--at", type=float, metavar="TIME", help="Of a run: seconds on its clock.")
+at_option = click.option(
+    "--at", type=float, metavar="TIME", help="For a RUN: the time of the state, in seconds of its clock."
+)
 
 
 def submit_option(help_text: str) -> Callable[[F], F]:
@@ -60,15 +62,25 @@ def submit_option(help_text: str) -> Callable[[F], F]:
 
 
 def open_observer(partition: str | None, policy: str, history: Path | None) -> PartitionObserver:
-    """Return what reads the present of a partition; UsageError if none is named."""
+    """Return what reads the present of partitions; UsageError if none is named.
+
+    Under a policy that decides on a site's nodes, these are what futures know; else one pool.
+    """
+    from bridge.experiment.live_pass import decides_on_sites
+    from bridge.forecasting.fork import policy_of
     from bridge.serve.observer import PartitionObserver, RunTimeModel
+    from bridge.serve.site_observer import SiteObserver
     from bridge.workload.catalogue import read_log
     from bridge.worlds.slurm.client import Client
+    from bridge.worlds.slurm.site_reading import require_partitions
 
     if not partition:
         raise click.UsageError("--slurm needs --partition P")
     beliefs = RunTimeModel(read_log(str(history), "refuse")) if history is not None else None
-    return PartitionObserver(Client(), partition, policy or "fcfs+easy", beliefs)
+    policy = policy or "fcfs+easy"
+    several = len(require_partitions(partition)) > 1
+    observer = SiteObserver if several or decides_on_sites(policy_of(policy)) else PartitionObserver
+    return observer(Client(), partition, policy, beliefs)
 
 
 def state(
@@ -79,14 +91,13 @@ def state(
     Also why other waiting jobs have no forecast.
     """
     from bridge.forecasting.run_state import load_state
-    from bridge.forecasting.statefile import state_of
 
     if source is not None:
         with TERMINAL.bar("earlier forecasts", 1200, "forecasts") as progress:
             return load_state(source, at, policy, progress=progress), {}
     with closing(open_observer(partition, policy, history)) as watching:
         reading = watching.read()
-    return state_of(reading.document, "Slurm"), reading.not_forecast
+    return reading.machine_state(), reading.not_forecast
 
 
 def refuse_observed(slurm: bool, source: Path | None, options: Collection[str]) -> None:
@@ -166,7 +177,7 @@ def replay_audit(path: Path, policy: str | None, as_json: bool) -> int:
     entry = scheduler("event")
     assert isinstance(entry, Live)
     deciding, _ = entry.dispatcher_config(CommandRequest((parse_policy(name),)))
-    result = audit.replay(path, deciding, lambda: ClusterPass(deciding.policy, deciding.protocol))
+    result = audit.replay(path, deciding, lambda: ClusterPass.of(deciding))
     same = "the same decisions" if not result.differences else f"{len(result.differences):,} passes differ"
     summary = f"{name}: {result.passes:,} passes, {result.starts:,} starts: {same}"
     show({**record_of(result), "policy": name}, [*result.differences[:_MOST], summary], as_json)

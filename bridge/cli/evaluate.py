@@ -30,11 +30,11 @@ KILL = "Short for --policy HEURISTIC+rule: the rule that kills mispredicted jobs
 @group(
     "Policies",
     shared.repeatable_option(
-        "agent", "A trained agent beside the orders.", metavar="CHECKPOINT", type=shared.NAME
+        "agent", "A trained agent, in addition to the policies.", metavar="CHECKPOINT", type=shared.NAME
     ),
     shared.repeatable_option("order", "Short for --policy ORDER+BACKFILL.", metavar="ORDER"),
     shared.repeatable_option("backfill", "The backfilling rules of --order."),
-    shared.repeatable_option("estimator", "Estimated run times.", metavar="NAME"),
+    shared.repeatable_option("estimator", "The estimator of run times.", metavar="NAME"),
     options(SchedulerConfig, "candidate_order"),
     options(Experiment, "cross_protocol"),
 )
@@ -61,12 +61,15 @@ def evaluate(
     as_json: bool,
     **_: Any,
 ) -> None:
-    """Judge policies on sequences of consecutive jobs sampled from LOG, each on an idle machine.
+    """Judge policies on sequences of consecutive jobs from LOG. Each sequence begins on an idle machine.
 
-    Every policy sees the same sequences. The first one is the base that the others are compared with. In
-    place of a log, the folder of a trained agent names the log and the rules under which it learnt; it is
-    then judged against the same order without it, on sequences that it has not seen. The time-stepped pool
-    draws its own sequences of jobs. The policy recorded is what the log says happened.
+    Every policy plays the same sequences. The first policy is the base: all others are compared with it.
+
+    Instead of a log you can give the folder of a trained agent. Then the log and the rules of its training
+    are used. The agent is compared with the same order without an agent, on sequences that it has not seen.
+
+    The time-stepped pool draws its own sequences of jobs. The policy recorded starts each job at its recorded
+    time.
 
     \b
     Examples:

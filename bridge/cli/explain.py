@@ -42,7 +42,7 @@ class Explaining:
 @shared.json_option
 @click.pass_context
 def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bool, **_: Any) -> None:
-    """Show which features the agent in the folder CHECKPOINT decides by; zoo/NAME comes with bridge.
+    """Show which features determine the decisions of an agent (its folder, or zoo/NAME).
 
     The agent plays held-out sequences of the log. For each feature, the command compares two distributions:
     the jobs that the agent chose (an inspector: rejected) and all jobs that it could choose. The larger the

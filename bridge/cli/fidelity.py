@@ -37,13 +37,15 @@ def fidelity(
     as_json: bool,
     **_: Any,
 ) -> None:
-    """Compare the starts that LOG records with those of a replay, job by job.
+    """Compare the starts in a replay with the starts that LOG records, job by job.
 
-    Each policy (default: fcfs+easy) is compared with two others: the null, a forecast from the waits of the
-    part before, and the textbook rule that was nearest to the record in that part. The part before ends at
-    --from, or at the half. The verdict uses the paired log error, because a few long waits dominate means and
-    Wasserstein's distance. The last lines show how much of the waiting is explained: by lack of room, by a
-    full partition, or by one reservation.
+    Each policy (default: fcfs+easy) is compared with two references. Both come from the earlier part of the
+    log: the null is a forecast from the waits there, without simulation; the textbook rule is the rule that
+    was nearest to the recorded starts there. The earlier part ends at --from, or at the middle of the log.
+
+    The verdict uses the log error of each job, because a few long waits dominate means and Wasserstein's
+    distance. The last lines show how much of the waiting is explained: by too few free nodes, by a full
+    partition, or by one reservation.
 
     \b
     Examples:

@@ -24,20 +24,28 @@ _MOST = 5
 @click.argument("source", metavar="[RUN|STATE|LOG]", required=False, type=shared.FILE)
 @decide_slurm.at_option
 @click.option("--job", "jobs", multiple=True, metavar="ID", help="Only this waiting job. May be repeated.")
-@decide_slurm.submit_option("A job that one might submit, such as 64:2h. May be repeated: each for itself.")
-@shared.policy_option("Rule, if not the state's own.", default="")
-@shared.number("--futures", "Futures a forecast.  [default: 100]", 2, 10_000, metavar="N")
+@decide_slurm.submit_option(
+    "A job that you might submit, such as 64:2h. May be repeated; each job gets its own forecast."
+)
+@shared.policy_option("The policy of the futures.  [default: the policy of the state]", default="")
+@shared.number("--futures", "Number of futures for each forecast.  [default: 100]", 2, 10_000, metavar="N")
 @shared.number("--seed", "Same seed, same forecast.  [default: 0]", 0, default=0, show_default=False)
 @decide_slurm.observed_options
-@shared.file_option("--progress", "Re-estimate running jobs by what `bridge predict --model series` wrote.")
+@shared.file_option(
+    "--progress",
+    "Take new estimates of running jobs from this file (made by `bridge predict --model series`).",
+)
 @group(
     "Judging",
-    shared.flag("--judge", "Forecast all along a replay of LOG under fcfs+easy, and compare with what came."),
-    shared.number("--nodes", "Machine size, if not the log's.", metavar="N"),
+    shared.flag(
+        "--judge",
+        "Replay LOG under fcfs+easy, forecast its jobs on the way, and compare with the real starts.",
+    ),
+    shared.number("--nodes", "Number of nodes.  [default: as the log states]", metavar="N"),
     shared.number("--first", "Only the first N jobs.", metavar="N"),
     shared.field_options(
         SchedulerConfig,
-        cluster="Replay LOG on this site's nodes and under its rules. A RUN on a cluster has its own.",
+        cluster="Replay LOG on the nodes and under the rules of this site. A RUN always has its own cluster.",
     ),
     shared.malformed_option,
 )
@@ -51,9 +59,9 @@ _MOST = 5
 def forecast(ctx: click.Context, /, source: Path | None, judge: bool, as_json: bool, **options: Any) -> None:
     """Forecast when waiting jobs will start: the median, and 50 and 90 % intervals.
 
-    RUN is a run folder, STATE a file that `bridge state` or another program wrote. Times are seconds on the
-    state's clock. With --judge, LOG is a file, a bundled workload or a fetched log. With --slurm, the
-    present is that of a real Slurm, and times are seconds since 1970.
+    RUN is a run folder. STATE is a file that `bridge state` or another program wrote. Times are seconds on
+    the clock of the state. With --judge, give a LOG: a file, a bundled workload or a fetched log. With
+    --slurm, the present state is read from a real Slurm. Times are then seconds since 1970.
 
     \b
     Examples:

@@ -76,12 +76,12 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 COMMANDS: dict[str, str] = {
     "replay": "Replay a log under one policy and judge the schedule.",
     "evaluate": "Judge policies on sampled sequences of a log, with intervals.",
-    "fidelity": "Compare the starts that a log records with those of a replay.",
-    "bound": "Estimate how much could still be won on a log, and by what.",
+    "fidelity": "Compare the starts in a replay with the starts that the log records.",
+    "bound": "Estimate how much better a schedule of a log could be, and why.",
     "train": "Train an agent on a log.",
     "policies": "List the policies that are installed, or describe one.",
     "study": "Run many policies on many logs with many seeds, and write tables.",
-    "predict": "Add predicted run times to a log, from jobs that had ended before.",
+    "predict": "Predict the run times of a log's jobs from jobs that had ended before.",
     "state": "Write the jobs, free nodes and estimates at one time of a run.",
     "forecast": "Forecast when waiting jobs will start, and judge such forecasts on a log.",
     "whatif": "Play the same futures of a machine under several rules.",
@@ -89,17 +89,17 @@ COMMANDS: dict[str, str] = {
     "compare": "Compare run folders with the first one.",
     "check": "Verify a schedule against the machine and the log.",
     "why": "Explain why a job of a run started when it did.",
-    "workload": "Look into job logs, convert, generate and fetch them.",
-    "cluster": "Model a site: nodes, partitions, limits; import, check and show it.",
+    "workload": "Inspect, convert, generate and fetch job logs.",
+    "cluster": "Import, check and show a site: nodes, partitions, limits.",
     "platform": "Make, check, show and try platform descriptions.",
-    "run": "Carry out an experiment: fast, on the embedded platform model, or on Batsim.",
-    "validate": "Compare policies in the fast world with the same on a detailed platform.",
-    "decide": "Decide for Batsim, or for the embedded platform model, over a socket.",
+    "run": "Run one experiment: fast, on the embedded platform model, or on Batsim.",
+    "validate": "Run policies in the fast world and on a detailed platform, and compare.",
+    "decide": "Decide for Batsim, or for the embedded platform model, through a socket.",
     "simgrid": "Simulate a platform for a decision process, in place of Batsim.",
     "batsim": "Replay sessions that were recorded between a Batsim and a decision process.",
-    "slurm": "Set up a Slurm for an agent that decides, and look after it.",
+    "slurm": "Prepare a Slurm for an agent, and check its state.",
     "serve": "Show a live Slurm's queue and predicted starts in a browser.",
-    "report": "Write runs, validations and agents to one page to look at.",
+    "report": "Write one HTML page about runs, validations and agents.",
     "doctor": "List what this machine has, and how to install what is missing.",
 }
 
@@ -126,7 +126,9 @@ DRAWING = ("matplotlib", "plotly")
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print results and errors only: no notes, no progress.")
-@click.option("-v", "--verbose", is_flag=True, help="Print errors with their stack, and the time it took.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Print the stack of an error, and how long the command took."
+)
 @click.version_option(__version__, prog_name="bridge")
 def cli(quiet: bool, verbose: bool) -> None:
     """Replay job logs under a scheduling policy, and judge the schedules.

@@ -29,7 +29,10 @@ SCHEDULERS = ("event", "pool", *ALIASES)
 NAMING = "sjf+easy, saf+rule on the pool, an agent's folder, or module:ATTR"
 #: Headings in the help.
 RULES, POOL = "Rules and jobs", "Time-stepped pool"
-CLAMP = "Estimates of running jobs may not exceed their true run times, as in the paper's numbers."
+CLAMP = (
+    "Replace later estimates of a job by its estimate at submission if that one is nearer to the true "
+    "length, as in the paper's numbers."
+)
 #: Types of parameters: files, folders, policies (rules of the user's own are loaded when they are typed), and
 #: what else may be ``module:ATTR``.
 FILE, FOLDER = click.Path(path_type=Path), click.Path(path_type=Path, file_okay=False)
@@ -96,8 +99,8 @@ rule_options = options(
     SchedulerConfig, heading=RULES, exclude=("order", "backfill", "candidate_order", "estimator")
 )
 _SCHEDULER = (
-    "The event-driven scheduler, or RLSchert's time-stepped pool.  [default: pool for its own policies and "
-    "agents, else event]"
+    "The scheduler. event: event-driven. pool: RLSchert's time-stepped pool.  [default: pool for policies "
+    "and agents of the pool, else event]"
 )
 scheduler_option = group(POOL, click.option("--scheduler", type=click.Choice(SCHEDULERS), help=_SCHEDULER))
 _WHO = f"The policy: {NAMING}."

@@ -35,7 +35,7 @@ def _print_findings(findings: list[Any], more: list[str], as_json: bool) -> None
 @click.option(
     "--cluster",
     metavar="FILE",
-    help="The hosts are the nodes of this cluster, by name and cores; SPEC has the rest, or is left out.",
+    help="The hosts are the nodes of this cluster, by name and cores. SPEC may add network and storage.",
 )
 @shared.flag("--force", "Overwrite the file.")
 def new(spec: Path | None, out: Path, cluster: str | None, force: bool) -> None:
@@ -60,14 +60,22 @@ def new(spec: Path | None, out: Path, cluster: str | None, force: bool) -> None:
 @platform.command()
 @click.argument("files", nargs=-1, required=True, type=_PLATFORM)
 @shared.json_option
-@click.option("-m", "--master-host", default="master_host", show_default=True, help="As Batsim's option.")
+@click.option(
+    "-m",
+    "--master-host",
+    default="master_host",
+    show_default=True,
+    help="Name of the master host, as Batsim's option.",
+)
 @click.option("--load", is_flag=True, help="Also load the files in the real SimGrid.")
-@click.option("-E", "--energy", is_flag=True, help="For runs with --energy: what only they need is an error.")
+@click.option(
+    "-E", "--energy", is_flag=True, help="Check for runs with --energy: wrong power values are errors, too."
+)
 @click.pass_context
 def check(
     ctx: click.Context, files: tuple[Path, ...], as_json: bool, master_host: str, load: bool, energy: bool
 ) -> None:
-    """Find mistakes in platform FILES; each with its line and remedy.
+    """Find mistakes in platform FILES, with the line and the remedy of each.
 
     Exit status: 1 if there is an error, 0 otherwise (warnings and notes included).
     """
@@ -99,7 +107,7 @@ def check(
 @click.option("--picture", type=shared.FILE, help="Draw the platform (.png, .svg or .pdf).")
 @click.option("--graph", type=shared.FILE, help="Write the graph of hosts, switches and links (GraphML).")
 def show(file: Path, as_json: bool, picture: Path | None, graph: Path | None) -> None:
-    """Summarise the platform FILE: hosts, network, storage, power, and the machine capacities they make."""
+    """Summarise the platform FILE: hosts, network, storage, power, and the capacities of the machine."""
     from bridge.platform.read import read_platform
     from bridge.platform.summary import summarise, summary_lines
 
@@ -121,11 +129,11 @@ def show(file: Path, as_json: bool, picture: Path | None, graph: Path | None) ->
 @platform.command("try")
 @click.argument("file", type=_PLATFORM)
 @click.option("--with", "program", help="A program with Batsim's command line (default: the embedded model).")
-@click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds of wall time.")
+@click.option("--timeout", type=float, default=120.0, show_default=True, help="Largest wall time, s.")
 @shared.json_option
 @click.pass_context
 def try_(ctx: click.Context, file: Path, program: str | None, timeout: float, as_json: bool) -> None:
-    """Run 20 small jobs on the platform FILE and compare their times with closed forms.
+    """Run 20 small jobs on the platform FILE, and compare their times with formulas.
 
     Exit status: 1 if a job took another time than it should.
     """

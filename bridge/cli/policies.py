@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @shared.json_option
 @click.pass_context
 def policies(ctx: click.Context, as_json: bool) -> None:
-    """List the policies that are installed, ours and those of other packages.
+    """List the installed policies: those of bridge and those of other packages.
 
     \b
     Examples:
@@ -65,8 +65,10 @@ def _names(installed: "Sequence[Installed]") -> list[Any]:
 @click.argument("name", type=shared.NAME)
 @click.option("--setting", default="", help="One of its settings.  [default: the first]")
 @shared.json_option
-@click.option("--toml", "as_toml", is_flag=True, help="Print what `bridge train --config` reads.")
-@shared.number("--resources", "Of the machine, where the policy is made for any number of them.", default=2)
+@click.option("--toml", "as_toml", is_flag=True, help="Print a file for `bridge train --config`.")
+@shared.number(
+    "--resources", "Number of resources of the machine, if the policy works with any number.", default=2
+)
 @click.pass_context
 def show(
     ctx: click.Context, /, name: str, setting: str, as_json: bool, as_toml: bool, resources: int

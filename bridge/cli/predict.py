@@ -31,32 +31,35 @@ if TYPE_CHECKING:
 @shared.file_option("--out", "Write the log with its predictions here (.parquet or .csv).", required=True)
 @options(PredictConfig, exclude=("model",))
 @shared.field_options(
-    SchedulerConfig, cluster="Jobs without a requested time have that of their partition, of this site."
+    SchedulerConfig,
+    cluster="The site. Jobs without a requested time get the time limit of their partition there.",
 )
 @shared.malformed_option
 @shared.flag("--force", "Replace FILE if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print how good the predictions are as JSON.")
 @click.pass_context
 def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bool, **_: Any) -> None:
-    """Predict the run time of every job of LOG from jobs that had ended when it was submitted.
+    """Predict the run time of every job of LOG, from jobs that had ended before this job was submitted.
 
-    The log's own waits tell which jobs had ended. Times are seconds.
+    A job's end is computed from the recorded wait and run time. Times are seconds.
 
     \b
       bridge predict SDSC-SP2-1998-4.2-cln.swf.gz --model trees --out sp2.parquet
       bridge replay sp2.parquet --order sjf --estimator 'predicted(trees, requested)'
 
     The model `series` estimates the run time of a running job from its progress. It reads a Parquet file with
-    the columns job, time (seconds since the job's start) and value. FILE then holds estimates, not the log:
+    the columns job, time (seconds since the job's start) and value. The file of --out then has estimates, and
+    not the log:
 
     \b
       bridge predict log.parquet --model series --series residuals.parquet --out beliefs.parquet
       bridge replay log.parquet --policy fcfs+easy --estimator 'progress(beliefs.parquet)'
 
-    The forest writes quantiles, too: NAME_p02 … NAME_p98 beside the median, NAME.
+    The forest also writes quantiles: NAME_p02 … NAME_p98. NAME is the median.
 
-    With the estimator above, orders and backfill candidates use the prediction. Running jobs keep their
-    request: if they outlived a short prediction, EASY could delay the head of the queue again and again.
+    With the estimator above, orders and backfill candidates use the prediction. For
+    running jobs the requested time is used. Otherwise, if jobs run longer than predicted, EASY could delay
+    the head of the queue again and again.
     """
     config = PredictConfig(**given_on_command_line(ctx, PredictConfig))
     for name in config.unsupported:

@@ -24,19 +24,21 @@ from bridge.worlds.fast.scheduler_config import SchedulerConfig
 @shared.experiment_options("seed", "threshold", "malformed", "dependencies")
 @shared.file_option(
     "--from-audit",
-    "In place of LOG: repeat the decisions of an agent for Slurm from its audit file, and compare.",
+    "Instead of LOG: repeat the decisions of an agent for Slurm from its audit file, and compare.",
 )
 @group(
     "Output",
     shared.out_folder_option,
     shared.flag("--force", "Replace the run in DIR, and other outputs."),
     shared.file_option("--rst", "Write CQSim's result file."),
-    shared.flag("--plot", "Draw a timeline, and a Gantt chart of small runs, into DIR (or here)."),
+    shared.flag(
+        "--plot", "Draw a timeline and, if the run is small, a Gantt chart, in DIR (or in this folder)."
+    ),
     click.option(
         "--by",
         type=click.Choice(["user", "size", "queue", "partition", "qos", "account", "reason"]),
         multiple=True,
-        help="Break waits and bounded slowdowns down by this. May be repeated.",
+        help="Show waits and bounded slowdowns for each group of this kind. May be repeated.",
     ),
     shared.json_option,
 )
@@ -57,7 +59,7 @@ def replay(
 ) -> None:
     """Replay LOG (a file, a bundled workload or a fetched log) under one policy.
 
-    The policy recorded plays the starts that the log records.
+    The policy recorded starts each job at its recorded time.
 
     \b
     Examples:

@@ -28,9 +28,12 @@ from bridge.experiment.spec import parse, read_document, refuse_programs
         "Do not start the platform program; wait until it is started by hand in --exchange.",
     ),
     click.option(
-        "--socket", metavar="ADDRESS", default="tcp://127.0.0.1:*", help="Where decisions are asked for."
+        "--socket",
+        metavar="ADDRESS",
+        default="tcp://127.0.0.1:*",
+        help="Address of the socket of the decision process.",
     ),
-    shared.folder_option("--exchange", "With --no-start: the simulation's folder."),
+    shared.folder_option("--exchange", "With --no-start: the folder for the files of the simulation."),
 )
 @shared.out_folder_option
 @shared.force_option
@@ -49,16 +52,23 @@ def run(
     as_json: bool,
     **_: Any,
 ) -> None:
-    """Carry out an experiment, given by a TOML file, by options, or both (options win).
+    """Run one experiment, given by a TOML file, by options, or by both (options replace values of the file).
 
     \b
     Examples:
       bridge run experiments/teaching-16.toml --out runs/teaching
       bridge run --workload bundled-128 --on simgrid --platform sp2-128 --profile io --policy sjf+easy
 
-    Exit status of a detailed run: 0; 1 if the platform program failed; 3 if it never spoke, 4 if it went
-    away, 5 if it fell silent, 6 if jobs are missing, 130 when interrupted. The results so far are written
-    to DIR in all cases.
+    \b
+    Exit status of a detailed run:
+      0    the simulation ended, and no job is missing
+      1    an input is wrong, or the platform program failed
+      3    the platform program sent no first message in time
+      4    the platform program ended too early
+      5    the platform program was silent for --idle-timeout
+      6    the simulation ended, but jobs are missing
+      130  interrupted
+    In all cases the results so far are written to DIR.
     """
     from bridge.experiment.prepare import prepare_experiment
     from bridge.experiment.run import detailed_run, run_fast

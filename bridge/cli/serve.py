@@ -19,16 +19,22 @@ from bridge.config.options import Command
     "The policy that is assumed to start the queue's jobs.", default="fcfs+easy", show_default=True
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@shared.number("--port", "0: any free one.", 0, 65535, default=8017)
+@shared.number("--port", "Port to listen on; 0: any free port.", 0, 65535, default=8017)
 @click.option(
     "--name",
     "names",
     metavar="HOST",
     multiple=True,
-    help="A further name that visitors may ask by. Repeatable.",
+    help="A further host name under which the page may be requested. May be repeated.",
 )
-@shared.number("--every", "Ask Slurm no more often.", type=click.FloatRange(1), default=10.0, metavar="S")
-@shared.number("--futures", "A forecast.", 2, 1000, default=100)
+@shared.number(
+    "--every",
+    "Seconds between two queries of Slurm, at least.",
+    type=click.FloatRange(1),
+    default=10.0,
+    metavar="S",
+)
+@shared.number("--futures", "Number of futures for each forecast.", 2, 1000, default=100)
 def serve(
     slurm: bool,
     partition: str | None,
@@ -40,7 +46,7 @@ def serve(
     every: float,
     futures: int,
 ) -> None:
-    """Show a partition in a browser, and to programs: the queue, predicted starts, the next hours, what if.
+    """Serve a page and JSON about a partition of Slurm: queue, predicted starts, next hours, what-if.
 
     The page changes nothing and runs no scripts. It listens on this machine only; --host changes that.
     Everyone who can reach the address can read it. If the cluster keeps jobs private, it shows totals only.
@@ -53,7 +59,6 @@ def serve(
         import uvicorn
 
         from bridge.serve.app import app
-        from bridge.serve.observer import warm_up
         from bridge.serve.snapshot import SnapshotCache
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn"):
@@ -65,7 +70,7 @@ def serve(
     if not math.isfinite(every):
         raise click.UsageError("--every must be a number of seconds")
     with closing(decide_slurm.open_observer(partition, policy, history)) as observer:
-        warm_up()
+        observer.warm_up()
         hosts = ["localhost", "127.0.0.1", host, *names]
         web_app = app(SnapshotCache(observer, every, futures), refresh=max(every, 5.0), hosts=hosts)
         quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}

@@ -28,12 +28,12 @@ _AGENT = "zoo/rlbackfilling-lublin-1"
 
 @click.group()
 def slurm() -> None:
-    """Set up a Slurm for an agent that decides, and look after it.
+    """Prepare a Slurm for an agent, and check its state.
 
     \b
       bridge slurm setup --partition batch --out /etc/bridge     writes gate, scripts, watchdog
       bridge slurm doctor --partition batch --directory /etc/bridge
-                                                                 says what is missing, and what it costs
+                                                                 tells what is missing, and what that costs
       bridge decide sjf+easy --slurm --partition batch --directory /etc/bridge --kick kick
     """
 
@@ -47,20 +47,22 @@ def slurm() -> None:
     required=True,
     help="A partition whose jobs wait for the agent. May be repeated.",
 )
-@shared.folder_option("--out", "A new directory, readable by all.", required=True)
+@shared.folder_option("--out", "A new folder that all users can read.", required=True)
 @click.option(
     "--kick", metavar="P", default="kick", show_default=True, help="Name of the partition for kicks."
 )
 @shared.number(
     "--grace",
-    "Seconds that a node waits after a job, so that the next one is decided in time.",
+    "Time that a node waits after a job, so that the agent can decide on the next job.",
     type=click.FloatRange(0, 5),
     default=0.05,
     metavar="S",
 )
-@click.option("--user", metavar="NAME", default="", help="Account that the agent runs as.  [default: yours]")
+@click.option(
+    "--user", metavar="NAME", default="", help="The account under which the agent runs.  [default: yours]"
+)
 def setup(partitions: tuple[str, ...], out: Path, kick: str, grace: float, user: str) -> None:
-    """Write what an administrator installs: gate, scripts, watchdog, and the lines for slurm.conf."""
+    """Write the files that an administrator installs: gate, scripts, watchdog, lines for slurm.conf."""
     from bridge.worlds.slurm.client import Client
     from bridge.worlds.slurm.install import configuration, write
 
@@ -81,7 +83,7 @@ def setup(partitions: tuple[str, ...], out: Path, kick: str, grace: float, user:
 def doctor(
     ctx: click.Context, partition: str | None, directory: Path | None, kick: str | None, as_json: bool
 ) -> None:
-    """Check this cluster for an agent: list what is missing and what each lack costs."""
+    """Check this cluster for an agent: list what is missing, and what that costs."""
     from bridge.report.table import Table
     from bridge.worlds.slurm.client import Client
     from bridge.worlds.slurm.install import check_cluster
@@ -104,11 +106,11 @@ def doctor(
     metavar="DIR",
     required=True,
     type=shared.FOLDER,
-    help="What `bridge slurm setup` wrote.",
+    help="The folder that `bridge slurm setup` has written.",
 )
 @options(AgentConfig, "partition")
 def gate(what: str, directory: Path, partition: str | None) -> None:
-    """Open the gate (Slurm's own backfill gets the queue back), close it, or say how it stands."""
+    """Open the gate (Slurm's own backfill gets the queue back), close it, or show its status."""
     from bridge.worlds.slurm import gate as gates
     from bridge.worlds.slurm.client import Client
 
@@ -133,10 +135,10 @@ def gate(what: str, directory: Path, partition: str | None) -> None:
     show_default=True,
     help="The policy that is assumed to start the queue's jobs.",
 )
-@shared.file_option("--out", "Write it here.  [default: print it]")
+@shared.file_option("--out", "The file to write.  [default: print the state]")
 @shared.force_option
 def state(partition: str | None, policy: str, out: Path | None, force: bool) -> None:
-    """Write the present of a partition as a state, for `bridge forecast` and `bridge whatif`."""
+    """Write the present state of a partition, for `bridge forecast` and `bridge whatif`."""
     from bridge.base import files
     from bridge.serve.observer import PartitionObserver
     from bridge.worlds.slurm.client import Client
@@ -156,17 +158,20 @@ def state(partition: str | None, policy: str, out: Path | None, force: bool) -> 
 @slurm.command(cls=Command)
 @shared.folder_option("--out", "A new folder for the results.", required=True)
 @shared.policy_option(f"The policy that decides.  [default: {_AGENT}; sjf+easy without PyTorch]")
-@shared.number("--jobs", "Of bundled-128.", 10, 1000, default=200)
-@shared.number("--nodes", "Fake ones.", 4, 512, default=64)
-@shared.number("--factor", "The workload's times are divided by.", type=click.FloatRange(1), default=900.0)
-@shared.number("--port", "First port.", 1025, 60000, default=27000)
+@shared.number("--jobs", "Number of jobs from bundled-128.", 10, 1000, default=200)
+@shared.number("--nodes", "Number of fake nodes.", 4, 512, default=64)
+@shared.number(
+    "--factor", "All times of the workload are divided by this.", type=click.FloatRange(1), default=900.0
+)
+@shared.number("--port", "First port that is used.", 1025, 60000, default=27000)
 @shared.json_option
 def demo(
     out: Path, policy: str | None, jobs: int, nodes: int, factor: float, port: int, as_json: bool
 ) -> None:
-    """Let an agent decide for a Slurm of fake nodes, live, and compare: the fast world, Slurm's own backfill.
+    """Let an agent decide live for a Slurm of fake nodes. Compare with the fast world and Slurm's backfill.
 
-    It ends with a page, OUT/demo.html. Needs root and Debian's packages of Slurm; only OUT is written to.
+    The result is a page, OUT/demo.html. The demo needs root and Debian's packages of Slurm. It writes only
+    to OUT.
 
     \b
       bridge slurm demo --out runs/slurm-demo
@@ -182,15 +187,15 @@ def demo(
 
 @slurm.group()
 def cluster() -> None:
-    """Start and end a cluster of fake nodes in one folder, to try things on."""
+    """Start and end a cluster of fake nodes in one folder, for trials."""
 
 
 @cluster.command()
 @click.argument("folder", type=shared.FOLDER)
-@shared.number("--nodes", "Nodes.", 1, 1000, default=64)
-@shared.number("--port", "First of nodes + 3 ports.", 1025, 60000, default=27000)
+@shared.number("--nodes", "Number of nodes.", 1, 1000, default=64)
+@shared.number("--port", "First port; nodes + 3 ports are used.", 1025, 60000, default=27000)
 def up(folder: Path, nodes: int, port: int) -> None:
-    """Start it, with gate and kicks. Needs root and Debian's packages of Slurm."""
+    """Start the cluster, with gate and kicks. This needs root and Debian's packages of Slurm."""
     from bridge.slurm_demo.cluster import start
 
     conf = start(folder, nodes=nodes, port=port)
@@ -200,10 +205,40 @@ def up(folder: Path, nodes: int, port: int) -> None:
 @cluster.command()
 @click.argument("folder", type=shared.FOLDER)
 def down(folder: Path) -> None:
-    """End it and remove the folder."""
+    """End the cluster and remove the folder."""
     from bridge.slurm_demo.cluster import stop
 
     stop(folder)
+
+
+@slurm.command(cls=Command)
+@shared.number("--seconds", "Watch for so long.", type=click.FloatRange(1), default=600.0)
+@shared.number("--interval", "Seconds between two readings.", type=click.FloatRange(0.05), default=0.25)
+@shared.json_option
+def shadow(seconds: float, interval: float, as_json: bool) -> None:
+    """Predict what Slurm's own schedulers start, by the protocol `slurm`, and report the hit rate.
+
+    It only reads. Each start of Slurm's is compared with what a main or a backfill pass starts, and where,
+    from all that was there before it. Jobs that wait for another job, and components of others, count as
+    misses: nothing is predicted of them.
+
+    \b
+      bridge slurm shadow --seconds 3600
+    """
+    from bridge.worlds.slurm.client import Client
+    from bridge.worlds.slurm.own_shadow import OwnShadow
+
+    watching, end = OwnShadow(Client()), time.monotonic() + seconds
+    watching.run(lambda: time.monotonic() > end, interval)
+    document = watching.report.document()
+    rate = "no starts" if document["hit rate"] is None else f"{100 * document['hit rate']:.1f} %"
+    right = document["of which predicted on the same nodes"]
+    lines = [f"{document['starts']:,} starts, {right:,} of them predicted on the same nodes: {rate}"]
+    lines += [
+        f"{miss['job']}: on {','.join(miss['nodes'])}, predicted {','.join(miss['predicted'] or ['nothing'])}"
+        for miss in document["misses"]
+    ]
+    show(document, lines, as_json)
 
 
 @slurm.command(cls=Command)
@@ -213,9 +248,9 @@ def down(folder: Path) -> None:
     type=click.Choice(("recorded", "own")),
     default="recorded",
     show_default=True,
-    help="Whose instants the passes have: those of the case, or Slurm's rules with a phase of their own.",
+    help="When passes run. recorded: at the times of the case. own: by Slurm's rules, from a random begin.",
 )
-@shared.number("--seed", "Of the phases of the loops, with the own clock.", 0, default=0)
+@shared.number("--seed", "With --clock own: random seed of the times at which the loops begin.", 0, default=0)
 @shared.file_option("--out", "Write the starts here, as CSV: case,job,episode,start,nodes.")
 @shared.force_option
 @shared.json_option
@@ -227,10 +262,10 @@ def case(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Play recorded cases of a real Slurm by the protocol `slurm`, and compare starts and nodes.
+    """Play recorded cases of a real Slurm with the protocol slurm, and compare starts and nodes.
 
     A case is a folder with cluster.conf, assoc.txt, jobs.csv, events.csv, cycles.csv, result.csv and
-    case.json. What the real Slurm decided is read to compare with alone.
+    case.json. The decisions of the real Slurm are only used for the comparison.
 
     \b
       bridge slurm case cases/* --out starts.csv

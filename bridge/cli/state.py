@@ -11,15 +11,15 @@ from bridge.cli.terminal import TERMINAL
 @click.command()
 @click.argument("run_folder", metavar="RUN", type=shared.FILE)
 @click.option("--at", type=float, required=True, metavar="TIME", help="Seconds on the run's clock.")
-@shared.file_option("--out", "Write it here.", required=True)
-@shared.policy_option("Rule, if not the run's own.", default="")
+@shared.file_option("--out", "The file of the state to write.", required=True)
+@shared.policy_option("The policy of the state.  [default: the policy of the run]", default="")
 @shared.flag("--requested", "Assume that jobs run as long as they request.")
 @shared.flag("--force", "Replace FILE if it exists.")
 def state(run_folder: Path, at: float, out: Path, policy: str, requested: bool, force: bool) -> None:
     """Write the running and waiting jobs, the free nodes and the estimates at a TIME of the run RUN.
 
-    The beliefs are learnt from jobs that had ended by then. `bridge forecast` and `bridge whatif` read the
-    file; other programs may write one, see the page "Forecasts".
+    Estimates of run times are learned from jobs that had ended at this time. `bridge forecast` and `bridge
+    whatif` read the file. Other programs may write such a file, see the page "Forecasts".
 
     \b
       bridge state runs/sp2 --at 2592000 --out now.json

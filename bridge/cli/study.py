@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from bridge.study.store import Store
 
 _FILE = click.argument("file", metavar="FILE.toml", type=shared.FILE)
-_STORE = "Where cells are kept; studies may share it, also on a shared file system."
+_STORE = "Folder of the results (cells). Several studies may share it, also on a shared file system."
 _CLUSTER = "The site of all rows: cluster.toml, slurm.conf, or one that comes with bridge."
 _USUAL = Path("runs/studies")
 _of_study = group(
     "",
     _FILE,
-    shared.number("--seeds", "In place of the study's, for a trial.", metavar="N"),
-    shared.number("--epochs", "Of every training, for a trial.", metavar="N"),
-    shared.number("--sequences", "Of every test, for a trial.", metavar="N"),
+    shared.number("--seeds", "For a trial: use N seeds.", metavar="N"),
+    shared.number("--epochs", "For a trial: epochs of every training.", metavar="N"),
+    shared.number("--sequences", "For a trial: sequences of every test.", metavar="N"),
     click.option("--cluster", metavar="FILE", help=_CLUSTER),
-    click.option("--table", metavar="NAME", default="", help="Only this one of the file's tables."),
+    click.option("--table", metavar="NAME", default="", help="Only this table of the file."),
     click.option("--row", metavar="TEXT", default="", help="Only rows whose name contains this."),
     shared.folder_option("--store", _STORE, default=_USUAL, show_default=True),
 )
@@ -93,19 +93,19 @@ def _command(file: Path, store: Path, **settings: Any) -> str:
 
 @click.group()
 def study() -> None:
-    """Carry out rows × logs × seeds, each once, and write their tables."""
+    """Run many policies (rows) on many logs with many seeds, each once, and write tables."""
 
 
 @study.command(cls=Command)
 @_of_study
 @shared.number("--workers", "Processes on this machine.  [default: its cores]", metavar="N")
-@click.option("--ray", metavar="ADDRESS|local", default="", help="Carry cells out on a Ray cluster.")
+@click.option("--ray", metavar="ADDRESS|local", default="", help="Run cells on a Ray cluster.")
 @click.pass_context
 def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray: str, **trial: Any) -> None:
-    """Carry out the cells of a study that are not done.
+    """Run the cells of a study that are not done. A cell is one row on one log with one seed.
 
-    A training that was interrupted goes on, bit for bit. Ctrl-C keeps everything. Several runs of one study
-    may work at the same time on one store.
+    Ctrl-C keeps everything. A training that was interrupted continues; its result is the same as without a
+    break. Several runs of one study may work at the same time on one store.
 
     \b
     Examples:
@@ -113,7 +113,7 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
       bridge study run study.toml --seeds 1 --epochs 2 --sequences 10 --store runs/trial
       bridge study run study.toml --ray local
 
-    Exit status: 0; 1 if a cell failed; 130 when interrupted.
+    The exit status is 0, or 1 if a cell failed, or 130 if the run was interrupted.
     """
     from bridge.study.executor import Executor, Processes, Ray
     from bridge.study.runner import StudyRun, format_duration
@@ -230,7 +230,7 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
 )
 @shared.json_option
 def report(file: Path, store: Path, out: Path | None, as_json: bool, **trial: Any) -> None:
-    """Write the pages of a study, with what is there.
+    """Write the pages of a study from the cells that are done.
 
     \b
     Example:

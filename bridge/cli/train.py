@@ -51,20 +51,22 @@ class TrainOptions:
     """How an agent is trained, beside the rules and the pool.
 
     Attributes:
-        setting: the policy's setting.  [default: its first, see `bridge policies`]
-        config: values that replace the setting's, as `bridge policies show NAME --toml` prints them.
-        algorithm: how it learns: a name, or module:ATTR.  [default: the setting's own]
-        seed: of weights and sampling.  [default: 1]
+        setting: a setting of the policy, see `bridge policies`.  [default: the first]
+        config: a file of values that replace those of the setting, in the form that `bridge policies show
+            NAME --toml` prints.
+        algorithm: the learning algorithm: a name, or module:ATTR.  [default: the setting's own]
+        seed: random seed of the first weights and of the sampling.  [default: 1]
         epochs: rounds of training.  [default: the setting's own]
-        workload: a file, a bundled or a fetched log.  [default: bundled-128]
+        workload: the log: a file, a bundled workload or a fetched log.  [default: bundled-128]
         data: job set (CSV), or `synthetic`.  [default: synthetic]
-        teacher: the trained agent to learn from, for settings whose agent kills.
-        device: what the networks run on.
-        threads: of the networks' arithmetic; it decides the last bits. Small networks gain little from more.
-            [default: 1, or as before]
-        out: the checkpoint.  [default: agents/POLICY-WORKLOAD-sSEED]
-        resume: go on with the training in --out (on the CPU bit for bit).
-        tensorboard: write TensorBoard's event files, too, to DIR/tensorboard.
+        teacher: a trained agent that is the teacher; only for settings in which the agent kills jobs.
+        device: the device for the networks.
+        threads: number of threads for the networks. With another number, the last bits of results may differ.
+            Small networks gain little from more.  [default: 1, or as before]
+        out: the folder of the agent.  [default: agents/POLICY-WORKLOAD-sSEED]
+        resume: continue the training in --out. On the CPU the result is the same as without a break, to the
+            last bit.
+        tensorboard: also write TensorBoard's event files, to DIR/tensorboard.
     """
 
     setting: Annotated[str, Constraint(group="Policy")] = ""
@@ -84,7 +86,7 @@ class TrainOptions:
 
 @click.command(cls=Command)
 @click.argument("policy", default="", metavar="[POLICY]", type=shared.NAME)
-@click.option("--fast", is_flag=True, help="In the fast world, the only one that trains: may be left out.")
+@click.option("--fast", is_flag=True, help="Train in the fast world. It is the only one, so leave this out.")
 @options(TrainOptions)
 @group(
     shared.RULES,
@@ -106,10 +108,11 @@ class TrainOptions:
 @shared.json_option
 @click.pass_context
 def train(ctx: click.Context, /, policy: str, as_json: bool, **_: Any) -> None:
-    """Train POLICY, by default rlbackfilling, on episodes of a log; the best validated weights are kept.
+    """Train an agent with POLICY (default: rlbackfilling) on episodes of a log; the best weights are kept.
 
-    Every finished epoch is saved. After Ctrl-C, a crash or a power cut, --resume goes on where it was; if
-    nothing was saved yet, it begins.
+    The best weights are those of the epoch with the best result on validation jobs. Every finished epoch is
+    saved. After Ctrl-C, a crash or a power cut, --resume continues after the last saved epoch. If no epoch
+    was saved, the training starts from the beginning.
 
     \b
     Examples:

@@ -32,7 +32,7 @@ _WORLD = "The detailed world.  [default: simgrid]"
 @shared.experiment_options(
     "workload",
     workload=Constraint(
-        help="A file, a bundled workload or a fetched log.  [default: the one that the first agent learnt on]"
+        help="A file, a bundled workload or a fetched log.  [default: the log of the first agent's training]"
     ),
 )
 @shared.rule_options
@@ -50,7 +50,7 @@ _WORLD = "The detailed world.  [default: simgrid]"
         "--no-start",
         is_flag=True,
         default=None,
-        help="Simulate nothing; write every simulation's platform, workload and again.sh to --out.",
+        help="Only write the platform, workload and again.sh of every simulation to --out.",
     ),
 )
 @group(
@@ -62,8 +62,8 @@ _WORLD = "The detailed world.  [default: simgrid]"
         "--tolerance",
         type=click.FloatRange(min=0),
         metavar="T",
-        help="Largest relative difference: from the baseline's metrics [default: 1e-6], or without --against "
-        "from the fast world's; beyond it the exit status is 1.",
+        help="Largest relative difference that is allowed; if one is larger, the exit status is 1. With "
+        "--against: from the baseline [default: 1e-6]. Without: between the two worlds.",
     ),
     shared.file_option("--save-baseline", "Save the outcome as a baseline."),
     shared.file_option("--against", "Compare the outcome with a baseline.", to="baseline"),
@@ -86,8 +86,8 @@ def validate(
     """Run each POLICY in the fast world and on a detailed platform, and compare the results.
 
     A POLICY is an order and a backfilling rule, such as fcfs+easy, sjf+conservative or wfp3+none, or the
-    folder of a trained agent. On the time-stepped pool it is sjf, saf, tetris or tetris*, alone or with
-    +rule, the kill rule, or an agent's folder.
+    folder of a trained agent. On the time-stepped pool, a POLICY is sjf, saf, tetris or tetris*, with or
+    without the kill rule (as in saf+rule), or the folder of an agent.
 
     \b
     Examples:
@@ -96,7 +96,7 @@ def validate(
       bridge validate agents/my-agent fcfs+easy --platform sp2-128 --first 500
       bridge validate saf saf+rule --scheduler pool --platform exact-128 --sequences 2
 
-    Exit status: 1 if a run failed, or something is beyond --tolerance.
+    The exit status is 1 if a run failed, or if a difference is larger than --tolerance.
     """
     from bridge.judge.world_agreement import write_document
 

@@ -20,10 +20,16 @@ if TYPE_CHECKING:
 @click.argument("source", metavar="[RUN|STATE]", required=False, type=shared.FILE)
 @decide_slurm.at_option
 @shared.policies_option
-@click.option("--drain", metavar="N", help="Take N nodes out of service; of a cluster, these: n[1-4].")
-@click.option("--add", metavar="N", help="Add N nodes; to a cluster, N like those of a group: GROUP:N.")
-@decide_slurm.submit_option("Submit a job. May be repeated.")
-@shared.number("--futures", "[default: 100]", 2, 10_000, default=100, show_default=False, metavar="N")
+@click.option(
+    "--drain", metavar="N", help="Take N nodes out of service. On a cluster give their names: n[1-4]."
+)
+@click.option(
+    "--add", metavar="N", help="Add N nodes. On a cluster, GROUP:N adds N nodes like those of GROUP."
+)
+@decide_slurm.submit_option("Add a waiting job. May be repeated.")
+@shared.number(
+    "--futures", "Number of futures.  [default: 100]", 2, 10_000, default=100, show_default=False, metavar="N"
+)
 @shared.number("--seed", "Same seed, same futures.  [default: 0]", 0, default=0, show_default=False)
 @decide_slurm.observed_options
 @shared.field_options(
@@ -45,10 +51,10 @@ def whatif(
     cluster: str | None,
     as_json: bool,
 ) -> None:
-    """Play the same futures of a machine under several rules, and compare them future by future.
+    """Play the same futures of a machine under several rules, and compare the rules in each future.
 
-    The first --policy is the base; without any it is the state's own. With --drain, --add or --submit the
-    base is the machine as it is, and the rules are played on the changed one.
+    The first --policy is the base. Without --policy, the base is the policy of the state. With --drain, --add
+    or --submit, the base is the machine without the change, and the rules are played on the changed machine.
 
     \b
       bridge whatif runs/sp2 --at 2592000 --policy fcfs+easy --policy sjf+easy --policy saf+easy

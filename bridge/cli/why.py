@@ -16,8 +16,8 @@ from bridge.config.fields import record_of
 def why(run_folder: Path, job: str, as_json: bool) -> None:
     """Explain why JOB of the run folder RUN started when it did.
 
-    Lists the jobs that held the nodes, the start that was reserved, the job that it overtook, and the jobs
-    that overtook it.
+    Lists the jobs that used the nodes, the start that was reserved for JOB, the blocked job that JOB was
+    started before, and the jobs that were started before JOB.
     """
     from bridge.judge.run import read_run
     from bridge.judge.why import describe_reason, explain

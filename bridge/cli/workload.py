@@ -41,12 +41,10 @@ MODELS = {
 }
 _EITHER = "--scale and --load exclude each other."
 _SIZED_FOR = (
-    "The machine that profiles are sized for (a file, or a shipped platform); its hosts are the machine size."
+    "The machine for which jobs are written (a file, or a shipped platform); its hosts are the machine."
 )
 
-nodes_option = shared.field_options(
-    SchedulerConfig, nodes="Machine size, if the log does not state it (or to overrule it)."
-)
+nodes_option = shared.field_options(SchedulerConfig, nodes="Number of nodes.  [default: as the log states]")
 
 
 @dataclass(frozen=True)
@@ -54,12 +52,11 @@ class Conversion:
     """What becomes of a workload between two files.
 
     Attributes:
-        source_format: the input's format, if its name does not tell.
-        target_format: the output's format, if its name does not tell.
-        scale: multiply times between arrivals: < 1 compresses.
-        load: scale arrivals to this offered load.
-        rule: keep only the jobs that this loading rule keeps, repaired. For Batsim: standard if none is
-            named.
+        source_format: format of the input.  [default: as its name tells]
+        target_format: format of the output.  [default: as its name tells]
+        scale: multiply times between arrivals; below 1, jobs arrive faster.
+        load: change times between arrivals so that the offered load is L.
+        rule: keep only the jobs that this loading rule keeps, repaired.  [default for Batsim: standard]
     """
 
     source_format: Annotated[str | None, Constraint(option="--from", choices=tuple(FORMATS))] = None
@@ -72,26 +69,26 @@ class Conversion:
 @click.group(
     cls=LazyGroup,
     lazy={
-        "import": ("accounting:import_", "Make a workload of a cluster's accounting."),
-        "machine": ("accounting:machine", "Derive the machine from slurm.conf or sinfo."),
+        "import": ("accounting:import_", "Make a workload from the accounting of a cluster."),
+        "machine": ("accounting:machine", "Read the machine from slurm.conf or sinfo."),
     },
 )
 def workload() -> None:
-    """Look into job logs, convert, import, generate and fetch them."""
+    """Inspect, convert, import, generate and fetch job logs."""
 
 
 @workload.command(cls=Command)
 @click.argument("log", metavar="LOG")
+@shared.field_options(Conversion, rule="The loading rule: it drops and repairs records.  [default: standard]")
 @shared.field_options(
-    Conversion, rule="Loading rule whose drops and repairs are counted.  [default: standard]"
+    SchedulerConfig, cancelled="What happens with cancelled jobs.  [default: as the loading rule says]"
 )
-@shared.field_options(SchedulerConfig, cancelled="Overrule the rule for cancelled jobs.")
 @nodes_option
 @shared.malformed_option
 @options(Conversion, "source_format")
 @shared.json_option
 def info(log: str, rule: str | None, as_json: bool, **typed_options: Any) -> None:
-    """Show what LOG holds, and every record that would be dropped or repaired.
+    """Show what LOG contains, and count the records that would be dropped or repaired.
 
     LOG is a file, a bundled workload or a fetched log of the catalogue.
     """
@@ -149,10 +146,10 @@ def info(log: str, rule: str | None, as_json: bool, **typed_options: Any) -> Non
 def convert(
     ctx: click.Context, /, log: str, out: Path, first: int | None, nodes: int | None, **_: Any
 ) -> None:
-    """Convert the workload IN to OUT: SWF, CSV, Parquet or Batsim JSON, by the names' endings.
+    """Convert the workload IN to OUT. The names' endings tell the formats: SWF, CSV, Parquet, Batsim JSON.
 
     \b
-    For Batsim, jobs can be sized for a platform, so that each takes its logged run time when it is alone:
+    For Batsim, a platform can be named. Then a job that runs alone takes its logged run time there:
       bridge workload convert LOG out.json --to batsim --profile io --platform platforms/cluster-512.xml
       bridge workload convert LOG out5.json --to batsim5
     """
@@ -211,20 +208,22 @@ class Generation:
     """What a workload is generated from.
 
     Attributes:
-        jobs: how many jobs; mrsch: the first N records of the base.  [default: 10000; mrsch: all]
+        jobs: number of jobs; mrsch: the first N records of --base.  [default: 10000; mrsch: all]
         seed: same seed, same workload.
-        nodes: machine size of the Lublin models, or of mrsch's base.  [default: 256; mrsch: the log's]
-        base: poisson, mrsch: the log whose jobs are taken.
-        gap: poisson: mean time between arrivals.  [default: the log's]
-        users: Lublin: add N users, requested times and queues; site: how many.  [default of site: 40]
-        load: scale arrivals to this offered load.  [default of site: 0.8, of all cores]
-        cluster: site: whose partitions the jobs are for (cluster.toml, slurm.conf, or one of bridge's).
-        setting: mrsch: which workload.
-        sizes: mrsch: how burst buffer requests are distributed.  [default: uniform; C1 to C5: heavy-tailed]
+        nodes: number of nodes (Lublin models, mrsch).  [default: 256; mrsch: as the log states]
+        base: poisson, mrsch: the log from which jobs are taken.
+        gap: poisson: mean time between arrivals.  [default: as in the log]
+        users: Lublin: add N users, requested times and queues. site: number of users.  [default of site: 40]
+        load: change times between arrivals so that the offered load is L.  [default of site: 0.8, of all
+            cores]
+        cluster: site: the cluster file with the partitions (cluster.toml, slurm.conf, or one of bridge's).
+        setting: mrsch: the workload.
+        sizes: mrsch: distribution of burst buffer requests.  [default: uniform; C1 to C5: heavy-tailed]
         scale: mrsch: multiply times between arrivals.  [default: 0.8; S6 to S9: 1.5; C1 to C4: 1.4; C5: 1.3]
         budget: S6 to S10: power budget.  [default: 500000]
-        accounting: S6 to S10: count what jobs draw above idle nodes, or all they draw.  [default: above-idle]
-        power_step: S6 to S10: power per node in steps of this, as a platform's power states have.
+        accounting: S6 to S10: above-idle: count the power that jobs draw above idle nodes. jobs: count all
+            power that they draw.  [default: above-idle]
+        power_step: S6 to S10: power per node is a multiple of this, as in the power states of a platform.
             [default: 1]
     """
 
@@ -254,10 +253,11 @@ class Generation:
 def generate(ctx: click.Context, /, model: str, out: Path, force: bool, as_json: bool, **_: Any) -> None:
     """Generate a workload.
 
-    lublin-1 and lublin-2 are the Lublin-Feitelson model with the parameters behind the logs of these
-    names; poisson draws the jobs of --base with replacement and has them arrive at random; mrsch adds
-    burst buffer requests, and power from S6 on, to the jobs of --base; site spreads Lublin-like jobs over
-    the partitions of --cluster, with cores, memory and GPUs where nodes are shared.
+    \b
+    lublin-1, lublin-2  the Lublin-Feitelson model, parameters of these two logs
+    poisson             jobs of --base, drawn with replacement; they arrive at random
+    mrsch               jobs of --base, with burst buffer and (S6 to S10) power
+    site                jobs as in Lublin's model, for partitions of --cluster
 
     \b
       bridge workload generate site --cluster teaching-site --jobs 500 --out site.csv

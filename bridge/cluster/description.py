@@ -20,20 +20,21 @@ WHOLE = "all"
 
 @dataclass(frozen=True, kw_only=True)
 class NodeGroup:
-    """Equal nodes.
+    """A group of equal nodes.
 
     Attributes:
-        name: of the group, by which partitions may name it; without `nodes`, its nodes are NAME0, NAME1, …
+        name: the name of the group; partitions may use it. Without `nodes`, the nodes are NAME0, NAME1, …
             [default: n]
-        nodes: their names, as Slurm writes lists: "n[0-63],fat1".
-        count: how many nodes; needed only where `nodes` is not stated.
+        nodes: the names of the nodes, as Slurm writes lists: "n[0-63],fat1".
+        count: the number of nodes; needed only if `nodes` is not stated.
         cores: cores (Slurm's CPUs) of each node.  [default: 1]
-        threads: CPUs of one core (ThreadsPerCore), which the protocol `slurm` gives as a whole.  [default: 1]
-        memory: MiB of each node.  [default: memory is not counted]
+        threads: CPUs of one core (ThreadsPerCore). The protocol `slurm` gives a core only as a whole.
+            [default: 1]
+        memory: memory of each node, in MiB.  [default: memory is not counted]
         gpus: GPUs of each node by type, as in {a100 = 4}.
-        features: what jobs may require of a node, by name.
-        weight: nodes of a low weight are taken first.  [default: 1]
-        state: up, down, or drain (running jobs end, none starts).  [default: up]
+        features: the features of the nodes; jobs may require a feature by its name.
+        weight: nodes with a low weight are taken first.  [default: 1]
+        state: up, down, or drain (running jobs end, and no job starts).  [default: up]
     """
 
     name: str = "n"
@@ -50,35 +51,42 @@ class NodeGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class Partition:
-    """A partition: nodes, which others may have too, and what jobs in it may ask for.
+    """A partition: nodes, and what its jobs may request. Other partitions may have the same nodes.
 
     Attributes:
-        name: by which jobs name it.
+        name: the name that jobs use.
         nodes: lists of nodes, names of groups, or ALL.  [default: ALL]
-        default: jobs that name no partition go here.  [default: the first partition]
-        state: up; down (jobs wait); drain or inactive (jobs are refused when submitted).  [default: up]
-        exclusive: a job has whole nodes; false: jobs share nodes, each has its cores, memory and GPUs.
-            [default: true]
-        max_time: s; requested time of a job, at most.
-        default_time: s; requested time of a job that names none.
-        min_nodes: nodes of a job, at least.
-        max_nodes: nodes of a job, at most.
-        max_cores_per_node: cores of one job on one node, at most.
-        max_memory_per_node: MiB of one job on one node, at most.
-        default_memory_per_core: MiB for each core of a job that names no memory.
-        default_memory_per_node: MiB on each node of a job that names no memory.  [default: the whole node's]
+        default: jobs that name no partition go to this one.  [default: the first partition]
+        state: up; down (jobs wait); drain or inactive (jobs are refused when they are submitted).  [default:
+            up]
+        exclusive: true: a job has whole nodes. false: jobs share nodes, and each has its own cores, memory
+            and GPUs. [default: true]
+        max_time: the largest requested time of a job, in seconds.
+        default_time: the requested time of a job that names none, in seconds.
+        min_nodes: the smallest number of nodes of a job.
+        max_nodes: the largest number of nodes of a job.
+        max_cores_per_node: the largest number of cores of one job on one node.
+        max_memory_per_node: the largest memory of one job on one node, in MiB.
+        default_memory_per_core: memory for each core of a job that names no memory, in MiB.
+        default_memory_per_node: memory on each node of a job that names no memory, in MiB.  [default: all
+            memory of the node]
         tier: jobs of a higher tier come first, and may preempt.  [default: 1]
-        priority_factor: a priority factor, divided by the largest of all partitions.  [default: 1]
-        qos: the QOS whose limits hold for the partition's jobs, before the job's own.
-        allow_qos: QOS of its jobs.  [default: any]
-        deny_qos: QOS that its jobs may not have.
-        allow_accounts: accounts of its jobs, with those below them.  [default: any]
-        deny_accounts: accounts that its jobs may not have.
-        preempt_mode: what becomes of its preempted jobs.  [default: the scheduler's]
-        grace_time: s; a preempted job goes on so long.
-        restartable: rules of action may kill its jobs, which run again.  [default: the log's column]
-        suspendable: rules of action may lend its jobs' nodes.  [default: the log's column]
-        checkpointable: rules of action may stop its jobs, progress is kept.  [default: the log's column]
+        priority_factor: a factor of the priority. It is divided by the largest factor of all partitions.
+            [default: 1]
+        qos: the QOS whose limits apply to the partition's jobs. They come before the limits of the job's own
+            QOS.
+        allow_qos: the QOS that jobs may have.  [default: any]
+        deny_qos: the QOS that jobs may not have.
+        allow_accounts: the accounts that jobs may have, and all accounts below these.  [default: any]
+        deny_accounts: the accounts that jobs may not have.
+        preempt_mode: what happens to preempted jobs.  [default: the scheduler's]
+        grace_time: a preempted job continues for so long, in seconds.
+        restartable: rules of action may kill the partition's jobs, which run again.  [default: the log's
+            column]
+        suspendable: rules of action may suspend the partition's jobs, and use their nodes.  [default: the
+            log's column]
+        checkpointable: rules of action may stop the partition's jobs, whose progress is kept.  [default: the
+            log's column]
     """
 
     name: str
@@ -113,19 +121,19 @@ class PriorityConfig:
     """Weights of Slurm's multifactor priority, for the order `multifactor`.
 
     Attributes:
-        age: weight of the time since a job was eligible.
+        age: weight of the time for which a job has been eligible.
         fairshare: weight of the fair-share factor.
         job_size: weight of a job's size.
         partition: weight of the partition's priority factor.
         qos: weight of the QOS' priority.
         association: weight of the association's priority.
-        tres: weights by resource, of a job's request divided by what its partition has.
-        max_age: s; from here on the age counts no more.  [default: 604800]
-        half_life: s; usage is worth half after it; 0: it never decays.  [default: 604800]
-        calculation_period: s between two calculations.  [default: 300]
+        tres: weights by resource. The factor is the job's request divided by what its partition has.
+        max_age: the age stops to grow after so many seconds.  [default: 604800]
+        half_life: after so many seconds, usage counts only half; 0: it never decays.  [default: 604800]
+        calculation_period: seconds between two calculations of the priorities.  [default: 300]
         favor_small: small jobs come first.
-        relative_to_time: the size of a job is divided by its requested time.
-        fair_tree: Slurm's fair tree; false: the classic formula.  [default: true]
+        relative_to_time: the job's size is divided by its requested time.
+        fair_tree: true: Slurm's fair tree. false: the classic formula.  [default: true]
     """
 
     age: Natural = 0
@@ -148,21 +156,21 @@ class SchedulerParameters:
     """How the site's scheduler chooses nodes and preempts.
 
     Attributes:
-        select: which admissible nodes a job gets: lowest weight, lowest index, the smallest rest, most free
-            cores.  [default: weight]
-        preempt: who may preempt: nobody, a job of a higher partition tier, or of a QOS that may; with both,
-            a QOS preempts within its own tier only.  [default: none]
-        preempt_mode: what becomes of preempted jobs, unless their partition or QOS says otherwise.
+        select: which nodes a job gets, of those that it may use: those with the lowest weight, with the
+            lowest index, with the smallest rest, or with the most free cores.  [default: weight]
+        preempt: who may preempt: nobody, a job of a partition with a higher tier, or a job of a QOS that may.
+            With both, a QOS preempts only within its own tier.  [default: none]
+        preempt_mode: what happens to preempted jobs, unless their partition or QOS says something else.
             [default: off]
-        preempt_exempt_time: s; who runs shorter than this is not preempted.
-        requeue_delay: s after which a requeued job is eligible again.
-        limits: a limit of a QOS stands in for one of its kind in associations (override), or all that are
-            stated hold.  [default: override]
-        kill_invalid_dependency: a job whose dependency can never be met is cancelled, instead of waiting.
+        preempt_exempt_time: a job that has run for less than so many seconds is not preempted.
+        requeue_delay: seconds after which a requeued job is eligible again.
+        limits: override: a limit of a QOS replaces the same limit of an association. all: all limits apply.
+            [default: override]
+        kill_invalid_dependency: a job whose dependency can never be met is cancelled, and does not wait.
         parameters: Slurm's SchedulerParameters by name, for the protocol `slurm`.
-        settings: what else of slurm.conf decides, by name, for the protocol `slurm`: SchedulerType,
-            PriorityType, AccountingStorageEnforce, OverTimeLimit, KillWait, MessageTimeout, Epilog,
-            ResvOverRun.
+        settings: other settings of slurm.conf that matter for decisions, by name, for the protocol `slurm`:
+            SchedulerType, PriorityType, AccountingStorageEnforce, OverTimeLimit, KillWait, MessageTimeout,
+            Epilog, ResvOverRun.
     """
 
     select: Select = "weight"
@@ -178,17 +186,19 @@ class SchedulerParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class AdvanceReservation:
-    """Nodes that only some jobs may use in a time of the calendar.
+    """Nodes that only some jobs may use, from one time to another.
 
     Attributes:
-        name: by which jobs name it.
-        start: s on the log's clock.
-        end: s on the log's clock.
+        name: the name that jobs use.
+        start: begin, in seconds on the log's clock.
+        end: end, in seconds on the log's clock.
         nodes: lists of nodes, names of groups, or ALL.
-        users: whose jobs may name it; other jobs that do are refused.  [default: all]
-        accounts: whose jobs may name it, and those of accounts below; where users are named, too, a job
-            must be of both.  [default: all]
-        announced: s on the log's clock; before it, the scheduler does not know of it.
+        users: users whose jobs may name the reservation. Jobs of other users that name it are refused.
+            [default: all]
+        accounts: accounts whose jobs may name the reservation, and all accounts below these. If users are
+            named, too, a job must belong to both.  [default: all]
+        announced: before this time (seconds on the log's clock), the scheduler does not know of the
+            reservation.
     """
 
     name: str
@@ -207,22 +217,23 @@ class AdvanceReservation:
 
 @dataclass(frozen=True, kw_only=True)
 class CalendarEvent:
-    """A change at an instant. Events of one instant happen in the file's order.
+    """A change at an instant. Events of one instant happen in the order of the file.
 
     Attributes:
-        time: s on the log's clock.
-        event: nodes go down (running jobs are killed), drain (they end) or up; a partition's state, the
-            number of a licence, or a limit changes; a waiting job is cancelled, or a job held or released.
-        nodes: of down, drain, up: lists of nodes, names of groups, or ALL.
-        partition: of partition_state, or whose limit changes.
-        state: of partition_state.
-        license: of licenses.
-        qos: whose limit changes.
-        account: whose limit changes; of a user, which one.
-        user: whose limit changes.
-        limit: name of the limit, as in its table: max_wall, grp_tres.cores.
-        value: the new number of licences, or limit; -1: no limit.
-        job: of cancel, hold, release: the id of a job of the log.
+        time: the instant, in seconds on the log's clock.
+        event: what happens. down: running jobs on these nodes are killed. drain: running jobs end, and no job
+            starts. up: the nodes are back. partition_state, licenses, limit: a value changes. cancel, hold,
+            release: this happens to a waiting job.
+        nodes: for down, drain and up: lists of nodes, names of groups, or ALL.
+        partition: for partition_state: the partition. For limit: the partition whose limit changes.
+        state: for partition_state: the new state.
+        license: for licenses: the name of the licence.
+        qos: for limit: the QOS whose limit changes.
+        account: for limit: the account whose limit changes, or the account of the user.
+        user: for limit: the user whose limit changes.
+        limit: for limit: the name of the limit, as in its table: max_wall, grp_tres.cores.
+        value: the new number of licences, or the new limit; -1: no limit.
+        job: for cancel, hold and release: the id of a job of the log.
     """
 
     time: Natural
@@ -241,12 +252,12 @@ class CalendarEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class Failures:
-    """Random failures of nodes, each for itself, drawn before a replay from its first submission to its last.
+    """Random failures of single nodes, drawn before a replay, from its first submission to its last.
 
     Attributes:
-        mean_time_between: s that a node is up between two failures, on average; 0: nodes do not fail.
-        repair_time: s from a failure until the node is back.
-        seed: of the random numbers; the same seed fails the same nodes at the same times.
+        mean_time_between: seconds that a node is up between two failures, on average; 0: nodes do not fail.
+        repair_time: seconds from a failure until the node is back.
+        seed: seed of the random numbers. With the same seed, the same nodes fail at the same times.
     """
 
     mean_time_between: Natural = 0
@@ -259,18 +270,19 @@ class Cluster:
     """A site: what `cluster.toml` holds.
 
     Attributes:
-        name: of the site.
-        nodes: groups of equal nodes; a node's index is its place after all lists are expanded.
-        partitions: in the order of the file.  [default: one, of all nodes, exclusive]
+        name: the name of the site.
+        nodes: groups of equal nodes. The index of a node is its place after all lists are expanded.
+        partitions: the partitions, in the order of the file.  [default: one partition, with all nodes,
+            exclusive]
         qos: qualities of service.
         accounts: the tree of accounts below root.
         users: users in accounts.
-        licenses: what jobs hold besides nodes.
+        licenses: licences, which jobs hold in addition to nodes.
         priority: weights of the order `multifactor`.
-        scheduler: how nodes are chosen, and preemption.
-        reservations: nodes that only some jobs may use in a time.
-        calendar: what changes at an instant.
-        failures: of nodes, at random.
+        scheduler: how nodes are chosen, and how jobs are preempted.
+        reservations: nodes that only some jobs may use, from one time to another.
+        calendar: changes at instants.
+        failures: random failures of nodes.
     """
 
     name: str = "cluster"

@@ -20,17 +20,17 @@ PreemptMode = Literal["off", "requeue", "cancel", "suspend"]
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits of a partition, QOS or association. A limit that is not stated does not exist.
+    """Limits of a partition, QOS or association. A limit that is not in the file does not exist.
 
     Attributes:
-        grp_jobs: jobs that run at one time, of all together.
-        grp_submit_jobs: jobs that wait or run at one time, of all together; others are refused when
-            submitted.
-        grp_tres: amounts in use at one time, of all together.
-        grp_tres_mins: amounts x minutes, of all together, since the beginning.
-        max_tres_per_job: amounts of one job, at most.
-        min_tres_per_job: amounts of one job, at least.
-        max_wall: s; requested time of one job, at most.
+        grp_jobs: largest number of jobs that run at one time, of all users together.
+        grp_submit_jobs: largest number of jobs that wait or run at one time, of all users together. More jobs
+            are refused when they are submitted.
+        grp_tres: largest amounts in use at one time, of all users together.
+        grp_tres_mins: largest amounts × minutes since the beginning, of all users together.
+        max_tres_per_job: largest amounts of one job.
+        min_tres_per_job: smallest amounts of one job.
+        max_wall: largest requested time of one job, in seconds.
     """
 
     grp_jobs: Natural | None = None
@@ -44,31 +44,37 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Qos(Limits):
-    """A quality of service.
+    """A quality of service: a named set of limits, and a priority.
 
     Attributes:
-        name: by which jobs, accounts and partitions name it.
-        priority: whole number; the larger, the earlier (a priority factor, and the order of preemption).
-        max_jobs_per_user: jobs of one user that run at one time.
-        max_jobs_per_account: jobs of one account that run at one time.
-        max_submit_jobs_per_user: jobs of one user that wait or run; others are refused when submitted.
-        max_submit_jobs_per_account: jobs of one account that wait or run; others are refused when submitted.
-        max_tres_per_user: amounts of one user in use at one time.
-        max_tres_per_account: amounts of one account in use at one time.
-        usage_factor: by which the usage of its jobs counts in fair share.  [default: 1]
-        preempt: QOS whose jobs its jobs may preempt.
-        preempt_mode: what becomes of its preempted jobs.  [default: the scheduler's]
-        grace_time: s; a preempted job goes on so long.
-        deny_on_limit: a job beyond a limit of one job is refused when submitted, instead of waiting for ever.
-        no_reserve: its jobs never hold nodes for the future.
-        no_decay: the usage of its jobs does not decay.
-        over_partition_qos: its limits come before those of the partition's QOS.
-        partition_max_nodes: its jobs may be larger than the partition's max_nodes.
-        partition_min_nodes: its jobs may be smaller than the partition's min_nodes.
-        partition_time_limit: its jobs may be longer than the partition's max_time.
-        restartable: rules of action may kill its jobs, which run again.  [default: the partition's]
-        suspendable: rules of action may lend its jobs' nodes.  [default: the partition's]
-        checkpointable: rules of action may stop its jobs, whose progress is kept.  [default: the partition's]
+        name: the name that jobs, accounts and partitions use.
+        priority: a whole number. Jobs with a larger one come earlier (as a priority factor, and in
+            preemption).
+        max_jobs_per_user: largest number of jobs of one user that run at one time.
+        max_jobs_per_account: largest number of jobs of one account that run at one time.
+        max_submit_jobs_per_user: largest number of jobs of one user that wait or run. More jobs are refused
+            when they are submitted.
+        max_submit_jobs_per_account: largest number of jobs of one account that wait or run. More jobs are
+            refused when they are submitted.
+        max_tres_per_user: largest amounts of one user in use at one time.
+        max_tres_per_account: largest amounts of one account in use at one time.
+        usage_factor: the usage of the QOS' jobs is multiplied by this in fair share.  [default: 1]
+        preempt: the QOS whose jobs may be preempted by jobs of this QOS.
+        preempt_mode: what happens to preempted jobs.  [default: the scheduler's]
+        grace_time: a preempted job continues for so long, in seconds.
+        deny_on_limit: a job that is over a limit on one job is refused when it is submitted. Without this, it
+            waits for ever.
+        no_reserve: jobs never hold nodes for the future.
+        no_decay: the usage of jobs does not decay.
+        over_partition_qos: the limits of this QOS come before those of the partition's QOS.
+        partition_max_nodes: jobs may be larger than the partition's max_nodes.
+        partition_min_nodes: jobs may be smaller than the partition's min_nodes.
+        partition_time_limit: jobs may be longer than the partition's max_time.
+        restartable: rules of action may kill the QOS' jobs, which run again.  [default: the partition's]
+        suspendable: rules of action may suspend the QOS' jobs, and use their nodes.  [default: the
+            partition's]
+        checkpointable: rules of action may stop the QOS' jobs, whose progress is kept.  [default: the
+            partition's]
     """
 
     name: str
@@ -97,16 +103,18 @@ class Qos(Limits):
 
 @dataclass(frozen=True, kw_only=True)
 class Association(Limits):
-    """Base class of accounts and users.
+    """Limits and shares of an account or a user. (This is the base class of both.)
 
     Attributes:
-        shares: its shares among its siblings, for fair share; -1: the account's own (Slurm's parent).
-            [default: 1]
-        priority: whole number; a priority factor.
-        max_jobs: jobs of one user here that run at one time; of an account: of each user below it.
-        max_submit_jobs: jobs of one user here that wait or run; others are refused when submitted.
-        qos: QOS that its jobs may have.  [default: the parent's, else any]
-        default_qos: QOS of a job that names none.
+        shares: shares for fair share, compared with those of the other children of the same account; -1: the
+            account's own shares (Slurm's parent). [default: 1]
+        priority: a whole number; a priority factor.
+        max_jobs: largest number of jobs of one user that run at one time. For an account: of each user below
+            it.
+        max_submit_jobs: largest number of jobs of one user that wait or run. More jobs are refused when they
+            are submitted.
+        qos: the QOS that jobs may have.  [default: the parent's, else any]
+        default_qos: the QOS of a job that names none.
     """
 
     shares: Annotated[int, Constraint(ge=-1)] = 1
@@ -119,11 +127,11 @@ class Association(Limits):
 
 @dataclass(frozen=True, kw_only=True)
 class Account(Association):
-    """An account: its limits hold all jobs of its users and of the accounts below it.
+    """An account. Its limits apply to all jobs of its users, and of the accounts below it.
 
     Attributes:
-        name: by which jobs and users name it.
-        parent: the account above it.  [default: root]
+        name: the name that jobs and users use.
+        parent: the account above this one.  [default: root]
     """
 
     name: str
@@ -132,13 +140,13 @@ class Account(Association):
 
 @dataclass(frozen=True, kw_only=True)
 class User(Association):
-    """A user in an account; a user of several accounts has a table for each.
+    """A user in an account. A user with several accounts has a table for each account.
 
     Attributes:
-        name: as the log's column user_name has it.
-        account: whose limits hold its jobs, too.  [default: root]
-        partition: only its jobs in this partition.  [default: all]
-        default: the account of its jobs that name none.
+        name: the user's name, as in the log's column user_name.
+        account: the account; its limits apply to the user's jobs, too.  [default: root]
+        partition: the limits apply only to jobs in this partition.  [default: all]
+        default: jobs of the user that name no account belong to this one.
     """
 
     name: str
@@ -149,11 +157,11 @@ class User(Association):
 
 @dataclass(frozen=True, kw_only=True)
 class License:
-    """Licences of one kind, which jobs hold while they run.
+    """Licences of one kind. Jobs hold them while they run.
 
     Attributes:
-        name: by which jobs ask for it.
-        count: how many there are.
+        name: the name that jobs use.
+        count: the number of licences.
     """
 
     name: str

@@ -11,11 +11,12 @@ class FidelityConfig:
     """Which jobs are compared, and how they are played.
 
     Attributes:
-        begin: only jobs behind this part of the log.
+        begin: only jobs after this part of the log.
         until: only jobs before this part of the log.
-        window: play windows of so many jobs, each from the recorded state, in place of one replay.
-            [default: one replay]
-        runs: cut run times at the request, as the rules do, or as recorded.
+        window: play windows of JOBS jobs. Each begins with the recorded state.  [default: one replay of the
+            whole log]
+        runs: run times. cut: jobs end at the latest when their requested time is over, as under the rules.
+            recorded: as recorded.
     """
 
     begin: Annotated[float, Constraint(ge=0, lt=1, option="--from", metavar="FRACTION")] = 0.0

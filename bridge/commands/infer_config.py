@@ -11,10 +11,11 @@ class InferConfig:
     """How a log is looked at, and how what it says is judged.
 
     Attributes:
-        window: jobs of a held-back window, each played from the recorded state.
-        windows: windows that are spread over the second half, at most; 0: nothing is judged, all is kept.
-        order: the order under which they are played.
-        backfill: the backfilling rule under which they are played.
+        window: number of jobs in a window of the second half; each window begins with the recorded state.
+        windows: largest number of windows, spread over the second half; 0: nothing is tested, all estimates
+            are kept.
+        order: the order under which the windows are played.
+        backfill: the backfilling rule under which the windows are played.
     """
 
     window: Annotated[Count, Constraint(metavar="JOBS")] = 500

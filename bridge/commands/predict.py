@@ -22,18 +22,21 @@ class PredictConfig:
     """Configuration of a prediction: predictor and its inputs.
 
     Attributes:
-        model: a forest (whole distributions) or boosted trees on what is known at submission, the mean of
-            the user's last two runs, or a network on a running job's progress series.
+        model: the predictor. forest: a distribution, from what is known at submission. trees: boosted trees,
+            from the same data. history: the mean of the user's last two runs. series: a network that reads
+            the progress series of running jobs.
         column: name of the new column.  [default: the model's name]
-        every: forest, trees, series: learn again every N jobs.  [default: 2500, 1000, 2500]
+        every: forest, trees, series: train again every N jobs.  [default: 2500, 1000, 2500]
         memory: forest, trees, series: learn from the N jobs that ended last.  [default: 20000, 20000, 4000]
-        quantile: trees: share of equal jobs that shall be no longer than predicted.  [default: 0.5]
+        quantile: trees: the quantile. With 0.9, about 90 % of similar jobs run no longer than predicted.
+            [default: 0.5]
         seed: same seed, same predictions.  [default: 0]
-        with_columns: forest, trees: learn from this column of LOG, too, known at submission (job name,
+        with_columns: forest, trees: also learn from this column, which is known at submission (job name,
             script, …).
-        series: series: Parquet with job, time (s since its start) and value, or `synthetic` for trials.
-        step: series: seconds between two looks at a running job.  [default: 300]
-        outcome: forest, trees: and from this one of earlier jobs, known when they had ended (exit state, …).
+        series: series: Parquet file with job, time (s since its start) and value, or `synthetic` for trials.
+        step: series: seconds between two estimates of a running job.  [default: 300]
+        outcome: forest, trees: also learn from this column, which is known only after a job has ended (exit
+            state, …).
     """
 
     model: Literal["forest", "trees", "history", "series"] = "trees"

@@ -55,16 +55,16 @@ class EncoderPrograms(NamedTuple):
 class Encoder:
     """What a network sees of a decision.
 
-    That is one row per answer (INSPECT: one row, the inspected job's), and the context, which has a fixed
-    size: rows of running jobs, rows of waiting jobs, then numbers of the machine. Without `running`, `queued`
-    and `machine` there is none.
+    It sees one row for each possible answer (INSPECT: one row, for the inspected job). It may also see a
+    context of fixed size: rows of running jobs, rows of waiting jobs, then numbers of the machine. Without
+    `running`, `queued` and `machine` there is no context.
 
     Attributes:
-        decision: what is decided; ``pick+backfill``: one network for both.
-        features: name -> expression, one column each, in this order.
-        window: W, most candidates shown.
-        stop: BACKFILL, PREEMPT, TRIAL: the blocked head (TRIAL: the queue's first job) has a row, the last
-            one; choosing it means DECLINE.
+        decision: what is decided; with ``pick+backfill`` one network decides both.
+        features: name -> expression; each is a column, in this order.
+        window: W, the largest number of candidates that are shown.
+        stop: BACKFILL, PREEMPT, TRIAL: the last row is the blocked head (TRIAL: the queue's first job). To
+            choose this row means DECLINE.
         padding: [F] the row that stands for an absent candidate where a network wants W rows; zeros if
             empty.
         running: name -> expression of a running job (``left`` is how long it is believed to run on).
@@ -74,7 +74,7 @@ class Encoder:
             rounded up, in the order of believed ends.
         row_unit: ``job`` or ``unit`` (a row per node, as DRAS has it).
         empty_row: the row of a running job that is not there, or of a free unit; zeros if empty.
-        queued: name -> expression of a waiting job, beside those that can be chosen.
+        queued: name -> expression of a waiting job; these rows are in addition to those that can be chosen.
         queued_rows: rows of waiting jobs: so many that stand first in the queue, but for the head that the
             decision is about; zeros where there are fewer.
         machine: name -> expression that says nothing about a particular job: measurements, goals.

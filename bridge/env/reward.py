@@ -93,14 +93,14 @@ class Reward:
         form: ``native`` (base − x), ``percentage`` ((base − x) / base), ``relative`` ((base − x) / max(base,
             x, 1)) or ``winloss`` (−1, 0, 1): SchedInspector §3.4, and its public code for ``relative``;
             ``plain`` (−x, whatever the base is worth: RLScheduler §3.4).
-        spread: ``end`` gives it all at the last decision. ``time`` gives each decision what accrues until
-            the next one: −Δ Σ wait / max(run, 10) (``bsld``) or −Δ Σ wait (``wait``) per job, over the base's
-            value unless `form` is native. The sum is the same but for a constant; the credit is nearer to
-            the cause.
+        spread: with ``end`` the whole reward comes with the last decision. With ``time`` each decision gets
+            the part that arises until the next decision: −Δ Σ wait / max(run, 10) (``bsld``) or −Δ Σ wait
+            (``wait``) per job, divided by the base's value unless `form` is native. The sum is the same apart
+            from a constant, but a part comes nearer to the decision that caused it.
         penalty: subtracted for every backfill that EASY would not allow (RLBackfilling's guard by penalty).
-        idle: what node time costs that is idle while a waiting job fits, in the metric's unit for as much of
-            it as the episode's jobs take (`EpisodeOutcome.idle`). Where it is not 0, x and base are the
-            metric and this cost.
+        idle: the price of node time that is idle while a waiting job fits. So much is added to the metric if
+            this node time is as long as that of the episode's jobs (`EpisodeOutcome.idle`). If it is not 0, x
+            and base are the metric plus this cost.
         base_order, base_candidate_order: order of the queue, and among EASY's candidates, of the base; empty
             = the agent's own setup.
     """

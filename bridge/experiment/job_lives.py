@@ -13,18 +13,18 @@ from bridge.worlds.fast.job_lives import JobLives
 from bridge.worlds.fast.replay import Schedule
 
 if TYPE_CHECKING:
-    from bridge.worlds.batsim.acting_dispatcher import ActingJob
     from bridge.worlds.batsim.estimates import Numbering
+    from bridge.worlds.batsim.killing_dispatcher import RepeatableJob
 
 
-def merge_lives(table: pd.DataFrame, acting_jobs: Sequence["ActingJob"]) -> pd.DataFrame:
+def merge_lives(table: pd.DataFrame, repeatable_jobs: Sequence["RepeatableJob"]) -> pd.DataFrame:
     """Return a platform's jobs table with one row a job, that of its last life, under the job's own id.
 
     As a replay has it: its run time is the job's, and it waits for all the time until its end but that.
     Further columns: see `bridge.worlds.fast.jobs_table.JobsTableBuilder`.
     """
     own = table["workload_name"].astype(str) + "!" + table["job_id"].astype(str)
-    jobs = {life.job_id: (job, life) for job in acting_jobs for life in job.lives}
+    jobs = {life.job_id: (job, life) for job in repeatable_jobs for life in job.lives}
     is_last = (job_id not in jobs or jobs[job_id][1] is jobs[job_id][0].current for job_id in own)
     last = np.fromiter(is_last, bool, len(own))
     table, own = table[last].reset_index(drop=True), own[last]
@@ -48,7 +48,7 @@ def merge_lives(table: pd.DataFrame, acting_jobs: Sequence["ActingJob"]) -> pd.D
     return table
 
 
-def _costs(job: "ActingJob") -> tuple[int, int, int, int]:
+def _costs(job: "RepeatableJob") -> tuple[int, int, int, int]:
     """Return a job's first start, its stops, how long it had nodes, and how long without lasting progress."""
     started = [life for life in job.lives if life.start >= 0]
     ended = [life for life in started if life.finish >= 0]
@@ -60,13 +60,13 @@ def _costs(job: "ActingJob") -> tuple[int, int, int, int]:
 
 
 def lives_metrics(
-    prepared: Scenario, acting_jobs: Sequence["ActingJob"], numbering: "Numbering"
+    prepared: Scenario, repeatable_jobs: Sequence["RepeatableJob"], numbering: "Numbering"
 ) -> dict[str, float | None]:
     """Return `run_action_metrics` of what became of a simulation's jobs; nothing if some have not ended."""
     place = {number: k for k, number in enumerate(prepared.jobs.number.tolist())}
-    by_place = {place[numbering(job.event.job_id)]: job for job in acting_jobs}
+    by_place = {place[numbering(job.event.job_id)]: job for job in repeatable_jobs}
     n = len(prepared.jobs)
-    if len(by_place) < n or any(job.current.finish < 0 for job in acting_jobs):
+    if len(by_place) < n or any(job.current.finish < 0 for job in repeatable_jobs):
         return {}
     lives = [by_place[k].current for k in range(n)]
     start, end, submit = (

@@ -3,7 +3,8 @@
 Nothing is remembered between two passes. The same scheduler decides as in replays on a cluster.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,8 +20,8 @@ from bridge.scheduler import core
 from bridge.scheduler.cluster_present import load_present
 from bridge.scheduler.cluster_state import UNCOUNTED
 from bridge.scheduler.compiled import compile_policy
-from bridge.scheduler.protocol import Policy, Protocol
-from bridge.scheduler.state import SECOND
+from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol
+from bridge.scheduler.state import NEVER, SECOND
 from bridge.workload.requests import MILLI, JobRequests, intern_texts
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import Jobs
@@ -29,7 +30,14 @@ from bridge.worlds.fast.cluster_nodes import CORES, GPUS, MEMORY, NodeClasses
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import WORK, check_outcome
 from bridge.worlds.slurm.live_scheduler import LivePolicy
-from bridge.worlds.slurm.site_jobs import NodePart, PendingJob, PlacedJob, SiteRequest, SiteStart
+from bridge.worlds.slurm.site_jobs import (
+    NodePart,
+    PendingJob,
+    PlacedJob,
+    SiteDecision,
+    SiteRequest,
+    SiteStart,
+)
 
 #: Partitions of our own in which running jobs stand, whatever partition they came through: no limit of a
 #: partition holds there. No partition of Slurm has such a name.
@@ -56,15 +64,24 @@ class _Piece:
 class ClusterPass:
     """The passes of one policy; see `bridge.worlds.slurm.site_jobs.SitePass`.
 
-    Raises BridgeError: the policy has an agent, an action, or an order that needs more than the present.
+    `decider`: answers what the policy leaves to an agent, which sees `window` candidates at most.
+
+    Raises BridgeError: the policy has an action, or an order that needs more than the present.
     """
 
-    def __init__(self, policy: Policy, protocol: Protocol) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        protocol: Protocol,
+        decider: Callable[[Any, int], int] | None = None,
+        window: int = 128,
+    ) -> None:
         if reason := _beyond_present(policy, protocol):
             what = f"{reason} does not decide on the nodes of a real site yet"
             remedy = "Name one partition, whose nodes are then one pool; or use a rule such as saf+easy."
             raise BridgeError(what, where=f"policy {policy.order}+{policy.backfill}", remedy=remedy)
         self._policy, self._protocol = policy, protocol
+        self._decider, self._window = decider, window
         self._key: tuple[Cluster, frozenset[str]] | None = None
         self._site: Cluster | None = None
 
@@ -82,24 +99,47 @@ class ClusterPass:
             return error.what
         return ""
 
-    def starts(
+    @classmethod
+    def of(cls, deciding: LivePolicy) -> "ClusterPass":
+        """Return the passes of who decides; errors as the class."""
+        return cls(deciding.policy, deciding.protocol, deciding.decider, deciding.window)
+
+    def decide(
         self,
         cluster: Cluster,
         out: frozenset[str],
         waiting: Sequence[PendingJob],
         running: Sequence[PlacedJob],
         now: float,
-    ) -> list[SiteStart]:
+    ) -> SiteDecision:
         if not waiting:
-            return []
+            return SiteDecision([])
+        present = self.load(cluster, out, waiting, running, now)
+        self._make_pass(present)
+        return _read_decision(present, now)
+
+    def load(
+        self,
+        cluster: Cluster,
+        out: frozenset[str],
+        waiting: Sequence[PendingJob],
+        running: Sequence[PlacedJob],
+        now: float,
+        *,
+        for_futures: bool = False,
+    ) -> "LoadedSite":
+        """Return a scheduler that knows the present of a site; no pass is open.
+
+        `for_futures`: its clock is that of the site, and each running job is there, wherever it has nodes.
+        """
         site = self._present_site(cluster, out)
         begin = min([now, *(job.submit for job in waiting), *(job.start for job in running)])
-        origin = int(begin) - 1
+        origin = 0 if for_futures else int(begin) - 1
 
         def micro(seconds: float) -> int:
             return round((seconds - origin) * SECOND)
 
-        pieces = _pieces_of(site, running)
+        pieces = _pieces_of(site, running, all_jobs=for_futures)
         rows = [
             _Row(piece.request, k + 1, 0, micro(job.start + job.length) - micro(job.start))
             for k, (job, piece) in enumerate(pieces)
@@ -111,10 +151,33 @@ class ClusterPass:
         ]
         scenario = self._scenario(site, rows, origin)
         assert scenario.cluster is not None
-        classes = scenario.cluster.classes
         starts = np.array([micro(job.start) for job, _ in pieces], np.int64)
-        state = _pass_over(scenario, classes, [piece.nodes for _, piece in pieces], starts, micro(now))
-        return _read_starts(state, scenario, pieces, [job.key for job in order])
+        n = len(rows)
+        window = self._window if self._policy.agent else 1 if scenario.compiled.chooser is None else n
+        state: Any = episode.allocate(scenario, 1, n, window=window)
+        episode.fill(state, 0, scenario, 0, n)
+        _place(state, scenario.cluster.classes, [piece.nodes for _, piece in pieces], starts, n, micro(now))
+        for k, job in enumerate(order, len(pieces)):
+            state.jobs.rejects[0, k] = job.rejects
+            if job.is_head:
+                head = state.heads[0, scenario.cluster.demands.partition[k]]
+                head.job, head.n = k, 1
+        return LoadedSite(scenario, state, pieces, order, micro(now), origin)
+
+    def _make_pass(self, present: "LoadedSite") -> None:
+        """Let the policy decide."""
+        state, scenario = present.state, present.scenario
+        core.begin_pass(state, 0)
+        while True:
+            state.scalars.work[0] = WORK
+            kind = core.advance(state, 0)
+            check_outcome(kind, state, 0, scenario)
+            if kind == core.NOTHING:
+                return
+            if kind == core.PAUSE or scenario.compiled.decide(state, 0, kind):
+                continue
+            assert self._decider is not None
+            core.apply_choice(state, 0, self._decider(present, kind))
 
     def _present_site(self, cluster: Cluster, out: frozenset[str]) -> Cluster:
         """Return the site with the nodes that are out, and where running jobs stand."""
@@ -125,13 +188,12 @@ class ClusterPass:
 
     def _scenario(self, site: Cluster, rows: Sequence[_Row], origin: int = 0) -> Scenario:
         jobs = _jobs_of(site, rows, origin)
-        return episode.prepare(jobs, self._protocol, self._policy, "requested", LOAD_RULES["standard"])
+        rule = LOAD_RULES["standard"]
+        return episode.prepare(jobs, self._protocol, self._policy, "requested", rule, only_present=True)
 
 
 def _beyond_present(policy: Policy, protocol: Protocol) -> str:
     """Return what of a policy needs more than the present of a site; empty if nothing does."""
-    if policy.agent:
-        return "an agent"
     if policy.action:
         return "a rule that kills jobs"
     if policy.backfill == "conservative_keeps":
@@ -139,9 +201,12 @@ def _beyond_present(policy: Policy, protocol: Protocol) -> str:
     if not protocol.knows_clusters:
         return f"the protocol {protocol.name}"
     order = compile_policy(policy, protocol, on_nodes=True).order
-    if order.lookahead is not None:
-        return "an order that looks ahead"
-    return "an order by past use" if order.by_priority else ""
+    return "an order by past use" if order.by_priority and order.lookahead is None else ""
+
+
+def decides_on_sites(policy: Policy) -> bool:
+    """Tell whether a policy decides on the nodes of a site."""
+    return not _beyond_present(policy, PROTOCOLS["standard"])
 
 
 def site_pass_of(deciding: LivePolicy, partitions: int) -> ClusterPass | None:
@@ -151,7 +216,7 @@ def site_pass_of(deciding: LivePolicy, partitions: int) -> ClusterPass | None:
     """
     if partitions == 1 and _beyond_present(deciding.policy, deciding.protocol):
         return None
-    return ClusterPass(deciding.policy, deciding.protocol)
+    return ClusterPass.of(deciding)
 
 
 def _with_standing(cluster: Cluster) -> Cluster:
@@ -169,10 +234,13 @@ def _with_standing(cluster: Cluster) -> Cluster:
     return replace(cluster, partitions=(*cluster.partitions, *own))
 
 
-def _pieces_of(site: Cluster, running: Sequence[PlacedJob]) -> list[tuple[PlacedJob, _Piece]]:
+def _pieces_of(
+    site: Cluster, running: Sequence[PlacedJob], *, all_jobs: bool = False
+) -> list[tuple[PlacedJob, _Piece]]:
     """Return what running jobs have on the site's nodes that are up; licences count with the first piece.
 
-    A node is full when all of its cores are given: no further job on it counts.
+    A node is full when all of its cores are given: no further job on it counts. `all_jobs`: even those that
+    have nothing there have a piece.
     """
     table = build_node_table(site)
     standing = {row.name: row for row in site.partitions}
@@ -200,7 +268,7 @@ def _pieces_of(site: Cluster, running: Sequence[PlacedJob]) -> list[tuple[Placed
                         left[n] -= request.cores
                         own.setdefault(request, []).append(n)
         alike = [_Piece(replace(request, nodes=len(nodes)), nodes) for request, nodes in own.items()]
-        if not alike and (job.licenses or job.array >= 0):
+        if not alike and (all_jobs or job.licenses or job.array >= 0):
             alike = [_Piece(SiteRequest(_SHARED if shared is not None else _WHOLE, 1), [])]
         if alike:
             first = alike[0]
@@ -283,10 +351,26 @@ def _jobs_of(site: Cluster, rows: Sequence[_Row], origin: int) -> Jobs:
     )
 
 
-def _pass_over(
-    scenario: Scenario, classes: NodeClasses, nodes: Sequence[list[int]], start: Ints, now: int
-) -> Any:
-    """Return the state of a scheduler after one pass; `nodes`: of the jobs that run, which are the first."""
+@dataclass(frozen=True)
+class LoadedSite:
+    """A scheduler that knows the present of a site: what runs, by pieces, and what waits.
+
+    `now`: µs since `origin`, which is in seconds since 1970. `state`: of scheduler 0.
+    """
+
+    scenario: Scenario
+    state: Any
+    pieces: Sequence[tuple[PlacedJob, _Piece]]
+    waiting: Sequence[PendingJob]
+    now: int
+    origin: int
+    resources: tuple[str, ...] = ("nodes",)
+
+
+def _place(
+    state: Any, classes: NodeClasses, nodes: Sequence[list[int]], start: Ints, n_jobs: int, now: int
+) -> None:
+    """Let a scheduler know all jobs; `nodes`: of those that run, which are the first."""
     first = np.zeros(len(nodes) + 1, np.int64)
     which: list[int] = []
     units: list[int] = []
@@ -295,19 +379,24 @@ def _pass_over(
         which += of.tolist()
         units += counts.tolist()
         first[j + 1] = len(which)
-    n = len(scenario.jobs)
-    window = 1 if scenario.compiled.chooser is None else n
-    state: Any = episode.allocate(scenario, 1, n, window=window)
-    episode.fill(state, 0, scenario, 0, n)
-    load_present(state, start, first, np.array(which, np.int64), np.array(units, np.int64), n, now)
-    while True:
-        state.scalars.work[0] = WORK
-        kind = core.advance(state, 0)
-        check_outcome(kind, state, 0, scenario)
-        if kind == core.NOTHING:
-            return state
-        if kind != core.PAUSE and not scenario.compiled.decide(state, 0, kind):
-            raise AssertionError(f"the pass asks for decision {kind}")  # agents are refused
+    load_present(state, start, first, np.array(which, np.int64), np.array(units, np.int64), n_jobs, now)
+
+
+def _read_decision(present: LoadedSite, now: float) -> SiteDecision:
+    """Return what the pass has decided; `now`: seconds since 1970."""
+    state, first = present.state, len(present.pieces)
+    starts = _read_starts(state, present.scenario, present.pieces, [job.key for job in present.waiting])
+    heads = set()
+    if state.switches[0].head_locked:
+        heads = {int(head.job) for head in state.heads[0] if head.job >= 0 and head.n >= 0}
+    left = [
+        replace(job, rejects=int(state.jobs.rejects[0, k]), is_head=k in heads)
+        for k, job in enumerate(present.waiting, first)
+        if state.jobs.start[0, k] < 0
+    ]
+    wake = int(state.scalars.wake_at[0])
+    wake_at = now + (wake - present.now) / SECOND if wake < NEVER else math.inf
+    return SiteDecision(starts, tuple(left), wake_at)
 
 
 def _read_starts(

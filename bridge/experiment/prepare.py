@@ -65,9 +65,10 @@ class PreparedExperiment:
 
     @property
     def detailed(self) -> Detailed:
-        """The platform program's inputs, with what a policy that kills jobs needs."""
-        detailed = self.experiment.detailed
-        if not self.setup.action or self.on in ("fast", BATSIM5):  # which is asked by the hello
+        """The platform program's inputs, with what a policy or a cluster that kills jobs needs."""
+        detailed, cluster = self.experiment.detailed, self.prepared.cluster
+        repeats = cluster is not None and cluster.calendar is not None and cluster.calendar.repeats_jobs
+        if not (self.setup.action or repeats) or self.on in ("fast", BATSIM5):  # which is asked by the hello
             return detailed
         return with_dynamic_jobs(detailed)
 

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from bridge.base.errors import BridgeError
@@ -37,9 +38,9 @@ from bridge.worlds.fast.jobs_table import JobsTableBuilder
 if TYPE_CHECKING:
     from bridge.experiment.detailed import DetailedRun
     from bridge.workload.select import Jobs
-    from bridge.worlds.batsim.acting_dispatcher import ActingJob
     from bridge.worlds.batsim.estimates import Numbering
     from bridge.worlds.batsim.jobs import DispatchedJob
+    from bridge.worlds.batsim.killing_dispatcher import RepeatableJob
 
 
 def run_fast(
@@ -166,7 +167,7 @@ def collect(task: PreparedExperiment, conducted: "DetailedRun") -> Run:
     }
     more: dict[str, float | int | None] = {}
     if site is not None:
-        more |= reason_seconds(site.builder)
+        more |= {**reason_seconds(site.builder), **site.cut_short}
     if (audited := _audited(task, conducted, jobs)) is not None:
         power_trace, record_fields[RECORD] = audited
         more |= {
@@ -182,12 +183,12 @@ def collect(task: PreparedExperiment, conducted: "DetailedRun") -> Run:
     return dataclasses.replace(result, metrics=result.metrics | more)
 
 
-def _acting_jobs(conducted: "DetailedRun") -> "list[ActingJob] | None":
+def _acting_jobs(conducted: "DetailedRun") -> "list[RepeatableJob] | None":
     """Return the jobs of a simulation under a rule of action; None without one."""
     from bridge.worlds.batsim.acting_dispatcher import ActingDispatcher
 
     dispatcher = conducted.result.dispatcher
-    return dispatcher.acting_jobs if isinstance(dispatcher, ActingDispatcher) else None
+    return dispatcher.repeatable_jobs if isinstance(dispatcher, ActingDispatcher) else None
 
 
 def _audited(
@@ -270,6 +271,10 @@ def jobs_table(
     numbering, decided = numbering_of(jobs), conducted.result.jobs
     if (acting := _acting_jobs(conducted)) is not None:
         table = merge_lives(table, acting)
+    by_life = None
+    if site is not None and site.lives is not None:
+        by_life = (table["workload_name"].astype(str) + "!" + table["job_id"].astype(str)).tolist()
+        table["job_id"] = [_first_name(conducted.result.dispatcher.jobs.get(name)) for name in by_life]
     numbers = [numbering(str(name)) for name in table["job_id"]]
     row = pd.Index(jobs.number).get_indexer(pd.Index(numbers))
     if (unknown := table["job_id"][row < 0]).size:
@@ -278,7 +283,10 @@ def jobs_table(
     jobs_by_number = {numbering(job.job_id): job for job in decided}
     if acting is not None:
         jobs_by_number |= {numbering(job.event.job_id): job.current for job in acting}
-    reasons = [_reason(jobs_by_number.get(number), jobs, numbering) for number in numbers]
+    of_rows = [jobs_by_number.get(number) for number in numbers]
+    if by_life is not None:
+        of_rows = [conducted.result.dispatcher.jobs.get(name) for name in by_life]
+    reasons = [_reason(job, jobs, numbering) for job in of_rows]
     table["job_id"] = jobs.id[row].astype(str)
     table["workload_name"] = jobs.name
     table["user"], table["queue"] = jobs.user[row], jobs.queue[row]
@@ -288,7 +296,20 @@ def jobs_table(
         table[name] = pd.Series([reason[k] for reason in reasons], index=table.index, dtype=kind)
     for r, name in enumerate(jobs.resources[1:], 1):
         table[name] = jobs.demand[row, r]
-    return table if site is None else add_site_columns(table, row, site)
+    if site is None:
+        return table
+    if by_life is not None and site.lives is not None:
+        lives = site.lives
+        row = np.array([lives.get(name, j) for name, j in zip(by_life, row.tolist(), strict=True)], np.int64)
+        table["job_id"] = [site.jobs[k] for k in row.tolist()]
+    return add_site_columns(table, row, site)
+
+
+def _first_name(job: "DispatchedJob | None") -> str:
+    """Return the name of the job that the life of a job on the platform belongs to."""
+    repeated = getattr(job, "job", None)
+    name: str = repeated.event.job_id if repeated is not None else getattr(job, "job_id", "")
+    return name.partition("!")[2]
 
 
 def _reason(job: "DispatchedJob | None", jobs: "Jobs", numbering: "Numbering") -> tuple[str, str, float]:

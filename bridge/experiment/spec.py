@@ -51,25 +51,29 @@ class Detailed:
 
     Attributes:
         platform: the detailed machine: a file, or a shipped platform.
-        profile: what jobs do: delay, compute, network:F, io[:F]; see `bridge.experiment.job_profiles`.
-        fidelity: burst-buffer requests are booked only, or staged too.
-        stage_in: io_aware: share of its request that a job brings in first.
-        stage_out: io_aware: share that it brings out at last.
-        checkpoints: io_aware: checkpoints that a job makes, which cut its work into equal segments.
-        drain: io_aware: share that each checkpoint writes to the burst buffer and drains to the file system.
-        walltime: keep the requests as walltimes, none, or factor:F.
-            [default: keep; none for network, io and io_aware]
+        profile: what jobs do: delay, compute, network:F, io[:F]; see the page "Experiments".
+        fidelity: burst buffers. alloc_only: requests are only booked. io_aware: jobs also copy data.
+        stage_in: with io_aware: share of its request that a job copies in before its work.
+        stage_out: with io_aware: share of its request that a job copies out after its work.
+        checkpoints: with io_aware: number of checkpoints of a job; they cut its work into equal parts.
+        drain: with io_aware: share of the request that each checkpoint writes to the burst buffer and then to
+            the file system.
+        walltime: walltimes of jobs: keep (the requests), none, or factor:F.  [default: keep; none for
+            network, io and io_aware]
         placement: which hosts a job gets.
-        energy: simulate power and energy; the four options below do so by themselves.
-        power: let a job's hosts draw the watts that it asks for, within the platform's budget.
-        power_budget: for all compute hosts together.  [default: the platform's]
-        shutdown_after: switch hosts off that have been idle for so long; 0 = never.  [default: 0]
-        dvfs: run jobs slowly that start when none waits and at most this share of the hosts is busy.
-        program: the platform program, if not the usual one.
+        energy: simulate power and energy. The options --power, --shutdown-after and --dvfs switch this on,
+            too.
+        power: power of jobs. per-job: the hosts of a job draw the power that it requests, within the
+            platform's budget.
+        power_budget: power budget for all compute hosts together.  [default: the platform's]
+        shutdown_after: switch off hosts that are idle for this time; 0: never.  [default: 0]
+        dvfs: a job runs slowly if no other job waits at its start, and at most this share of the hosts is
+            busy.
+        program: the platform program.  [default: the usual one of the world]
         image: start Batsim from this container image, with docker.
         options: a further option of the platform program; repeatable.
-        startup_timeout: wall time to wait for its first message; 0 = for ever.
-        idle_timeout: wall time to wait for each further one; 0 = for ever.
+        startup_timeout: wall time to wait for the first message; 0: no limit.
+        idle_timeout: wall time to wait for each later message; 0: no limit.
     """
 
     platform: Annotated[str, Constraint(metavar="XML")] = ""
@@ -136,12 +140,13 @@ class Experiment:
     Attributes:
         workload: a file, a bundled workload or a fetched log.
         on: the world: fast, simgrid (the embedded platform model), batsim (4) or batsim5.
-        seed: of the estimator noisy(P), and of the phases of Slurm's clocks; nothing else is drawn at random.
-        threshold: run time below which the bounded slowdown stops growing, s.
-        malformed: what to do about lines of the log that are no record.
-        dependencies: submit jobs after their preceding ones have ended, and the think time is over.
-        agent: a trained agent that decides; brings its own order and backfilling.
-        cross_protocol: let an agent decide under a protocol that it did not learn under.
+        seed: random seed of the estimator noisy(P), and of the moments at which Slurm's clocks begin; nothing
+            else is random.
+        threshold: for shorter run times, the bounded slowdown is computed with this value, s.
+        malformed: what happens with lines of the log that are not records.
+        dependencies: submit a job when its preceding job has ended and the think time is over.
+        agent: a trained agent that decides. The agent also sets the order and the backfilling.
+        cross_protocol: let an agent decide under another protocol than the one it was trained under.
         setup: policy, rules and selection of jobs.
         detailed: the rest.
     """
@@ -226,12 +231,13 @@ class Sampling:
     """Which sequences of consecutive jobs policies are judged on, and by what.
 
     Attributes:
-        part: only sequences behind this part of the log.
-            [default: 0; where an agent learnt on LOG, what it has not seen]
-        sequences: sequences to sample.  [default: the preset's own; 200 for an agent's folder]
-        length: jobs a sequence.  [default: the preset's own; 256 for an agent's folder]
-        seed: of the sampling.  [default: the preset's own]
-        metric: averaged over a sequence's jobs, unless it names a maximum.
+        part: only sequences after this part of the log.  [default: 0; if an agent was trained on LOG: the end
+            of its training part]
+        sequences: number of sequences.  [default: the preset's own; 200 for an agent's folder]
+        length: number of jobs in each sequence.  [default: the preset's own; 256 for an agent's folder]
+        seed: random seed of the sampling.  [default: the preset's own]
+        metric: the metric that is compared. NAME.max is the maximum over the jobs of a sequence; most others
+            are means.
     """
 
     part: Annotated[float | None, Constraint(ge=0, lt=1, option="--from", metavar="FRACTION")] = None

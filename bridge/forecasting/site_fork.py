@@ -111,6 +111,8 @@ class SiteFork:
             self.compiled.priorities.restore(self._ranking)
         future, clock, which = self._future, self._memory.clock[0], self._site.which
         future.jobs[0].run[which] = runs
+        records, of = self._site.others
+        future.jobs[0].run[list(records)] = runs[list(of)]
         pending = self._site.memory.heap[0].job[: int(self._site.memory.clock[0].pending)]
         jobs = future.jobs[0]
         end = jobs.start[pending] + jobs.run[pending]

@@ -51,6 +51,9 @@ class SitePresent:
         arrived: how many jobs were submitted by now.
         origin: µs that its clock is behind the log's.
         on_changed_cluster: returns the state of this time on a cluster that was changed at this time.
+        on_submitted: returns it with a job more (nodes, walltime in s, user, name); None: that is not known.
+        nodes: names in the order in which nodes are drained that are stated by their number alone.
+        others: records of running jobs that are parts of the state's job at these places: they end with it.
     """
 
     scenario: "Scenario"
@@ -60,6 +63,9 @@ class SitePresent:
     arrived: int
     origin: int = 0
     on_changed_cluster: "Callable[[Callable[[Cluster], Cluster]], MachineState] | None" = None
+    on_submitted: "Callable[[int, float, str, str], MachineState] | None" = None
+    nodes: tuple[str, ...] = ()
+    others: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 
 from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
+from bridge.cluster.node_groups import format_nodes
 from bridge.forecasting.site_fork import open_fork
 from bridge.forecasting.starts import FUTURES, draw
 from bridge.forecasting.state import LENGTHS, MOST, MachineState
@@ -35,9 +36,11 @@ def with_job(
     in the state, or where there is none of all jobs in it, or all of it. Where another job has its name, ' is
     put behind it. BridgeError: it asks for more than the machine has, or its request is not positive.
     """
-    state.refuse_site("a job that was not submitted")
     while name in state.id:
         name += "'"
+    if state.site is not None and state.site.on_submitted is not None:
+        return state.site.on_submitted(nodes, walltime, user, name)
+    state.refuse_site("a job that was not submitted")
     request = np.array([round(walltime * SECOND)], np.int64)
     demand = np.zeros((1, len(state.resources)), np.int64)
     demand[0, 0] = nodes
@@ -63,10 +66,18 @@ def with_job(
 
 
 def change_site(state: MachineState, drain: str, add: str) -> MachineState:
-    """Return the state of a cluster with nodes drained (``n[1-4]``), or N like those of a group added."""
+    """Return the state of a cluster with nodes drained (``n[1-4]``), or N like those of a group added.
+
+    Of a live site `drain` may be a number: idle nodes are drained first.
+    """
     from bridge.forecasting.site_run import add_nodes, drain_nodes
 
     assert state.site is not None
+    if drain.isdigit() and state.site.nodes:
+        if not 0 < int(drain) <= len(state.site.nodes):
+            what = f"{drain} nodes cannot be drained: there are {len(state.site.nodes)}"
+            raise BridgeError(what, where="state of a cluster")
+        drain = format_nodes(state.site.nodes[: int(drain)])
     if state.site.on_changed_cluster is None:
         raise BridgeError("only that of a run's folder can change", where="state of a cluster")
     return state.site.on_changed_cluster(drain_nodes(state, drain) if drain else add_nodes(state, add))
@@ -92,7 +103,7 @@ def with_nodes(state: MachineState, more: int) -> MachineState:
 
 def change_state(state: MachineState, *, nodes: int = 0, submits: Sequence[str] = ()) -> MachineState:
     """Return the state with nodes added or drained (negative), and with jobs submitted, see `parse_job`."""
-    changed_state = with_nodes(state, nodes)
+    changed_state = with_nodes(state, nodes) if nodes or state.site is None else state
     for k, text in enumerate(submits, 1):
         wanted, walltime, user = parse_job(text)
         changed_state = with_job(changed_state, wanted, walltime, user, f"{NEW} {k}")

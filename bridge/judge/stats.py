@@ -20,8 +20,9 @@ RESAMPLES, SEED = 9_999, 0
 #: Behind an interval by Student's t, and what is said below tables.
 MARK = " t"
 INTERVALS = (
-    "Intervals are 95 %, over b independent blocks of neighbouring windows: by the circular block bootstrap; "
-    f"t: Student's t, where b is below {MANY}; none, and no verdict, where b is below {FEWEST}."
+    "The 95 % intervals come from b independent blocks of neighbouring windows: from the circular block "
+    f"bootstrap if b is {MANY} or more, else from Student's t (marked t). If b is below {FEWEST}, there is "
+    "no interval and no verdict."
 )
 #: The verdict where there is no interval.
 TOO_FEW: Final = "too few separate windows to tell"

@@ -18,7 +18,7 @@ from bridge.learn.checkpoint_files import sha256_of
 from bridge.learn.picks import batch_of, picking_agent, picks_of
 from bridge.learn.rollout import ActionFunction, copy_for_inference, make_action_function, play
 from bridge.learn.user_policy import OwnAgent
-from bridge.scheduler.cluster_session import ClusterSession
+from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.decisions import PICK
 from bridge.scheduler.session import Session
 from bridge.workload.catalogue import resolve
@@ -144,8 +144,8 @@ class AgentDecider:
             remedy = "Say how much there is of the others (`--resource NAME=AMOUNT`), in the order of its "
             remedy += "training workload."
             raise refused(self._agent, f"the agent sees {sees} resources, the machine has {there}", remedy)
-        if isinstance(session, ClusterSession):
-            state: Any = session.state
+        state: Any = session.state
+        if isinstance(state, ClusterState):
             self._encoder.refuse_places(len(state.partition_cores), len(state.qos_priority))
         else:
             self._encoder.refuse_places(None, 0)

@@ -189,7 +189,7 @@ class RecipeBase:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """A network's shape.
+    """The shape of a network.
 
     Attributes:
         kind: ``kernel`` (one small network applied to every row), ``prior`` (the same beside a rule's key,
@@ -221,7 +221,7 @@ def _phase(text: str) -> None:
 
 @dataclass(frozen=True)
 class TrainingConfig(TrainingBase):
-    """How it is trained, over batches of whole episodes; by PPO unless told otherwise.
+    """How an agent is trained: over batches of whole episodes, by PPO unless the recipe says otherwise.
 
     Attributes:
         trajectories: episodes an epoch, each on an idle machine.
@@ -230,8 +230,8 @@ class TrainingConfig(TrainingBase):
             as four times as many draws give them: an idle machine teaches nothing (RLScheduler §3.4's
             trajectory filter).
         part: fractions of the workload, in submission order, from which training episodes are drawn.
-        first_jobs: episodes are drawn from so many first jobs of the workload at most; 0 = all of its part.
-        order: of the queue while it learns, if not the setup's own.
+        first_jobs: if above 0, episodes come only from so many first jobs of the workload.
+        order: the order of the queue during training, if not the setup's own.
         max_decisions: an episode with more decisions is discarded, and another one drawn in its place; 0 = as
             many as there are.
         validation: fractions from which the validation sequences are taken, evenly spaced; none if both are
@@ -244,8 +244,8 @@ class TrainingConfig(TrainingBase):
         critic_iterations: the critic's passes over an epoch's data.
         teacher: a rule that the actor imitates first, see `bridge.learn.algorithms.ppo`; empty = none.
         initial_reject_rate: INSPECT: the probability of rejecting, roughly, with which a random actor
-            begins; 0 = its own. Rejecting pays off only where it is done again and again: timid actors never
-            find out.
+            begins; 0 = its own. Rejecting helps only if it is done again and again. Actors that seldom reject
+            never learn this.
         warmup: epochs at the beginning in which only the critic learns.
         curriculum: what the episodes of so many epochs are made of (``sampled:10``), see
             `bridge.learn.algorithms.log_learner`; empty = the log as it is.
@@ -355,11 +355,11 @@ class Recipe(RecipeBase, DecisionConfig):
         algorithm: ``ppo``, ``gradient`` (see `PolicyGradientConfig`), ``prediction`` (see
             `FuturePredictionConfig`), ``evolution`` (see `EvolutionConfig`), or one that a package or the
             user brings (`bridge.learn.algorithms`).
-        options: what such an algorithm wants to know.
+        options: the parameters of such an algorithm.
         guard, max_rejects, retry_after: see `bridge.env.env_config.EnvConfig`.
         picks: INSPECT: the folder of an agent whose picks are inspected, in place of the order's first job.
         deploy: see `Deploy`.
-        test_from: fraction of the workload from which on held-out sequences are drawn; 1 = none is held out.
+        test_from: the fraction of the workload after which test sequences begin; 1 = there are none.
     """
 
     setup: SchedulerConfig

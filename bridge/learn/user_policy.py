@@ -20,13 +20,13 @@ from bridge.learn.recipe import NetworkConfig, Recipe
 
 @dataclass(frozen=True)
 class UserPolicy:
-    """What answers the decisions of an environment, whatever it is made of.
+    """A policy of your own: a function that answers the decisions of an environment.
 
     Attributes:
-        task: what it decides and sees, as in its environment: see `bridge.env.env_config.build_env_config`.
-            The features' constants are those of the task's workload.
+        task: what the policy decides and sees: see `bridge.env.env_config.build_env_config`. Constants in
+            features come from the task's workload.
         predict: called with an observation and the mask of legal actions, as the environment shows them;
-            returns an action. An illegal one counts as it does in the environment.
+            returns an action. An illegal action counts as it does in the environment.
     """
 
     task: EnvConfig

@@ -20,15 +20,14 @@ class PoolConfig:
     """The pool of RLSchert (Wang et al., Appl. Sci. 2021, Table 2).
 
     Attributes:
-        units: R, size of the pool.
+        units: number of units of the pool (R in the paper).
         slots: visible waiting jobs, which a policy may select.
         backlog: waiting jobs that find room behind them; more are rejected.
         kill_slots: running jobs that a policy sees and may kill.
         horizon: H, steps that can be booked ahead.
         last_step: an episode is ended after this step whatever happens.
-        oracle_clamp: beliefs of running jobs may not pass their true length, as in the paper's numbers: at
-            every booking each belief is replaced by the submit-time belief where that one is nearer to the
-            TRUE length. Behaviour of the authors' code: an oracle.
+        oracle_clamp: at every booking, each belief is replaced by the submit-time belief if that one is
+            nearer to the TRUE length, as in the paper's numbers. Behaviour of the authors' code: an oracle.
         oracle_picture: the picture shows the TRUE lengths of waiting jobs in place of what is believed of
             them. Behaviour of the authors' code: an oracle.
         objective: what the reward measures: slowdown, completion time in steps, or their weighted sum.

@@ -3,7 +3,7 @@
 A life is one run of a job. Whoever is cut short either waits again, as a new life, or is over.
 """
 
-from bridge.base.jit import by_type, inline, inner
+from bridge.base.jit import by_type, inline, inner, kernel
 from bridge.scheduler.action_state import GAVE_WAY
 from bridge.scheduler.cluster_state import GONE_CANCELLED, HELD_BY_JOBS, HELD_UNTIL, NOT_HELD, ClusterState
 from bridge.scheduler.eligibility import (
@@ -372,6 +372,12 @@ def _apply_due(state: TimedState, b: int) -> int:
 
 #: Let graces end and apply the calendar's events of this instant; return how many.
 apply_due = by_type(_nothing_due, _apply_due, TimedState)
+
+
+@kernel
+def apply_due_now(state: TimedState, b: int) -> int:
+    """Do as `apply_due`; for callers in Python."""
+    return apply_due(state, b)
 
 
 @inline

@@ -41,6 +41,7 @@ from bridge.scheduler.eligibility import (
 from bridge.scheduler.heads import (
     charge_heads,
     choose_now,
+    demand_key,
     fits_beside_heads,
     make_head,
     may_fit,
@@ -177,6 +178,26 @@ def _has_head(state: ClusterState, b: int, g: int) -> bool:
     return bool(state.heads[b, state.lanes[g].partition].job >= 0)
 
 
+@inline
+def _look_at(state: ClusterState, b: int, g: int, j: int) -> None:
+    """Let job `j` be the next that the pass looks at in a lane; -1: there is none."""
+    lane = state.lane_states[b, g]
+    lane.cursor = j
+    if j >= 0:
+        lane.score, lane.tie = state.jobs[b, j].score, state.jobs[b, j].tie
+
+
+@inline
+def _stands_before(state: ClusterState, b: int, g: int, other: int) -> bool:
+    """Tell whether the next job of lane `g` precedes that of another one, see `queue.precedes`."""
+    first, second = state.lane_states[b, g], state.lane_states[b, other]
+    if first.score != second.score:
+        return bool(first.score > second.score)
+    if first.tie != second.tie:
+        return bool(first.tie < second.tie)
+    return bool(first.cursor < second.cursor)
+
+
 @inner
 def _list_live_lanes(state: ClusterState, b: int) -> None:
     """List the lanes of which a job may be eligible, each at its first job."""
@@ -185,7 +206,7 @@ def _list_live_lanes(state: ClusterState, b: int) -> None:
     for i in range(more.n_active):
         g = state.active[b, i]
         if not lane_is_exhausted(state, b, g):
-            state.lane_states[b, g].cursor = first_in_lane(state, b, g)
+            _look_at(state, b, g, first_in_lane(state, b, g))
             state.live[b, n] = g
             n += 1
     more.n_live = n
@@ -206,7 +227,7 @@ def _next_eligible(state: ClusterState, b: int) -> int:
                 more.n_live -= 1
                 live[k] = live[more.n_live]
                 continue
-            if best < 0 or precedes(state.jobs[b], j, best):
+            if best < 0 or _stands_before(state, b, g, best_lane):
                 best, best_lane = j, g
             k += 1
         if best < 0:
@@ -214,7 +235,7 @@ def _next_eligible(state: ClusterState, b: int) -> int:
         if state.scalars[b].serial != more.live_serial and lane_is_exhausted(state, b, best_lane):
             state.lane_states[b, best_lane].cursor = -1
             continue
-        state.lane_states[b, best_lane].cursor = next_in_lane(state, b, best)
+        _look_at(state, b, best_lane, next_in_lane(state, b, best))
         if is_eligible(state, b, best):
             return int(best)
 
@@ -334,6 +355,7 @@ def _gather(state: ClusterState, b: int, out: Array, guard: bool, listing: int) 
     """
     more = state.node_scalars[b]
     n = 0
+    looked_at, fitted = -1, False
     for i in range(more.n_active):
         g = state.active[b, i]
         p = state.lanes[g].partition
@@ -354,8 +376,13 @@ def _gather(state: ClusterState, b: int, out: Array, guard: bool, listing: int) 
                     continue
                 if of.nodes > 0 and of.tasks > 0 and listing == 0:
                     fits = may_fit(state, b, shape)  # what fits is not known before its turn
-                else:
+                elif guard:
                     fits = _fits(state, b, j, guard) >= 0
+                else:
+                    key = demand_key(state, b, j)
+                    if key < 0 or key != looked_at:
+                        looked_at, fitted = key, _fits(state, b, j, guard) >= 0
+                    fits = fitted
                 if fits:
                     out[n] = j
                     n += 1
@@ -518,9 +545,19 @@ def cluster_backfill_choice(state: ClusterState, b: int, choice: int) -> None:
             chosen = _fits(state, b, j, guard)
             p = state.lanes[state.node_jobs[b, j].lane].partition
             _start_on_nodes(state, b, j, chosen, HOW_BACKFILLED, state.heads[b, p].job)
+    looked_at, fits = -1, False
     for k in range(n):
         j = state.candidates[b, k]
-        if k != choice and is_eligible(state, b, j) and _fits(state, b, j, guard) >= 0:
+        if k == choice:
+            continue
+        key = -1 if guard else demand_key(state, b, j)
+        if key >= 0 and key == looked_at and not fits:
+            continue
+        if not is_eligible(state, b, j):
+            continue
+        if key < 0 or key != looked_at:
+            looked_at, fits = key, _fits(state, b, j, guard) >= 0
+        if fits:
             state.candidates[b, kept] = j
             kept += 1
     env.n_candidates = kept if n < state.candidates.shape[1] else -1

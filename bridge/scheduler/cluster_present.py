@@ -13,7 +13,7 @@ from bridge.scheduler.running_jobs import add_running
 def load_present(
     state: ClusterState, start: Array, first: Array, classes: Array, units: Array, n_jobs: int, now: int
 ) -> None:
-    """Let the first jobs of scheduler 0 run, the others wait since their submissions, and open a pass.
+    """Let the first jobs of scheduler 0 run, and the others wait since their submissions.
 
     Args:
         state: none of its jobs is submitted.
@@ -43,4 +43,3 @@ def load_present(
         env.now = max(env.now, state.jobs[0, j].submit)
         core.submit(state, 0, j)
     env.now = now
-    core.begin_pass(state, 0)

@@ -19,6 +19,9 @@ from bridge.scheduler.free_nodes import FreeNodes
 from bridge.scheduler.session import JobEstimates, Session
 from bridge.scheduler.state import NEVER, SECOND
 
+#: When nodes leave service (True) or come back, µs, in order.
+Outages = tuple[tuple[int, bool, Ints], ...]
+
 
 class NodeDemand(NamedTuple):
     """What a job asks for.
@@ -46,6 +49,9 @@ class SiteJobs:
         members, counted, is_up: the nodes by class, see `bridge.scheduler.free_nodes.FreeNodes`.
         resources, amounts: names of a node's amounts [R], and those of each node [N, R].
         shape: [n] the demand of each job, of `demands`.
+        outages: when nodes leave service and come back.
+        lives: collects lives that are over; None: nothing changes in time.
+        repeats_jobs: jobs may be stopped and run again.
         resource_names: of what the machine has for jobs, nodes first.
     """
 
@@ -60,6 +66,9 @@ class SiteJobs:
     amounts: Ints
     shape: Ints
     demands: Sequence[NodeDemand]
+    outages: Outages = ()
+    lives: Any = None
+    repeats_jobs: bool = False
     resource_names: tuple[str, ...] = ("nodes",)
 
     @property
@@ -128,6 +137,11 @@ class ClusterSession(Session):
 
     def starts(self) -> list[int]:
         started = super().starts()
+        self._note_nodes(started)
+        return started
+
+    def _note_nodes(self, started: Sequence[int]) -> None:
+        """Note the nodes of jobs that have just started."""
         log: Any = self._state
         n = int(log.node_scalars.n_log[0])
         columns = (log.log_job, log.log_class, log.log_units)
@@ -142,7 +156,6 @@ class ClusterSession(Session):
             self._units[j] = {
                 int(self._members_of[c][0]): u for c, u in entries[j] if not self.site.counted[c]
             }
-        return started
 
     def nodes(self, j: int) -> Ints:
         return self._nodes[j]

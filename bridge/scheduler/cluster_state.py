@@ -109,6 +109,8 @@ LANE_STATE = np.dtype(
         ("n", "i4"),
         ("place", "i4"),  # in `active`
         ("cursor", "i4"),  # the next job that the pass looks at, or -1
+        ("tie", "i8"),  # of that one, as its record has them
+        ("score", "f8"),
     ],
     align=True,
 )
@@ -150,6 +152,7 @@ NODE_SCALARS = np.dtype(
         ("next_locked", "i4"),  # partitions whose locked heads this pass has looked at
         ("n_profile", "i4"),  # steps of the profile of this pass; 0: there is none
         ("profile_place", "i4"),  # the running job that its next step releases
+        ("first_fit", "i4"),  # of `set_classes`: the first that held something of the demand looked at last
         ("profile_late", "i4"),  # jobs past their estimates are not released yet
         ("releases", "i8"),  # how often amounts were given back
         ("changes", "i8"),  # how many changes of free amounts `changed` has noted, the newest of which it has

@@ -14,7 +14,14 @@ from bridge.scheduler.cluster_state import (
     ClusterState,
 )
 from bridge.scheduler.eligibility import is_eligible, lane_is_exhausted
-from bridge.scheduler.heads import choose_now, fits_beside_heads, partition_of_head, reserve_heads
+from bridge.scheduler.heads import (
+    choose_now,
+    demand_key,
+    demand_key_beside_heads,
+    fits_beside_heads,
+    partition_of_head,
+    reserve_heads,
+)
 from bridge.scheduler.placement import amount_taken
 from bridge.scheduler.running_jobs import first_place, job_at, next_place
 from bridge.scheduler.score import Op, estimated_remaining, prepare_variable
@@ -232,18 +239,44 @@ def _write_of_cluster(state: ClusterState, b: int, op: int, r: int, out: Array, 
 
 
 @inner
+def _write_safe(state: ClusterState, b: int, out: Array, which: Array, n: int) -> None:
+    """Write whether jobs fit beside all heads; neighbours with one demand are looked at once."""
+    looked_at, may = -1, 0.0
+    for i in range(n):
+        if state.node_scalars[b].n_heads == 0 or _is_head(state, b, which[i]):
+            out[i] = 0.0
+            continue
+        reserve_heads(state, b)
+        key = demand_key_beside_heads(state, b, which[i])
+        if key < 0 or key != looked_at:
+            looked_at = key
+            may = 1.0 if fits_beside_heads(state, b, which[i], False) >= 0 else 0.0
+        out[i] = may
+
+
+@inner
+def _write_fits(state: ClusterState, b: int, out: Array, which: Array, n: int) -> None:
+    """Write whether jobs fit now, whatever is reserved; neighbours with one demand are looked at once."""
+    looked_at, fits = -1, 0.0
+    for i in range(n):
+        key = demand_key(state, b, which[i])
+        if key < 0 or key != looked_at:
+            looked_at = key
+            shape = state.node_jobs[b, which[i]].shape_number
+            fits = 1.0 if choose_now(state, b, shape) >= 0 else 0.0
+        out[i] = fits
+
+
+@inner
 def cluster_prepare_variable(
     state: ClusterState, b: int, op: int, r: int, place: int, which: Array, n: int
 ) -> None:
     """Write variable `op` for jobs ``which[:n]`` where programs look, see `prepare_variable`."""
     out = state.stack[STACK + place]
     if op == Op.FITS:
-        for i in range(n):
-            out[i] = 1.0 if choose_now(state, b, state.node_jobs[b, which[i]].shape_number) >= 0 else 0.0
+        _write_fits(state, b, out, which, n)
     elif op == Op.SAFE:
-        for i in range(n):
-            behind = state.node_scalars[b].n_heads > 0 and not _is_head(state, b, which[i])
-            out[i] = 1.0 if behind and cluster_may_backfill(state, b, which[i]) else 0.0
+        _write_safe(state, b, out, which, n)
     elif op == Op.GAP or op == Op.EXTRA or Op.HEAD_W <= op <= Op.HEAD_N:
         _write_of_heads(state, b, op, out, which, n)
     elif (op == Op.COST or op == Op.BACKFILLABLE or op == Op.LOAD or op == Op.GOAL) or (

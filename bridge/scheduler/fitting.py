@@ -5,6 +5,7 @@ was asked for last: most demands are asked for again and again while few nodes c
 some shapes only; one that comes to another's place is looked at anew.
 """
 
+from bridge.base.arrays import Array
 from bridge.base.jit import inline, inner
 from bridge.scheduler.cluster_state import ALL_OF_IT, UNCOUNTED, ClusterState
 
@@ -25,12 +26,12 @@ def note_change(state: ClusterState, b: int, c: int, nodes: int) -> None:
 
 
 @inline
-def _holds(state: ClusterState, b: int, shape: int, c: int) -> bool:
-    """Tell whether what is free in an admissible class holds a vector of a demand, or is a node."""
+def holds(state: ClusterState, shape: int, c: int, base: Array) -> bool:
+    """Tell whether an admissible class has a free node, or holds a vector of a demand, by amounts [C, R]."""
     if state.classes[c].counted:
-        return bool(state.free_node[b, c, 0] > 0)
+        return bool(base[c, 0] > 0)
     whole = state.shapes[shape].whole
-    for r in range(state.free_node.shape[2]):
+    for r in range(base.shape[1]):
         amount = state.vectors[shape, r]
         if whole:
             amount = state.node_amounts[c, r]
@@ -40,7 +41,7 @@ def _holds(state: ClusterState, b: int, shape: int, c: int) -> bool:
                 continue
         elif amount == 0:
             continue
-        if state.free_node[b, c, r] < amount:
+        if base[c, r] < amount:
             return False
     return True
 
@@ -55,7 +56,7 @@ def _look_anew(state: ClusterState, b: int, shape: int, slot: int) -> None:
         c = state.set_classes[i]
         if state.classes[c].counted:
             n += state.free_node[b, c, 0]
-        if _holds(state, b, shape, c):
+        if holds(state, shape, c, state.free_node[b]):
             place = state.class_place[c]
             bits[place >> _LOG_BITS] |= 1 << (place & (WORD_BITS - 1))
             n += 0 if state.classes[c].counted else 1
@@ -81,7 +82,7 @@ def slot_of_fits(state: ClusterState, b: int, shape: int) -> int:
             place = state.class_place[c]
             w, bit = place >> _LOG_BITS, 1 << (place & (WORD_BITS - 1))
             before = bits[w] & bit
-            if _holds(state, b, shape, c):
+            if holds(state, shape, c, state.free_node[b]):
                 bits[w] |= bit
                 if before == 0 and not state.classes[c].counted:
                     fit.n += 1

@@ -5,7 +5,7 @@ computed when they are needed first: where nobody else fits, nobody asks for the
 """
 
 from bridge.base.arrays import Array
-from bridge.base.jit import inline, inner
+from bridge.base.jit import by_type, inline, inner
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.idle_nodes import select_to_start
 from bridge.scheduler.placement import (
@@ -20,6 +20,10 @@ from bridge.scheduler.reservation import behind_overrun
 from bridge.scheduler.running_jobs import first_place, next_place
 from bridge.scheduler.state import NEVER, SECOND
 from bridge.scheduler.timed_nodes import next_moment, returns, set_bars
+from bridge.scheduler.timed_state import TimedState
+
+#: Heads that a number of `demand_key_beside_heads` has a bit for.
+_MOST_BITS = 30
 
 
 @inner
@@ -357,15 +361,33 @@ def may_fit(state: ClusterState, b: int, shape: int) -> bool:
     return False
 
 
+@inline
+def _note_fit_of_class(state: ClusterState, b: int, shape: int) -> None:
+    row = state.shapes[shape]
+    if row.nodes > 0 and row.tasks > 0:
+        may_fit(state, b, shape)
+    else:
+        state.no_fit[b, shape] = state.node_scalars[b].releases
+
+
+@inline
+def _note_fit_in_time(state: ClusterState, b: int, shape: int) -> None:
+    may_fit(state, b, shape)
+
+
+#: Note, for the next time, that a demand does not fit now; some classes may be barred for a time only.
+_note_no_fit = by_type(_note_fit_of_class, _note_fit_in_time, TimedState)
+
+
 @inner
 def choose_now(state: ClusterState, b: int, shape: int) -> int:
     """Choose classes for a demand from what is free, whatever is reserved; return how many, or -1."""
     if state.no_fit[b, shape] == state.node_scalars[b].releases:
         return -1
     state.node_scalars[b].n_caps = 0
-    n = select_now(state, b, shape, False)
+    n = select_now(state, b, shape, False, state.shapes[shape].first)
     if n < 0:
-        may_fit(state, b, shape)  # to know it the next time
+        _note_no_fit(state, b, shape)
     return n
 
 
@@ -376,13 +398,41 @@ def fits_beside_heads(state: ClusterState, b: int, j: int, strikes: bool) -> int
     shape = state.node_jobs[b, j].shape_number
     if not may_fit(state, b, shape):
         return -1
+    first = more.first_fit
     if more.n_heads > 0 and not strikes:
         reserve_heads(state, b)
         set_caps(state, b, j, state.scalars[b].now)
     set_bars(state, b, j, state.scalars[b].now)
-    n = select_to_start(state, b, shape, strikes)
+    n = select_to_start(state, b, shape, strikes, first)
     more.n_caps = 0
     return n
+
+
+@inline
+def _same_demand(state: ClusterState, b: int, j: int) -> int:
+    return int(state.node_jobs[b, j].shape_number)
+
+
+@inline
+def _unlike(_state: ClusterState, _b: int, _j: int) -> int:
+    return -1
+
+
+#: A number that jobs have in common which fit alike now, whatever is reserved; -1: of a job like no other.
+demand_key = by_type(_same_demand, _unlike, TimedState)
+
+
+@inline
+def demand_key_beside_heads(state: ClusterState, b: int, j: int) -> int:
+    """Return such a number of jobs that fit alike beside the heads, all of which have their reservations."""
+    key, more = demand_key(state, b, j), state.node_scalars[b]
+    if key < 0 or more.n_reserved > _MOST_BITS:
+        return -1
+    now, end = state.scalars[b].now, state.scalars[b].now + state.jobs[b, j].est_wait
+    for k in range(more.n_reserved):
+        outlasts = now < state.heads[b, state.head_order[b, k]].shadow < end
+        key = 2 * key + (1 if outlasts else 0)
+    return int(key)
 
 
 @inline

@@ -40,18 +40,18 @@ def list_idle(state: ActingNodes, b: int) -> None:
 
 
 @inline
-def _select_free(state: ClusterState, b: int, shape: int, strikes: bool) -> int:
-    return select_now(state, b, shape, strikes)
+def _select_free(state: ClusterState, b: int, shape: int, strikes: bool, first: int) -> int:
+    return select_now(state, b, shape, strikes, first)
 
 
 @inner
-def _select_idle_first(state: ActingNodes, b: int, shape: int, strikes: bool) -> int:
-    n = select_now(state, b, shape, strikes)
+def _select_idle_first(state: ActingNodes, b: int, shape: int, strikes: bool, first: int) -> int:
+    n = select_now(state, b, shape, strikes, first)
     if n < 0 or state.action[0].kind != SPECULATIVE or state.acts[b].n_limited == 0:
         return n
     list_idle(state, b)
     n = select(state, b, shape, state.idle_base, strikes)
-    return n if n >= 0 else select_now(state, b, shape, strikes)
+    return n if n >= 0 else select_now(state, b, shape, strikes, first)
 
 
 #: Choose classes from what is free now, as `select_now`; rather those where nobody speculates.

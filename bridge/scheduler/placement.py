@@ -13,7 +13,7 @@ from bridge.scheduler.cluster_state import (
     UNCOUNTED,
     ClusterState,
 )
-from bridge.scheduler.fitting import next_fit, note_change, slot_of_fits
+from bridge.scheduler.fitting import holds, next_fit, note_change, slot_of_fits
 from bridge.scheduler.timed_nodes import allocate_nodes, is_barred, is_empty, release_nodes
 from bridge.scheduler.timed_state import TimedState
 
@@ -156,15 +156,20 @@ def _gives(units: int, of_one: int, tasks: int, nodes: int, exact: bool) -> tupl
 
 
 @inner
-def _choose(state: ClusterState, b: int, shape: int, base: Array, strikes: bool, slot: int) -> int:
-    """Do as `select`; `slot`: where the bits of the classes stand that hold the demand, or -1."""
+def _choose(
+    state: ClusterState, b: int, shape: int, base: Array, strikes: bool, slot: int, first: int
+) -> int:
+    """Do as `select`; `slot`: where the bits of the classes stand that hold the demand, or -1.
+
+    `first`: the place in the set from which on there is something for the demand.
+    """
     row = state.shapes[shape]
     nodes, tasks = row.nodes, row.tasks
     exact = nodes > 0
     if exact and 0 < tasks < nodes:
         return _NONE
     by_set = state.node_switches[0].key == BY_SET
-    i, last = row.first - 1, row.last
+    i, last = first - 1, row.last
     if slot >= 0:
         i = -1
     elif not by_set:
@@ -228,18 +233,18 @@ def select(state: ClusterState, b: int, shape: int, base: Array, strikes: bool) 
     Returns:
         How many classes; -1 if the demand does not fit.
     """
-    return _choose(state, b, shape, base, strikes, _NONE)
+    return _choose(state, b, shape, base, strikes, _NONE, state.shapes[shape].first)
 
 
 @inner
-def select_now(state: ClusterState, b: int, shape: int, strikes: bool) -> int:
-    """Choose classes as `select` from what is free now."""
+def select_now(state: ClusterState, b: int, shape: int, strikes: bool, first: int) -> int:
+    """Choose classes as `select` from what is free now; `first`: no class of the set before it is of use."""
     slot = _NONE
     if state.node_switches[0].keeps_fits:
         slot = slot_of_fits(state, b, shape)
         if state.shapes[shape].tasks == 0 and state.fits[b, slot].n < state.shapes[shape].nodes:
             return _NONE
-    return _choose(state, b, shape, state.free_node[b], strikes, slot)
+    return _choose(state, b, shape, state.free_node[b], strikes, slot, first)
 
 
 @kernel
@@ -260,23 +265,37 @@ def select_each(state: ClusterState, base: Array, nodes: Array, amounts: Array) 
 
 @inner
 def potential(state: ClusterState, b: int, shape: int, c: int, base: Array) -> int:
-    """Return how much a class adds to what a demand needs at least: nodes, or tasks."""
+    """Return how much a class adds to what a demand needs at least, beside no head: nodes, or tasks."""
     tasks = state.shapes[shape].tasks
     if state.classes[c].counted:
         nodes = max(base[c, 0], 0)
         return int(nodes if tasks == 0 or nodes == 0 else nodes * tasks_on_empty_node(state, shape, c))
-    units = units_available(state, b, shape, c, base)
-    return units if tasks > 0 or units <= 0 else 1
+    if tasks > 0:
+        return units_available(state, b, shape, c, base)
+    return 1 if holds(state, shape, c, base) else 0
 
 
 @inner
 def potential_now(state: ClusterState, b: int, shape: int, need: int) -> int:
-    """Return how much all classes add, of what is free now, to what a demand needs, at least `need` of it."""
+    """Return how much all classes add, of what is free now, to what a demand needs, at least `need` of it.
+
+    Notes the first class that adds something (``first_fit``) where no bits are kept.
+    """
     row, has = state.shapes[shape], 0
+    more, free = state.node_scalars[b], state.free_node[b]
+    more.first_fit = row.first
     if not state.node_switches[0].keeps_fits:
         for i in range(row.first, row.last):
-            has += potential(state, b, shape, state.set_classes[i], state.free_node[b])
-            if has >= need:
+            c = state.set_classes[i]
+            if row.tasks > 0:
+                has += potential(state, b, shape, c, free)
+            elif state.classes[c].counted:
+                has += max(free[c, 0], 0)
+            elif holds(state, shape, c, free):
+                has += 1
+            if has == 0:
+                more.first_fit = i + 1
+            elif has >= need:
                 break
         return int(has)
     slot = slot_of_fits(state, b, shape)

@@ -163,6 +163,9 @@ def _forecast(request: Request, shot: Snapshot) -> Any:
 
 def _state(_request: Request, shot: Snapshot) -> Any:
     _refuse_private(shot)
+    if shot.state.site is not None:
+        what = "a state's file is of one pool of nodes, and these partitions have nodes of their own"
+        raise BridgeError(what, remedy="Ask /api/forecast or /api/whatif.")
     return document_of(shot.state)
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from bridge.base.errors import BridgeError
 from bridge.forecasting.starts import forecast
+from bridge.forecasting.state import MachineState
 from bridge.forecasting.statefile import FORMAT, VERSION, state_of
 from bridge.prediction.quantiles import LEVELS, OnlineQuantiles
 from bridge.prediction.submissions import MICRO, Submissions, of_workload
@@ -97,6 +98,10 @@ class PartitionState:
     rows: tuple[QueueEntry, ...]
     not_forecast: dict[str, str]
 
+    def machine_state(self) -> MachineState:
+        """Return the state of which futures are played."""
+        return state_of(self.document, "Slurm")
+
 
 class PartitionObserver:
     """Reads running jobs, waiting jobs and free nodes of a partition; changes nothing.
@@ -106,12 +111,14 @@ class PartitionObserver:
     others' jobs from us.
     """
 
+    _details = False  # of jobs, from scontrol
+
     def __init__(
         self, client: Client, partition: str, policy: str = "fcfs+easy", beliefs: RunTimeModel | None = None
     ) -> None:
         self.client, self.partition, self.policy = client, partition, policy
         self._beliefs = beliefs or RunTimeModel()
-        self._control = Control(client)
+        self._control = Control(client, details=self._details)
         #: key -> whether our gate holds it, and the request that its comment states.
         self._estimates: dict[str, tuple[bool, float | None]] = {}
         configured = configuration(client)
@@ -119,6 +126,10 @@ class PartitionObserver:
         if self.private and not rights(client, configured).is_ok:
             what = "hides other users' jobs (PrivateData=jobs): nobody can tell when yours start without them"
             raise BridgeError(what, where=f"partition {partition!r}", remedy="Ask as an Operator.")
+
+    def warm_up(self) -> None:
+        """Compile or load the kernels of this observer's futures."""
+        warm_up()
 
     def close(self) -> None:
         self._control.close()
@@ -169,13 +180,15 @@ class PartitionObserver:
 
     def _left(self, row: QueueEntry, machine: PartitionNodes, now: float) -> str:
         """Return why a waiting job has no forecast, empty if it has one."""
+        return self._held_back(row, now) or machine.reason_left_to_slurm(row)
+
+    def _held_back(self, row: QueueEntry, now: float) -> str:
+        """Return what else than resources holds a waiting job, if anything."""
         if row.dependency:
             return f"waits for {row.dependency}"
         if row.priority == 0 and not self._show(row)[0]:
             return OWN_HOLD
-        if row.earliest_start(now):
-            return "begins later"
-        return machine.reason_left_to_slurm(row)
+        return "begins later" if row.earliest_start(now) else ""
 
     def _show(self, row: QueueEntry) -> tuple[bool, float | None]:
         """Query what squeue does not show, once for each job."""

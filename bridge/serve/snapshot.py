@@ -12,8 +12,7 @@ from bridge.base.errors import BridgeError
 from bridge.config.fields import record_of
 from bridge.forecasting.starts import Forecast, forecast
 from bridge.forecasting.state import MachineState
-from bridge.forecasting.statefile import state_of
-from bridge.forecasting.whatif import change_state, whatif
+from bridge.forecasting.whatif import change_site, change_state, whatif
 from bridge.serve.observer import PartitionObserver, PartitionState
 from bridge.worlds.slurm.jobs import HAS_NODES
 
@@ -52,7 +51,7 @@ class Snapshot:
 
     @cached_property
     def state(self) -> MachineState:
-        return state_of(self.present.document, "Slurm")
+        return self.present.machine_state()
 
     def _once(self, key: str, make: Callable[[], T]) -> T:
         """Return an answer that is worked out once, one at a time: nobody can make many futures be played."""
@@ -125,7 +124,7 @@ class Snapshot:
         def play() -> list[dict[str, Any]]:
             states, names = [self.state], policies
             if drain:
-                states += [change_state(self.state, nodes=-drain, submits=())] * len(policies)
+                states += [_without_nodes(self.state, drain)] * len(policies)
                 names = (policies[0], *policies)
             return [record_of(one) for one in whatif(states, names, futures=self.futures)]
 
@@ -148,6 +147,13 @@ class Snapshot:
             self._whatifs[key] = answer
             if len(self._whatifs) > _ANSWERS:
                 del self._whatifs[next(iter(self._whatifs))]
+
+
+def _without_nodes(state: MachineState, n: int) -> MachineState:
+    """Return the state with so many nodes drained."""
+    if state.site is not None:
+        return change_site(state, str(n), "")
+    return change_state(state, nodes=-n, submits=())
 
 
 def _draw_forecast(state: MachineState, forecast: Forecast) -> bytes:

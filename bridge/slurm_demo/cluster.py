@@ -2,12 +2,13 @@
 
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -56,12 +57,72 @@ def start(
     of Slurm's own. Raises BridgeError: programs or rights are missing, the folder exists, or something does
     not start.
     """
-    if lacking := missing():
-        remedy = "apt-get install slurmctld slurmd slurm-client munge"
+    _require_programs()
+    folder = folder.absolute()
+    values = {"nodes": nodes, "port": port, "cores": cores, "memory": memory, "accounting": accounting}
+    values |= {"backfill": backfill, "site": site}
+    _prepare(folder)
+    names = [*(f"n{k}" for k in range(nodes)), "kick"]
+    try:
+        _munge(folder)
+        conf = _configure(folder, values, agent)
+        client = Client(str(conf))
+        if accounting:
+            _start_database(folder, port + nodes + 2)
+        _start_daemons(folder, names)
+        _until(lambda: sum(node.state == "idle" for node in client.nodes("agent").values()) == nodes, folder)
+    except BaseException:
+        _end(folder)
+        raise
+    return conf
+
+
+def start_configured(
+    folder: Path,
+    texts: Mapping[str, str],
+    names: Sequence[str],
+    *,
+    accounting: int = 0,
+    commands: Iterable[str] = (),
+) -> Path:
+    """Start a cluster of one's own slurm.conf and return that file, once slurmctld answers.
+
+    `texts`: slurm.conf and the files beside it, by name. Daemons log and keep their state in FOLDER/log,
+    FOLDER/state and so on, as those of `start` do, and munge listens at FOLDER/munge/socket. `accounting`:
+    port of a slurmdbd, 0: none; it carries out `commands` of sacctmgr before slurmctld starts. Raises
+    BridgeError as `start` does.
+    """
+    _require_programs(accounting=bool(accounting))
+    folder = folder.absolute()
+    _prepare(folder)
+    conf = folder / "slurm.conf"
+    for name, text in {"cgroup.conf": "CgroupAutomount=no\n", **texts}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    client = Client(str(conf))
+    try:
+        _munge(folder)
+        if accounting:
+            _start_database(folder, accounting)
+            for command in commands:
+                client.call(*shlex.split(command), patience=60.0)
+        _start_daemons(folder, names)
+        _until(lambda: bool(client.call("scontrol", "ping")), folder)
+    except BaseException:
+        _end(folder)
+        raise
+    return conf
+
+
+def _require_programs(*, accounting: bool = False) -> None:
+    if lacking := missing(accounting=accounting):
+        more = " slurmdbd mariadb-server" if accounting else ""
+        remedy = f"apt-get install slurmctld slurmd slurm-client munge{more}"
         raise BridgeError(f"{', '.join(lacking)} not installed", remedy=remedy)
     if os.getuid() != 0:
         raise BridgeError("needs root: nodes start jobs as their users", remedy="Start it in a container.")
-    folder = folder.absolute()
+
+
+def _prepare(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()):
         remedy = "bridge slurm cluster down, or another folder."
         raise BridgeError("is not empty", where=str(folder), remedy=remedy)
@@ -70,22 +131,12 @@ def start(
     for path in (folder, folder / "munge"):
         path.chmod(0o755)
     (folder / _MARK).touch()
-    try:
-        _munge(folder)
-        values = {"nodes": nodes, "port": port, "cores": cores, "memory": memory, "accounting": accounting}
-        values |= {"backfill": backfill, "site": site}
-        conf = _configure(folder, values, agent)
-        client = Client(str(conf))
-        if accounting:
-            _start_database(folder, port + nodes + 2)
-        _daemon(folder, "slurmctld", "slurmctld", "-i")
-        for name in (*(f"n{k}" for k in range(nodes)), "kick"):
-            _daemon(folder, f"slurmd.{name}", "slurmd", "-N", name)
-        _until(lambda: sum(node.state == "idle" for node in client.nodes("agent").values()) == nodes, folder)
-    except BaseException:
-        _end(folder)
-        raise
-    return conf
+
+
+def _start_daemons(folder: Path, names: Iterable[str]) -> None:
+    _daemon(folder, "slurmctld", "slurmctld", "-i")
+    for name in names:
+        _daemon(folder, f"slurmd.{name}", "slurmd", "-N", name)
 
 
 def _munge(folder: Path) -> None:

@@ -227,29 +227,31 @@ def notes_of(document: Document) -> list[str]:
     rows = document["rows"]
     notes = [
         f"{document['done']} of {document['cells']} cells are done.",
-        f"{INTERVALS} Those of agents hold the variance of their seeds, too. ≈: not distinguishable, the "
-        "interval of the difference holds 0. Windows apart: how many share no job. With few seeds or blocks "
-        "that differ much an interval may reach beyond what a metric can be.",
+        f"{INTERVALS} The intervals of agents also include the variance between their seeds. ≈ means not "
+        "distinguishable: the interval of the difference contains 0. Windows (apart): the number in "
+        "brackets says how many windows share no job. If there are few seeds, or blocks that differ much, an "
+        "interval may contain values that the metric cannot have.",
     ]
     if any(row["learnt"] and row["seeds"] == 1 for row in rows):
-        notes.append("With one seed an interval does not hold the training's own variance.")
+        notes.append("With one seed an interval does not include the variance of the training itself.")
     trained = [row for row in rows if row["learnt"] and row["test"] == tests_of(document)[0]]
     if any(best == 0 for row in trained for best in row.get("best_epochs", ())):
-        notes.append("?: an old record does not know the best epoch.")
+        notes.append("? means that an old record does not tell the best epoch.")
     if late := sum(map(_late, trained)):
         notes.append(
-            f"†: so many seeds have their best epoch in the training's last fifth ({late} of all "
-            f"{sum(row['seeds'] for row in trained)}; where validation is flat, one in five does by chance)."
+            "† marks how many seeds have their best epoch in the last fifth of the training "
+            f"({late} of all {sum(row['seeds'] for row in trained)}). If validation does not change any "
+            "more, this happens to one seed in five by chance."
         )
     if any(row.get("kept") for row in rows):
         notes.append(
-            f"{_KEPT.capitalize()}: who trains so many seeds and keeps the one that does best on the "
-            "validation sequences has this; its interval is over windows alone."
+            f"{_KEPT.capitalize()} is the result if you train so many seeds and keep the one that is best "
+            "on the validation sequences. Its interval comes from the windows alone."
         )
     if any(row.get("oracle") for row in rows):
-        notes.append("* behind a row's name: reads true run times.")
+        notes.append("A * after a row's name means that the row reads true run times (oracle).")
     if left_out := document["left_out"]:
-        notes.append(f"Left out, and so are the differences to them: {', '.join(left_out)}.")
+        notes.append(f"These rows are left out, and so are the differences to them: {', '.join(left_out)}.")
     return notes + [f"Failed: {one['cell']}: {one['error']}" for one in document["failed"]]
 
 

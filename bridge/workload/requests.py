@@ -239,14 +239,21 @@ def _job(workload: Workload, row: int) -> str:
     return f"{workload.where}, job {workload.jobs['job_id'].iloc[row]}"
 
 
+def _is_blank(column: "pd.Series[Any]") -> Flags:
+    """Tell which cells state nothing [n]: missing ones, and empty texts."""
+    missing = column.isna().to_numpy(np.bool_)
+    if pd.api.types.is_numeric_dtype(column):
+        return missing
+    return missing | (column.astype(str) == "").to_numpy(np.bool_)
+
+
 def _whole(workload: Workload, name: str, scale: int = 1) -> Ints:
     """Return a column of numbers, times `scale`, as whole ones [n]; -1 where nothing is stated."""
     table = workload.jobs
     if name not in table:
         return np.full(len(table), UNKNOWN, np.int64)
     column = pd.to_numeric(table[name], errors="coerce").astype(np.float64).to_numpy()
-    empty = np.asarray(table[name].isna() | (table[name].astype(str) == ""), np.bool_)
-    values = np.where(empty | (column < 0), UNKNOWN, column * scale)
+    values = np.where(_is_blank(table[name]) | (column < 0), UNKNOWN, column * scale)
     wrong = ~(np.isfinite(values) & (np.abs(values - np.rint(values)) < 1e-9) & (np.abs(values) < 2.0**62))
     if wrong.any():
         row = int(wrong.argmax())
@@ -262,7 +269,7 @@ def _instants(workload: Workload, name: str) -> Ints:
     if name not in table:
         return np.full(len(table), UNKNOWN, np.int64)
     column = pd.to_numeric(table[name], errors="coerce").astype(np.float64).to_numpy()
-    wrong = np.isnan(column) & np.asarray(table[name].notna() & (table[name].astype(str) != ""), np.bool_)
+    wrong = np.isnan(column) & ~_is_blank(table[name])
     if wrong.any():
         row = int(wrong.argmax())
         what = f"its {name!r} is {str(table[name].iloc[row])[:40]!r}, which is no time"

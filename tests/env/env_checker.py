@@ -11,9 +11,9 @@ from bridge.env.register import ENVIRONMENTS
 
 #: Where jobs have several lives the kernels are others, and compile for minutes: see
 #: `worlds/fast/test_actions_without_compiler.py`.
-_COMPILED = [] if os.environ.get("NUMBA_DISABLE_JIT") == "1" else [pytest.mark.slow]
+COMPILED = [] if os.environ.get("NUMBA_DISABLE_JIT") == "1" else [pytest.mark.slow]
 NAMES = [
-    pytest.param(name, marks=_COMPILED if decision in ("preempt", "trial") else [])
+    pytest.param(name, marks=COMPILED if decision in ("preempt", "trial") else [])
     for name, decision in ENVIRONMENTS.items()
 ]
 

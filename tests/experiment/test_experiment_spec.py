@@ -17,7 +17,7 @@ from bridge.cli.main import cli
 from bridge.cli.options import experiment_options_given
 from bridge.cli.run import run
 from bridge.experiment.prepare import prepare_experiment
-from bridge.experiment.spec import Detailed, Experiment, parse, platform_file, read_document
+from bridge.experiment.spec import Detailed, Experiment, parse, platform_file, read_document, refuse_programs
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 FULL = Experiment(
@@ -161,13 +161,16 @@ def test_shipped_platforms_have_names() -> None:
 
 def test_the_page_shows_every_field_of_the_file() -> None:
     page = (Path(__file__).parents[2] / "docs/experiments.md").read_text(encoding="utf-8")
-    document = tomllib.loads(page.partition("```toml\n")[2].partition("```")[0])
-    made = parse(document, "docs/experiments.md")
+    text = page.partition("```toml\n")[2].partition("```")[0]
+    made = parse(tomllib.loads(text), "docs/experiments.md")
+    refuse_programs(made, {}, "docs/experiments.md")  # the file works as it stands
     assert made.detailed == Detailed("sp2-128")  # the page shows the defaults
+    assert all(f"`--{word}" in page for word in ("program ", "image ", "option="))
+    document = tomllib.loads(text.replace("\n# cluster", "\ncluster"))  # in place of nodes
     for part, hidden in (
         (made, {"agent", "cross_protocol"}),
         (made.setup, {"action", "blocked"}),
-        (made.detailed, ()),
+        (made.detailed, {"program", "image", "options"}),  # only typed
     ):
         name = {SchedulerConfig: "setup", Detailed: "detailed"}.get(type(part), "")
         shown = document[name] if name else document

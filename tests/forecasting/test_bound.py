@@ -33,7 +33,7 @@ def test_by_hand() -> None:
 
 def test_the_command_prints_what_the_function_finds() -> None:
     told = " ".join(run_ok("bound", "--help").split())
-    assert "Sequences to sample. [default: 200]" in told and "Jobs a sequence. [default: 256]" in told
+    assert "Number of sequences. [default: 200]" in told and "jobs in each sequence. [default: 256]" in told
     words = ["bound", "bundled-128", "--first", "600", "--sequences", "4", "--length", "100", "--json"]
     found = json.loads(run_ok(*words))
     assert found["sequences"] == 4

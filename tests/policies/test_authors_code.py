@@ -145,7 +145,9 @@ FIGURE_1 = {
 NOISE = ("0.05", "0.1", "0.2", "0.4", "1")
 
 
-@pytest.mark.parametrize("order", FIGURE_1)
+@pytest.mark.parametrize(
+    "order", ["fcfs", "wfp3", *(pytest.param(o, marks=pytest.mark.slow) for o in ("sjf", "f1"))]
+)
 def test_authors_code_of_rlbackfilling_on_the_whole_log_of_figure_1(order: str, log: Log) -> None:
     setup = replace(find_recipe("rlbackfilling", "paper").setup, order=order)
     jobs = setup.select(log(FILES["SDSC-SP2"]))

@@ -77,7 +77,7 @@ def test_commands(file: Path) -> None:
     assert (told.status, "4 of 4 cells done (4 now), 0 failed" in told.err) == (0, True)
     assert "4 of 4 cells done\n" in run_ok("study", "show", file, *store)
     out = run_ok("study", "report", file, *store, "--row", "agent", "--seeds", 1)
-    assert "Left out, and so are the differences to them: FCFS, SJF." in out
+    assert "These rows are left out, and so are the differences to them: FCFS, SJF." in out
     command = shlex.join(["bridge", "study", "run", str(file), "--seeds", "1", "--row", "agent", *store])
     for suffix in ("md", "html"):
         assert command in (file.parent / "tiny" / f"study.{suffix}").read_text()

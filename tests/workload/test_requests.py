@@ -9,6 +9,7 @@ import pytest
 
 from bridge.base.errors import BridgeError
 from bridge.cluster import Cluster, NodeGroup, Partition
+from bridge.workload import requests
 from bridge.workload.columns import read_csv, read_parquet, write_csv, write_parquet
 from bridge.workload.requests import NEVER, heeded_columns, read_requests, with_default_times
 from bridge.workload.rules import LOAD_RULES
@@ -204,3 +205,18 @@ def test_columns_survive_in_files(tmp_path: Path, suffix: str, write: Any, read:
 def test_a_log_without_these_columns_has_the_digest_that_it_had() -> None:
     # kept by studies and checkpoints
     assert workload().digest() == "b5c5e72e9d3db72364213b6c2e50a7009a6e9d9cee65fd49248e611671f6d886"
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "blank"),
+    [
+        ([1, -1], "int64", [False, False]),
+        ([1.5, None], "float64", [False, True]),
+        ([2, None], "Int64", [False, True]),
+        (["", "4", None], "object", [True, False, True]),
+        (["", "4", None], "str", [True, False, True]),
+        (["", "4"], "category", [True, False]),
+    ],
+)
+def test_cells_that_state_nothing(cells: list[object], kind: str, blank: list[bool]) -> None:
+    assert requests._is_blank(pd.Series(cells, dtype=kind)).tolist() == blank

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from bridge.scheduler.slurm.admission import ALL, Admission
 from bridge.scheduler.slurm.jobs import SlurmJob
 
 
 @dataclass(slots=True)
 class Advance:
-    """Nodes that only jobs which name it may use in [start, end); who may name it is asked at submission."""
+    """Nodes that only jobs which name it may use in [start, end); `admission`: who may, at submission."""
 
     name: str
     start: int
@@ -18,6 +19,7 @@ class Advance:
     ignore_jobs: bool = False
     every_node: bool = False
     licenses: dict[str, int] = field(default_factory=dict)
+    admission: Admission = ALL
 
 
 def usable_nodes(

@@ -8,10 +8,12 @@ from bridge.base.arrays import Ints
 from bridge.scheduler.slurm import plan_kernels as kernels
 from bridge.scheduler.slurm import preemption
 from bridge.scheduler.slurm.choice import chosen_of, is_exclusive, need_of
-from bridge.scheduler.slurm.controller import LIMIT, STARTED, Controller
+from bridge.scheduler.slurm.controller import FAR, LIMIT, STARTED, Controller, IdlePass
 from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
+from bridge.scheduler.slurm.license_map import LicenseMap
 from bridge.scheduler.slurm.limits import job_limit
+from bridge.scheduler.slurm.main_pass import next_change
 from bridge.scheduler.slurm.node_words import mask_of_words, words_of
 from bridge.scheduler.slurm.order import priority_in
 from bridge.scheduler.slurm.quick import Quick
@@ -37,6 +39,7 @@ class _Pass:
         self.is_over = False
         self.counts: dict[tuple[str, object], int] = {}
         self.reserved_in: dict[int, int] = {}
+        self.not_before: dict[int, int] = {}
         size = parameters.bf_map_size
         late = site.settings.kill_wait + site.settings.over_time
         self.of_pass = np.array(
@@ -44,7 +47,8 @@ class _Pass:
              parameters.bf_window_scale, late),
             np.int64,
         )  # fmt: skip
-        self.own = np.zeros(11, np.int64)
+        self.own = np.zeros(kernels.OWN_SIZE, np.int64)
+        self.own[kernels.HORIZON] = FAR
         self.nodes, self.chosen = np.zeros(site.n_words, np.int64), np.zeros(site.n_words, np.int64)
         self.completing = words_of(slurm.completing_nodes, site.n_words)
         self.booked = self._booked(None) if slurm.reservations else _nothing_booked(site.n_words)
@@ -60,11 +64,23 @@ class _Pass:
             for job in self.running:
                 if job.whole:
                     self._occupy(job)
+        self.licenses: LicenseMap | None = None
+        if parameters.bf_licenses:
+            self.licenses = LicenseMap(site.licenses)
+            for job in self.running:
+                self._take_licenses(job, self.map.begin, job.end)
 
     def _occupy(self, job: SlurmJob) -> None:
         """Take the nodes of a running job out of the map until its limit."""
         begin, resolution = self.map.begin, self.parameters.bf_resolution
         self.map.reserve(begin, max(job.end // resolution * resolution, begin + resolution), job.nodes)
+
+    def _take_licenses(self, job: SlurmJob, begin: int, end: int) -> None:
+        """Take the licences of a job out of the map in its time, of which one step is the least."""
+        if self.licenses is not None and job.licenses:
+            resolution = self.parameters.bf_resolution
+            end = max(end // resolution * resolution, begin + resolution)
+            self.licenses.take(begin, end, job.licenses)
 
     @property
     def table(self) -> kernels.Running:
@@ -215,6 +231,8 @@ class _Pass:
             limit = min(limit, job.min_limit)
         if self.slurm.preempts and site.qos[job.qos].no_reserve:
             limit = min(limit, 60)
+        if self.licenses is not None and job.licenses:
+            return self.licenses.first_fit(self.not_before.get(job.key, self.now), limit, job.licenses), limit
         if not job.het:
             return self.now, limit
         return max(self.now, max(self.slurm.het_estimates.get(job.het, {}).values(), default=0)), limit
@@ -224,7 +242,10 @@ class _Pass:
         parameters, slurm = self.parameters, self.slurm
         is_bound = parameters.bf_part_reserve or parameters.bf_min_prio or parameters.bf_min_age
         its = slurm.ledger.class_of(job, part)
-        return bool(is_bound or job.task >= 0 or its.has_after or slurm.site.qos[job.qos].no_reserve)
+        plans_licenses = self.licenses is not None and bool(job.licenses)
+        return bool(
+            plans_licenses or is_bound or job.task >= 0 or its.has_after or slurm.site.qos[job.qos].no_reserve
+        )
 
     def _booked_for(self, job: SlurmJob) -> kernels.Booked:
         return self._booked(job) if job.reservation else self.booked
@@ -263,12 +284,18 @@ class _Pass:
                 self._sort_running()
             if job.whole:
                 self._occupy(job)
+            self._take_licenses(job, self.map.begin, job.end)
             if self.parameters.bf_max_start and self.starts >= self.parameters.bf_max_start:
                 self.is_over = True
         return result
 
     def _reserve(self, job: SlurmJob, part: SlurmPart, start: int, end: int, nodes: int) -> str:
         slurm, parameters = self.slurm, self.parameters
+        if self.licenses is not None and job.licenses:
+            later = self.licenses.first_fit(start, end - start, job.licenses)
+            if later > start:
+                self.not_before[job.key] = later
+                return self.plan([(job, part)])[1]
         if slurm.ledger.class_of(job, part).has_after:
             tres = slurm.tres_of(job, part, chosen_of(slurm.site.scratch[0][2]))
             if slurm.ledger.after(job, part, tres, nodes):
@@ -284,6 +311,7 @@ class _Pass:
         if parameters.bf_min_age and self.now - job.eligible < parameters.bf_min_age:
             return "unreserved"
         self.map.reserve(start, end, nodes)
+        self._take_licenses(job, start, end)
         return "planned"
 
 
@@ -302,11 +330,14 @@ def _sets_of(site: Site, job: SlurmJob) -> tuple[Ints, Ints]:
 
 
 def backfill_pass(slurm: Controller, now: int) -> None:
-    """Plan the queue once, and start what can start now."""
+    """Plan the queue once, and start what can start now. A pass that provably changes nothing is left out."""
     slurm.het_estimates.clear()
     if not slurm.pending:
         return
     entries = slurm.queue(now)
+    if now < backfill_idle_until(slurm):
+        return
+    version, packed, horizon, n_starts = slurm.version, slurm.packed, FAR, slurm.n_starts
     n = _last_that_counts(slurm, entries, 0, len(entries)) + 1
     if n:
         walk = _Pass(slurm, now)
@@ -315,7 +346,28 @@ def backfill_pass(slurm: Controller, now: int) -> None:
             at = _look_at_some(walk, entries, at, n)
             if walk.starts > starts:  # fewer nodes are left
                 starts, n = walk.starts, _last_that_counts(slurm, entries, at, n) + 1
+        horizon = int(walk.own[kernels.HORIZON])
     _start_heterogeneous(slurm, now)
+    if slurm.n_starts == n_starts and slurm.version == version and slurm.packed == packed:
+        slurm.is_planned = IdlePass(
+            version, packed, slurm.line.changes, min(horizon, _next_change(slurm, now))
+        )
+
+
+def backfill_idle_until(slurm: Controller) -> int:
+    """Return until when a backfill pass provably decides what the last one did: nothing."""
+    if not slurm.pending:
+        return FAR
+    version, packed, changes, until = slurm.is_planned
+    is_same = version == slurm.version and packed == slurm.packed and slurm.line.is_kept
+    return until if is_same and changes == slurm.line.changes else 0
+
+
+def _next_change(slurm: Controller, now: int) -> int:
+    """Return until when nothing but the forecast changes by the time alone; `now`: it may at any time."""
+    if slurm.site.parameters.bf_running_reserve or any(job.het for job in slurm.pending.values()):
+        return now
+    return next_change(slurm, now)
 
 
 def _last_that_counts(slurm: Controller, entries: list[Entry], first: int, n: int) -> int:
@@ -348,7 +400,7 @@ def _look_at_some(walk: _Pass, entries: list[Entry], at: int, n: int) -> int:
     place = at
     while place < n and len(group) < walk.together:
         job, part = entries[place]
-        if job.het or job.task >= 0 or job.reservation:
+        if job.het or job.task >= 0 or job.reservation or (walk.licenses is not None and job.licenses):
             break
         if job.state == PENDING and not walk.is_skipped(job, part):
             group.append(entries[place])

@@ -1,5 +1,7 @@
 """The state of a site's Slurm, and what changes it; its two passes stand in files of their own."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bridge.base.arrays import Ints
@@ -39,8 +41,23 @@ STARTED, BUSY, LIMIT, RESERVED, LICENSES, IMPOSSIBLE = (
 #: An instant that never comes.
 FAR = 1 << 62
 
-#: No main pass yet: its version, how far it went, until when nothing changes by itself, and its queue.
-_NEVER_PASSED: tuple[int, bool, int, list[Entry]] = (-1, False, 0, [])
+#: No main pass yet: its version, how far it went, until when nothing changes by itself, and
+#: the line's changes and the preferred nodes that it left.
+_NEVER_PASSED: tuple[int, bool, int, int, int | None] = (-1, False, 0, -1, None)
+
+
+class IdlePass(NamedTuple):
+    """A backfill pass that changed nothing: in which state, and until when it holds.
+
+    Attributes:
+        packed: see `Controller`.
+        changes: see `PassLine`.
+    """
+
+    version: int = -1
+    packed: int | None = None
+    changes: int = -1
+    until: int = 0
 
 
 class Controller:
@@ -53,6 +70,8 @@ class Controller:
         n_starts: how many there were.
         version: changes with all that a main pass looks at.
         is_passed: the last main pass that changed nothing, see `bridge.scheduler.slurm.main_pass`.
+        is_planned: the last backfill pass that changed nothing, see `bridge.scheduler.slurm.backfill_pass`.
+        packed: nodes that the weights in force prefer; None: they are the site's.
         ended: jobs that were killed, requeued or preempted since then, with how.
         completing: of each node, how many jobs are ending there; `completing_nodes` those with any.
         preempts: jobs may give way to others.
@@ -82,6 +101,7 @@ class Controller:
         self.completing_nodes = 0
         self.licenses = dict(site.licenses)
         self.weights = site.weights
+        self.packed: int | None = None
         self._packed = 0, np.ones(len(site.nodes), np.int64)
         self._fits: dict[tuple[object, ...], bool] = {}
         self.started: list[tuple[SlurmJob, str]] = []
@@ -90,6 +110,7 @@ class Controller:
         self.het_estimates: dict[int, dict[int, int]] = {}
         self.version = 0
         self.is_passed = _NEVER_PASSED
+        self.is_planned = IdlePass()
         self.has_skipped = False  # the last main pass passed a job over, for its partition had failed
         self.has_barred = False  # in it, an advance reservation kept a job from its nodes
         self.limits_due = 0
@@ -234,7 +255,7 @@ class Controller:
         """Start a job on some of the nodes, or return why not; may preempt others."""
         site = self.site
         exclusive = is_exclusive(job, part.about.exclusive)
-        packed = self.ledger.packed_on(job, part)
+        packed = self.packed = self.ledger.packed_on(job, part)
         self.weights = site.weights if packed is None else self._packed_weights(packed)
         nodes &= part.mask & ~job.excluded
         usable, is_reserved, weights = nodes, False, self.weights
@@ -272,6 +293,10 @@ class Controller:
                 return BUSY
         self._start(job, part, chosen, exclusive, now, who)
         return STARTED
+
+    def adopt(self, job: SlurmJob, part: SlurmPart, chosen: Chosen, start: int) -> None:
+        """Take a waiting job as one that runs since an instant: a real Slurm has started it."""
+        self._start(job, part, chosen, is_exclusive(job, part.about.exclusive), start, "")
 
     def _packed_weights(self, nodes: int) -> Ints:
         """Return the weights with which a job prefers some nodes."""

@@ -69,36 +69,43 @@ class _Walk:
 
 def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
     """Walk the queue once; `full`: to its end. A pass that provably changes nothing is left out."""
-    if not slurm.pending:
-        return
-    version, was_whole, until, before = slurm.is_passed
-    may_skip = version == slurm.version and now < until and (was_whole or not full)
-    if may_skip and slurm.line.is_valid:
+    if now < main_idle_until(slurm, full=full):
         return
     entries = slurm.queue(now)
-    if may_skip and entries == before and slurm.weights is slurm.site.weights:
-        return  # priorities are new, the order is not; a pass would leave the weights as they are
+    if now < _idle_until(slurm, full=full):
+        return
     starts = slurm.n_starts
     slurm.has_skipped = slurm.has_barred = False
     whole = _walk(slurm, entries, now, full=full)
     if slurm.n_starts == starts:  # else the next one may find a job over a limit that blocked in this one
-        slurm.is_passed = (slurm.version, full or whole, _next_change(slurm, now), entries)
+        until = next_change(slurm, now)
+        slurm.is_passed = slurm.version, full or whole, until, slurm.line.changes, slurm.packed
 
 
-def unchanged_until(slurm: Controller) -> int:
-    """Return until when full passes provably change nothing, if nothing else happens."""
+def main_idle_until(slurm: Controller, *, full: bool) -> int:
+    """Return until when main passes provably change nothing, if nothing else happens."""
     if not slurm.pending:
         return FAR
-    version, was_whole, until, _ = slurm.is_passed
-    return until if was_whole and version == slurm.version and slurm.line.is_valid else 0
+    if slurm.line.is_valid and slurm.is_passed[4] is None:
+        version, was_whole, until, changes, _ = slurm.is_passed
+        is_same = version == slurm.version and changes == slurm.line.changes
+        return until if is_same and (was_whole or not full) else 0
+    return _idle_until(slurm, full=full)
 
 
-def _next_change(slurm: Controller, now: int) -> int:
+def _idle_until(slurm: Controller, *, full: bool) -> int:
+    """Return until when main passes do nothing in this line; they leave the weights as they are, too."""
+    version, was_whole, until, changes, packed = slurm.is_passed
+    is_same = version == slurm.version and changes == slurm.line.changes and packed == slurm.packed
+    return until if is_same and slurm.line.is_kept and (was_whole or not full) else 0
+
+
+def next_change(slurm: Controller, now: int) -> int:
     """Return until when nothing that a pass looks at changes by the time alone; `now`: it may at any time."""
-    site, parameters = slurm.site, slurm.site.parameters
+    parameters = slurm.site.parameters
     if slurm.reservations or parameters.bf_min_age or parameters.bf_min_prio or slurm.ledger.counts_minutes:
         return now
-    if slurm.preempts or slurm.weights is not site.weights:
+    if slurm.preempts:
         return now
     until = FAR
     for job in slurm.line.odd.values():

@@ -26,7 +26,8 @@ FITS, PREEMPTS, NEVER = -1, -2, -3
 NONE, START, TESTED, BEYOND, FULL, OVERLAPS, RESERVE = range(7)
 #: Places of a pass' parameters, and of what it keeps between two calls.
 NOW, SPAN, RESOLUTION, MAP_SIZE, MOST_TESTS, SCALE, LATE = range(7)
-WHICH, FROM, LATER, BEGIN, LIMIT, TESTS, LOW, HIGH, TOTAL, PLANNED_AT, RESUMES = range(11)
+#: HORIZON: before it a pass decides the same, if nothing but the time changes.
+WHICH, FROM, LATER, BEGIN, LIMIT, TESTS, LOW, HIGH, TOTAL, PLANNED_AT, RESUMES, HORIZON, OWN_SIZE = range(13)
 #: Places of the map's sizes: records that there are, and how many there have been.
 RECORDS, EVER = range(2)
 
@@ -160,6 +161,44 @@ def _free(times: Ints, free: Ints, n: int, start: int, end: int, nodes: Ints) ->
     return int(later)
 
 
+@inline
+def _change_by(own: Ints, time: int) -> None:
+    """Take note that something may be decided otherwise from an instant on."""
+    own[HORIZON] = min(own[HORIZON], time)
+
+
+@inner
+def _note_free(
+    times: Ints, free: Ints, n: int, start: int, limit: int, nodes: Ints, later: int, own: Ints
+) -> None:
+    """Take note of when `_free` says something else of a job that is planned from now on.
+
+    That is when the first record is over, or when the job's end meets a record that takes nodes away, or may
+    be the first that offers others.
+    """
+    for k in range(n):
+        if times[k, 1] > start:
+            _change_by(own, times[k, 1])
+            break
+    for k in range(n):
+        if times[k, 0] > start + limit and (later == 0 or not within(nodes, free[k])):
+            _change_by(own, times[k, 0] - limit)
+            break
+
+
+@inner
+def _note_reservation(of_pass: Ints, own: Ints, begin: int, limit: int) -> None:
+    """Take note of when a plan's place in the map changes: the map's end moves, and begins are rounded."""
+    resolution, span = of_pass[RESOLUTION], of_pass[SPAN]
+    end = (of_pass[NOW] + span) // resolution * resolution
+    if own[HIGH] >= end:
+        _change_by(own, own[HIGH] + resolution - span)
+    if own[LOW] >= end:
+        _change_by(own, own[LOW] + resolution - span)
+    if begin <= of_pass[NOW] or limit < resolution:
+        _change_by(own, 0)
+
+
 @inner
 def _split(times: Ints, free: Ints, sizes: Ints, time: int) -> None:
     for k in range(sizes[RECORDS]):
@@ -235,6 +274,7 @@ def _best_forecast(
     required: Ints,
     running: Running,
     of_pass: Ints,
+    own: Ints,
     scratch: Ints,
     left: Ints,
 ) -> int:
@@ -265,7 +305,10 @@ def _best_forecast(
         if last >= 0:
             begin = running.ends[last]
             if begin <= now:
+                _change_by(own, begin + of_pass[LATE])
                 begin = max(begin + of_pass[LATE], now + 1)
+            else:
+                _change_by(own, begin)
         if best < 0 or begin < best:
             best = begin
             copy(scratch[2], scratch[1])
@@ -303,6 +346,8 @@ def _plan_job(
             copy(nodes, base)
             is_less = _leave_booked(booked, start, start + limit, nodes)
             later = _free(times, free, sizes[RECORDS], start, start + limit, nodes)
+            if start <= now:
+                _note_free(times, free, sizes[RECORDS], start, limit, nodes, later, own)
             if is_less:
                 end = 0
                 for v in range(booked.ends.shape[0]):
@@ -332,6 +377,7 @@ def _plan_job(
                 required,
                 running,
                 of_pass,
+                own,
                 scratch,
                 left,
             )
@@ -350,9 +396,11 @@ def _plan_job(
             if begin <= now and meets(chosen, completing):
                 begin = now + 1
                 own[LATER] = 0
+                _change_by(own, 0)
             own[BEGIN] = begin
             if begin <= now:
                 return START
+            _change_by(own, begin)
         own[RESUMES] = 0
         begin = own[BEGIN]
         if own[LATER] > 0 and begin > own[LATER]:
@@ -360,11 +408,13 @@ def _plan_job(
             continue
         own[PLANNED_AT] = begin
         if begin > now + of_pass[SPAN]:
+            _change_by(own, begin - of_pass[SPAN])
             return BEYOND
         if sizes[EVER] >= of_pass[MAP_SIZE]:
             return FULL
         own[LOW] = begin // resolution * resolution
         own[HIGH] = max((begin + limit) // resolution * resolution, own[LOW] + resolution)
+        _note_reservation(of_pass, own, begin, limit)
         if not _overlaps(
             times, free, sizes[RECORDS], own[LOW], (begin + limit) // resolution * resolution, chosen
         ):

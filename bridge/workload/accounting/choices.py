@@ -11,10 +11,10 @@ class ImportConfig:
     """How lives become jobs.
 
     Attributes:
-        unit: what a job's processors are: whole nodes, or cores where jobs share nodes.
+        unit: what the processors of a job are: whole nodes, or cores (if jobs share nodes).
         partition: only jobs of this partition, on its nodes.
-        unlimited: requested time of jobs without a limit.  [default: the partition's limit, else the longest
-            limit or run of the list]
+        unlimited: requested time of jobs without a limit.  [default: the limit of the partition, or the
+            longest limit or run time of the log]
         anonymous: leave out the names of users, accounts and jobs.
     """
 

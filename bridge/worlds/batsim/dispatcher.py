@@ -45,6 +45,7 @@ class DispatcherConfig(PlacementConfig):
         decider: answers decisions that the policy leaves to an agent.
         window: most candidates shown to an agent.
         site: makes the site's jobs and nodes, for a window; None: the machine is one pool of hosts.
+        site_kills: running jobs of the site may be stopped, by its calendar or by preemption.
         power: what is done with power states, which the platform must simulate; None: they are left alone.
     """
 
@@ -56,6 +57,7 @@ class DispatcherConfig(PlacementConfig):
     decider: Decider | None = None
     window: int = 128
     site: "Callable[[int], SiteJobs] | None" = None
+    site_kills: bool = False
     power: PowerPlan | None = None
 
     def check(self) -> None:
@@ -178,7 +180,7 @@ class Dispatcher(WireScheduler[DispatchedJob]):
         self._carry_out()
         if self._opens or self._woken:
             wake = self.session.wake_at
-            if wake != NEVER and wake not in self._calls:
+            if wake != NEVER and wake not in self._calls and (self._more_jobs or self._unfinished):
                 self._call(max(wake, self._now + 1))
 
     def _compact(self) -> None:

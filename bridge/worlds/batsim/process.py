@@ -15,6 +15,7 @@ from bridge.wire.times import MICRO
 from bridge.worlds.batsim.acting_dispatcher import ActingDispatcher
 from bridge.worlds.batsim.dispatcher import Dispatcher, DispatcherConfig
 from bridge.worlds.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
+from bridge.worlds.batsim.killing_site_dispatcher import KillingSiteDispatcher
 from bridge.worlds.batsim.referee import Referee
 from bridge.worlds.batsim.result import ExitReason, ProcessResult
 from bridge.worlds.batsim.site import SiteRules
@@ -34,7 +35,7 @@ _MOST = 300
 def _dispatcher_of(setup: DispatcherConfig) -> WireScheduler[Any]:
     """Return who schedules: jobs on a pool of hosts, on a cluster's nodes, or jobs that may be killed."""
     if setup.site is not None:
-        return SiteDispatcher(setup)
+        return KillingSiteDispatcher(setup) if setup.site_kills else SiteDispatcher(setup)
     return ActingDispatcher(setup) if setup.policy.action else Dispatcher(setup)
 
 

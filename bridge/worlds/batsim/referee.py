@@ -239,7 +239,7 @@ class Referee:
             fit = all(type(i) is int and self._n_compute <= i < len(self._hosts) for i in ids)
             _forbid(not ids or not fit, "the storage_mapping is empty or names a host that is no storage")
         if (site := self._site()) is not None:
-            fault = site.take(decision.job_id, decision.hosts)
+            fault = site.take(decision.job_id, decision.hosts, self._now)
             _forbid(bool(fault), fault)
         job.state, job.hosts = RUNNING, mask
         self._busy |= mask

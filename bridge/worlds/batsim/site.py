@@ -60,11 +60,20 @@ class SiteRules:
         units_of: Callable[[str], Mapping[int, int]],
     ) -> None:
         self._site, self._hosts, self._demand_of, self._units_of = site, hosts, demand_of, units_of
-        self._free = np.where(site.is_up[:, None], site.amounts, 0)
+        self._free = site.amounts.copy()
+        self._is_up, self._outages = site.is_up.copy(), iter(site.outages)
+        self._next = next(self._outages, None)
         self._taken: dict[str, list[tuple[int, Ints]]] = {}
 
-    def take(self, job_id: str, hosts: Hosts) -> str:
-        """Note that a job starts on hosts; return why it must not, if so."""
+    def _follow_calendar(self, now: int) -> None:
+        while self._next is not None and self._next[0] <= now:
+            _, is_out, nodes = self._next
+            self._is_up[nodes] = not is_out
+            self._next = next(self._outages, None)
+
+    def take(self, job_id: str, hosts: Hosts, now: int = 0) -> str:
+        """Note that a job starts on hosts now (µs); return why it must not, if so."""
+        self._follow_calendar(now)
         site, demand, units = self._site, self._demand_of(job_id), self._units_of(job_id)
         vector = np.array(demand.vector, np.int64)
         taken: list[tuple[int, Any]] = []
@@ -73,6 +82,8 @@ class SiteRules:
             node = self._hosts.node_of.get(host, -1)
             if node not in demand.nodes:
                 return f"host {host} is no node that the job may have"
+            if not self._is_up[node]:
+                return f"node {site.node_names[node]} is out of service"
             amounts = np.where(site.amounts[node] < UNCOUNTED, site.amounts[node], 0)
             if not demand.whole:
                 tasks += units[node]

@@ -11,6 +11,7 @@ from bridge.base.errors import BridgeError
 from bridge.cluster.description import CalendarEvent, Cluster
 from bridge.cluster.limits import Limits, Qos
 from bridge.scheduler import timed_state as timed
+from bridge.scheduler.cluster_session import Outages
 from bridge.scheduler.cluster_state import TIME_UNIT
 from bridge.scheduler.state import SECOND
 from bridge.workload.requests import MILLI, NEVER, JobRequests
@@ -56,6 +57,35 @@ class Calendar:
     jobs: Records
     suspends: bool
     places: Ints | None = None
+
+    @property
+    def stops_jobs(self) -> bool:
+        """Tell whether running jobs may be stopped: their nodes fail, or others preempt them."""
+        return self._fails or self._preempts
+
+    @property
+    def repeats_jobs(self) -> bool:
+        """Tell whether jobs that were stopped may run again."""
+        may = self.jobs.may_requeue > 0
+        preempted = (self.jobs.mode == timed.MODE_REQUEUE) & self._preempts
+        return bool((may & (preempted | self._fails)).any())
+
+    @property
+    def _fails(self) -> bool:
+        return bool((self.events.kind == timed.NODES_DOWN).any())
+
+    @property
+    def _preempts(self) -> bool:
+        switches = self.static["timed_switches"][0]
+        return bool((switches.by_tier or switches.by_qos) and (self.jobs.mode != timed.MODE_OFF).any())
+
+    def outages(self) -> Outages:
+        """Return which nodes leave service, or come back, and when (µs), in order."""
+        of_nodes = self.events[self.events.kind <= timed.NODES_UP]
+        nodes: Ints = self.static["event_nodes"]
+        return tuple(
+            (int(row.time), bool(row.kind != timed.NODES_UP), nodes[row.first : row.last]) for row in of_nodes
+        )
 
     def sizes(self, sizes: Mapping[str, int], nodes: Ints, length: int, whole: bool) -> dict[str, int]:
         """Return further sizes of a state, and how many entries of allocations there are.

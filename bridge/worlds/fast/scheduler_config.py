@@ -27,20 +27,25 @@ class SchedulerConfig:
     """Everything but the log that decides a replay's schedule.
 
     Attributes:
-        order: queue order: a name, or an expression such as '(w/t)**3*n', largest first. With --cluster also
-            multifactor, by its [priority], and user_shares, AleaNG's fair share; slurm is SchedInspector's.
-        backfill: backfilling rule.  [default: easy; under the protocol slurm its own]
-        candidate_order: order among EASY's candidates, if not the queue's: a name, or an expression of s, t
-            and n.
-        protocol: the exact rules: textbook, CQSim's, those of RLScheduler's family, or, which need a cluster,
-            AleaNG's, or Slurm's own, whose order is multifactor unless one is named.
-        preset: load (and sample) the log as this code base does. Under schedgym: rlbackfilling.
-        estimator: estimated run times; `, requested` behind a prediction keeps running jobs at their request.
-            [default: the protocol's own]
-        cancelled: jobs that never ran: drop, or keep with a run time of 10 s.  [default: the rules' own]
-        nodes: machine size, if not the log's.
+        order: queue order: a name, or an expression such as '(w/t)**3*n', largest first. slurm is the formula
+            of the SchedInspector paper. Two more need --cluster: multifactor (by the table [priority] of the
+            cluster file) and user_shares (fair share as in AleaNG).
+        backfill: the backfilling rule.  [default: easy; with --protocol slurm: Slurm's own]
+        candidate_order: order of EASY's candidates: a name, or an expression of s, t and n.  [default: as in
+            the queue]
+        protocol: the exact rules. standard: textbook. cqsim: as CQSim. schedgym, schedgym-code: as the
+            simulators of the RLScheduler papers. alea (as AleaNG) and slurm (as Slurm itself) need --cluster;
+            with slurm the order is multifactor, unless you name one.
+        preset: load the log (and draw sequences) as the public code of this paper does.  [default with
+            schedgym: rlbackfilling]
+        estimator: the estimator of run times. With predicted(NAME, requested), waiting jobs have their
+            predicted time, and running jobs are expected to take their requested time.  [default: the
+            protocol's own]
+        cancelled: what happens with jobs that never ran: drop them, or keep them with a run time of 10 s.
+            [default: as the loading rule says]
+        nodes: number of nodes of the machine.  [default: as the log states]
         first: only the first N kept jobs.
-        rebase: count submit times from the first kept job.  [default: the rules' own]
+        rebase: count submit times from the first kept job.  [default: as the loading rule says]
         cluster: the site's nodes, partitions and rules: cluster.toml, slurm.conf, or one that comes with
             bridge.  [default: one pool of equal nodes]
         blocked: what becomes of a blocked pick, see `bridge.scheduler.protocol.Policy`.

@@ -24,8 +24,8 @@ _MASTER_HELP = "the host of the resource manager"
 _ROLES_HELP = "give a role (master, storage, compute_node) to hosts: -r host1,host2:storage"
 _TIMEOUT_HELP = "end with status 4 when an answer takes more than S seconds of wall time [wait for ever]"
 _KERNEL_HELP = (
-    "what runs the internal actors: SimGrid itself; an ordered queue, which is much faster; or the "
-    "queue where it is exact or the workload large, else SimGrid [auto]"
+    "what runs the internal actors. simgrid: SimGrid itself. queue: an ordered queue, which is much "
+    "faster. auto: queue if it is exact or the workload is large, else simgrid [auto]"
 )
 _WORKFLOWS = "-W --workflow --WS --workflow-start --workflow-jobs-limit --ignore-beyond-last-workflow"
 #: Options of Batsim that are refused, and why.
@@ -71,14 +71,25 @@ class SimulationOptions:
     no_sched: bool = _on("--no-sched", "run the jobs at once, without a decision process")
     simgrid_config: Sequence[str] = _many("--sg-cfg", "forward a setting to SimGrid", "NAME:VALUE")
 
-    endpoint: str = _option("-s --socket-endpoint", f"[{_ENDPOINT}]", _ENDPOINT, metavar="ENDPOINT")
-    forward_profiles: bool = _on("--forward-profiles-on-submission", "send each job's profile with it")
-    dynamic_jobs: bool = _on("--enable-dynamic-jobs", "let it register jobs and profiles")
+    endpoint: str = _option(
+        "-s --socket-endpoint",
+        f"address of the decision process's socket [{_ENDPOINT}]",
+        _ENDPOINT,
+        metavar="ENDPOINT",
+    )
+    forward_profiles: bool = _on(
+        "--forward-profiles-on-submission", "send the profile of each job with its submission"
+    )
+    dynamic_jobs: bool = _on("--enable-dynamic-jobs", "let the decision process register jobs and profiles")
     acknowledge_jobs: bool = _on("--acknowledge-dynamic-jobs", "answer REGISTER_JOB with JOB_SUBMITTED")
     profile_reuse: bool = _on("--enable-profile-reuse", "keep profiles after the last job that used them")
     forward_unknown: bool = _on("--forward-unknown-events", "forward external events of unknown types")
-    sched_config: str = _option("--sched-cfg", "forwarded in the first message", "", metavar="TEXT")
-    sched_config_file: str | None = _option("--sched-cfg-file", "likewise, read from a file", metavar="FILE")
+    sched_config: str = _option(
+        "--sched-cfg", "a text that is forwarded in the first message", "", metavar="TEXT"
+    )
+    sched_config_file: str | None = _option(
+        "--sched-cfg-file", "a file whose text is forwarded in the first message", metavar="FILE"
+    )
     # These three are told to the decision process by Batsim even where Redis is off.
     redis_hostname: str = _option("--redis-hostname", argparse.SUPPRESS, "127.0.0.1")
     redis_port: int = _option("--redis-port", argparse.SUPPRESS, 6379, type=int)
@@ -87,7 +98,9 @@ class SimulationOptions:
     export: str = _option("-e --export", "prefix of the output files [out]", "out", metavar="PREFIX")
     schedule_tracing: bool = _off("--disable-schedule-tracing", "no Pajé trace")
     machine_state_tracing: bool = _off("--disable-machine-state-tracing", "no table of machine states")
-    verbosity: str = _option("-v --verbosity", "[information]", "information", choices=_VERBOSITIES)
+    verbosity: str = _option(
+        "-v --verbosity", "how much is printed [information]", "information", choices=_VERBOSITIES
+    )
     quiet: bool = _on("-q --quiet", "same as -v quiet")
     simgrid_log: Sequence[str] = _many("--sg-log", "forward a logging option to SimGrid", "OPTION")
     simgrid_version: bool = _on("--simgrid-version", "show SimGrid's version and exit")
@@ -153,10 +166,11 @@ def parse(argv: list[str], version: str) -> SimulationOptions:
 def _parser(version: str) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="bridge simgrid",
-        description="Stand in for Batsim 4: simulate a platform for the decision process at a socket.",
+        description="Take the place of Batsim 4: simulate a platform for a decision process at a socket.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="Exit status: 0 done, 1 bad input or illegal decision, 2 command line, 3 nothing can happen\n"
-        "any more, 4 no answer within --peer-timeout, 70 SimGrid stopped, 130 or 143 after a signal.",
+        epilog="Exit status: 0 the simulation ended, 1 bad input or an illegal decision, 2 the command line\n"
+        "is wrong, 3 nothing can happen any more, 4 no answer within --peer-timeout, 70 SimGrid stopped,\n"
+        "130 or 143 after a signal.",
     )
     group: Any = parser
     for option in filter(lambda field: field.metadata, fields(SimulationOptions)):

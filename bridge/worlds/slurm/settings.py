@@ -12,15 +12,18 @@ class AgentConfig:
     """How the agent works.
 
     Attributes:
-        partition: whose jobs are decided for, or looked at; several with commas between them, for rules.
+        partition: the partition of the jobs. For rules you can give several, separated by commas.
         mode: live writes; dry-run only says what it would start; shadow also compares with what Slurm does.
-        directory: what `bridge slurm setup` wrote: gate, heartbeat, events.  [default: no gate]
-        events: the file that Slurm's plugins append to.  [default: DIRECTORY/events, else poll only]
-        kick: partition of kicks, which make a start take 0.04 s in place of 0.5 s.  [default: none]
-        max_starts_per_s: no more starts a second.
-        requeue: kill and requeue jobs where the policy's action says so, speculative or trial: jobs that
-            allow it (sbatch --requeue), in a partition that does (PreemptMode=REQUEUE).
-        max_starts: stop starting after so many; 0 = no end.
+        directory: the folder that `bridge slurm setup` has written (gate, heartbeat, events).  [default: no
+            gate]
+        events: the file to which Slurm's plugins append.  [default: DIRECTORY/events; without it, the agent
+            only polls]
+        kick: the partition for kicks. With kicks a job starts after 0.04 s, without them after 0.5 s.
+            [default: none]
+        max_starts_per_s: largest number of starts in a second.
+        requeue: kill and requeue jobs if the action of the policy (speculative or trial) says so. The job
+            must allow this (sbatch --requeue), and its partition, too (PreemptMode=REQUEUE).
+        max_starts: largest number of jobs that the agent starts; 0: no limit.
         audit: append every decision to this file, as JSON lines.
     """
 

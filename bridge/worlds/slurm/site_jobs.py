@@ -1,8 +1,9 @@
 """What jobs ask of a site's nodes, and what running ones have there. Plain data."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster
@@ -77,13 +78,19 @@ class NodePart:
 
 @dataclass(frozen=True)
 class PendingJob:
-    """A job that may be started: `number` is Slurm's; `submit` s since 1970, `length` believed s."""
+    """A job that may be started: `number` is Slurm's; `submit` s since 1970, `length` believed s.
+
+    What an agent's passes have left of it: `rejects`: how often it was rejected; `is_head`: it is its
+    partition's head, which stays so.
+    """
 
     key: str
     number: int
     submit: float
     length: float
     request: SiteRequest
+    rejects: int = 0
+    is_head: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,18 +118,29 @@ class SiteStart:
         return [name for part in self.parts for name in part.nodes]
 
 
+class SiteDecision(NamedTuple):
+    """What a pass decides: its `starts`, in order; `left`: the jobs that wait on, as it leaves them.
+
+    `wake_at`: when it is to be made again at the latest, s since 1970.
+    """
+
+    starts: list[SiteStart]
+    left: tuple[PendingJob, ...] = ()
+    wake_at: float = math.inf
+
+
 class SitePass(Protocol):
-    """A policy that decides from what a site is now, and remembers nothing."""
+    """A policy that decides from what a site is now; what it has to remember stands in the jobs."""
 
     def refusal(self, cluster: Cluster, request: SiteRequest) -> str:
         """Return why the empty cluster cannot hold a job, empty if it can."""
 
-    def starts(
+    def decide(
         self,
         cluster: Cluster,
         out: frozenset[str],
         waiting: Sequence[PendingJob],
         running: Sequence[PlacedJob],
         now: float,
-    ) -> list[SiteStart]:
-        """Return the starts of one pass, in order; no job starts on the nodes that are `out`."""
+    ) -> SiteDecision:
+        """Return what one pass decides; no job starts on the nodes that are `out`."""

@@ -25,7 +25,7 @@ from bridge.worlds.slurm.site_jobs import (
 
 def record_of_wait(job: PendingJob) -> dict[str, Any]:
     """Return the details of the event by which a job joins the queue."""
-    return {
+    record = {
         "id": job.number,
         "nodes": job.request.nodes,
         "submit": job.submit,
@@ -33,6 +33,9 @@ def record_of_wait(job: PendingJob) -> dict[str, Any]:
         "user": "",
         "request": job.request.as_record(),
     }
+    if job.rejects or job.is_head:
+        record |= {"rejects": job.rejects, "is_head": job.is_head}
+    return record
 
 
 def record_of_run(job: PlacedJob) -> dict[str, Any]:
@@ -63,6 +66,7 @@ class SiteScheduler:
         self._requests: dict[str, PendingJob] = {}  # of the running jobs that have waited here
         self._refusals: dict[SiteRequest, str] = {}
         self._now = 0.0
+        self._wanted_at = math.inf
         self.starts: dict[str, SiteStart] = {}
         self.stopped: list[str] = []
         self.decided = 0
@@ -90,10 +94,10 @@ class SiteScheduler:
 
     @property
     def wake_at(self) -> float:
-        """When an advance reservation begins or ends next: seconds since 1970, or infinity."""
+        """When a reservation begins or ends, or the policy wants a pass: s since 1970, or infinity."""
         reservations = self._cluster.reservations if self._cluster is not None else ()
         times = [float(time) for row in reservations for time in (row.start, row.end)]
-        return min((time for time in times if time > self._now), default=math.inf)
+        return min((time for time in (*times, self._wanted_at) if time > self._now), default=math.inf)
 
     def refusal(self, request: SiteRequest) -> str:
         """Return why the site can never hold a job, empty if it can."""
@@ -147,8 +151,10 @@ class SiteScheduler:
             return []
         waiting = [job for job in self._waiting.values() if not self.refusal(job.request)]
         running = list(self._running.values())
-        for start in self._pass.starts(self._cluster, self._out, waiting, running, now):
+        starts, left, self._wanted_at = self._pass.decide(self._cluster, self._out, waiting, running, now)
+        for start in starts:
             self._start(start, now)
+        self._waiting |= {job.key: job for job in left}
         self.decided += len(self.starts)
         return list(self.starts)
 
@@ -185,7 +191,8 @@ class SiteScheduler:
 def _waiting(key: str, details: Mapping[str, Any]) -> PendingJob:
     length = min(max(float(details["length"]), 1.0), float(LONGEST))
     request = SiteRequest.from_record(details["request"])
-    return PendingJob(key, int(details["id"]), float(details["submit"]), length, request)
+    rejects, is_head = int(details.get("rejects", 0)), bool(details.get("is_head", False))
+    return PendingJob(key, int(details["id"]), float(details["submit"]), length, request, rejects, is_head)
 
 
 def _running(key: str, details: Mapping[str, Any]) -> PlacedJob:

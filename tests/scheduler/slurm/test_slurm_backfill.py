@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from bridge.cluster.description import Cluster, NodeGroup, Partition, SchedulerParameters
-from bridge.scheduler.slurm.backfill_pass import backfill_pass
-from bridge.scheduler.slurm.controller import Controller
+from bridge.scheduler.slurm.backfill_pass import backfill_idle_until, backfill_pass
+from bridge.scheduler.slurm.controller import Controller, IdlePass
 from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.scheduler.slurm.masks import bits
 from bridge.scheduler.slurm.settings import Settings
@@ -186,9 +186,10 @@ def brute_starts(
     return starts
 
 
-def own_starts(
+def controller_of(
     count: int, running: list[Job], waiting: list[Job], parameters: dict[str, str]
-) -> dict[int, frozenset[int]]:
+) -> Controller:
+    """Return a site in a state."""
     cluster = Cluster(
         nodes=(NodeGroup(name="n", count=count, cores=4),),
         partitions=(Partition(name="p"),),
@@ -221,7 +222,11 @@ def own_starts(
     for k, job in enumerate(waiting):
         submit(k, job)
     slurm.started.clear()
-    backfill_pass(slurm, NOW)
+    return slurm
+
+
+def own_starts(slurm: Controller, now: int = NOW) -> dict[int, frozenset[int]]:
+    backfill_pass(slurm, now)
     return {job.key: frozenset(bits(job.nodes)) for job, _ in slurm.started}
 
 
@@ -232,7 +237,43 @@ def test_a_pass_starts_what_a_second_implementation_starts(seeds: range) -> None
     started = 0
     for seed in seeds:
         state = random_state(seed)
-        mine = own_starts(*state)
+        mine = own_starts(controller_of(*state))
         assert mine == brute_starts(*state), seed
         started += len(mine)
     assert started > len(seeds) // 3
+
+
+def after_a_pass(state: tuple[int, list[Job], list[Job], dict[str, str]]) -> Controller:
+    """Return a site after two passes: plans changed records in the first one."""
+    slurm = controller_of(*state)
+    for now in (NOW, NOW + 1):
+        backfill_pass(slurm, now)
+        slurm.started.clear()
+    return slurm
+
+
+def plans_of(slurm: Controller, now: int) -> list[int]:
+    """Return what a pass makes of the waiting jobs: CPUs of their plans; none starts."""
+    slurm.is_planned = IdlePass()
+    assert not own_starts(slurm, now)
+    return [job.planned for job in slurm.pending.values()]
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(100), pytest.param(range(100, 2_500), marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_a_pass_that_is_left_out_would_start_nothing(seeds: range) -> None:
+    n_left_out, n_bounded = 0, 0
+    for seed in seeds:
+        state = random_state(seed)
+        slurm = after_a_pass(state)
+        until = min(backfill_idle_until(slurm), NOW + 4_000)
+        if not slurm.pending or until <= NOW + 1:
+            continue
+        plans = plans_of(slurm, NOW + 1)
+        for now in {*range(NOW + 2, until, 1 + (until - NOW) // 8), max(until - 1, NOW + 1)}:
+            assert plans_of(after_a_pass(state), now) == plans, (seed, now)
+            n_left_out += 1
+        n_bounded += until < NOW + 4_000
+    assert n_left_out > len(seeds)
+    assert n_bounded >= len(seeds) // 50

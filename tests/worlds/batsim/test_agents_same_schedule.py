@@ -6,18 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from detailed import delay_jobs, needs_simgrid, starts_on_fake, starts_on_model
 from fake_batsim import DelayJob, FakeBatsim
 from picking_agents import picker
 from test_same_schedule import setup_for
+from untrained_agents import untrained
 
 from bridge.base.errors import BridgeError
-from bridge.env.episode_starts import constants_of
 from bridge.learn.agent import AgentDecider, replay, window_of
-from bridge.learn.checkpoint import LogAgent, Provenance
-from bridge.learn.network import actor_of
-from bridge.learn.recipe import Recipe
+from bridge.learn.checkpoint import LogAgent
 from bridge.learn.registry import recipe_of
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import Policy
@@ -27,14 +24,6 @@ from bridge.worlds.batsim.process import DecisionProcess
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import replay as replay_rules
 from bridge.worlds.fast.scheduler_config import SchedulerConfig as Replay
-
-
-def untrained(recipe: Recipe, jobs: Jobs, seed: int) -> LogAgent:
-    """Return an agent with random weights: its decisions are as hard to repeat as any."""
-    torch.manual_seed(seed)
-    origin = Provenance("bundled-128", jobs.name, len(jobs), "", seed, constants_of(jobs))
-    mode = "sample" if recipe.deploy == "sample" else "greedy"
-    return LogAgent(Path("untrained"), recipe, origin, 0, actor_of(recipe), mode)
 
 
 def both(

@@ -10,7 +10,7 @@ from cluster_micro_cases import job as small_job
 from cluster_on_bridge import CONTEXT, FEATURES, build_scenario, replay_case, replay_case_by_agent
 from cluster_reference.generate import draw_case
 from cluster_wire import decision_process, wire_case
-from test_agents_same_schedule import untrained
+from untrained_agents import untrained
 
 from bridge.base.errors import BridgeError
 from bridge.env.encoder import DecisionKind, Encoder

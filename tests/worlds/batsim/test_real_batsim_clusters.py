@@ -15,9 +15,10 @@ import pytest
 from cluster_micro_cases import MICRO_CASES
 from cluster_on_bridge import Case, Outcome, build_cluster, build_scenario, replay_case, seconds
 from cluster_reference.generate import draw_case
-from cluster_wire import decision_process
+from cluster_wire import decision_process, lives_in_fast_world, lives_on_program
 from detailed import PATIENCE_S, delay_jobs, write_workload
 from real_batsim import BATSIM, on, require_batsim, version
+from test_cluster_in_time_same_schedule import BY_HAND, draw
 
 from bridge.cli.main import main
 from bridge.cluster.clusterfile import write_cluster_toml
@@ -84,6 +85,16 @@ def test_random_cases(tmp_path: Path, part: int) -> None:
     for seed in range(part, 40, 4):
         case = draw_case(500_000 + seed)
         assert play_on_batsim(case, tmp_path / str(seed)) == replay_case(case), seed
+
+
+@pytest.mark.slow  # the kernels of clusters that change in time compile for minutes
+def test_random_cases_in_time(tmp_path: Path) -> None:
+    for k, (case, lives) in enumerate(BY_HAND.values()):
+        assert lives_on_program(shlex.split(BATSIM), case, tmp_path / str(k))[0] == lives
+    for seed in range(100, 140):
+        case, words = draw(seed), ("--acknowledge-dynamic-jobs",) if seed % 2 else ()
+        lives = lives_on_program(shlex.split(BATSIM), case, tmp_path / str(seed), *words)
+        assert lives == lives_in_fast_world(case), seed
 
 
 def test_the_command_on_a_shared_and_on_an_exclusive_site(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ def test_actions_run_without_the_compiler() -> None:
         "test_contract.py::test_check_env_has_nothing_to_say",
         "test_sb3_checker.py::test_the_checker_has_nothing_to_say",
         "test_maskable_ppo.py::test_maskable_ppo_trains_and_takes_legal_actions_only",
+        "test_environments_page.py::test_the_page_of_an_environment_is_true",
     )
     passes_without_the_compiler(
         "worlds/fast/test_replay_actions.py",

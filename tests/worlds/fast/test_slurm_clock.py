@@ -1,14 +1,18 @@
 """Passes that a clock leaves out: those that come afterwards are the same."""
 
+import math
 import random
 
 import pytest
 
 from bridge.scheduler.slurm.parameters import Parameters
-from bridge.worlds.fast.slurm.own_clock import MEASURED, PUNCTUAL, OwnClock
+from bridge.worlds.fast.slurm.own_clock import MEASURED, PUNCTUAL, Idle, OwnClock
 
 #: Sums of periods are rounded, s.
 TINY = 1e-6
+
+
+NOTHING = Idle()
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -22,20 +26,25 @@ def test_passes_after_those_left_out_come_as_ever(seed: int) -> None:
     event, n_left_out = 100.0, 0
     for _ in range(30):
         event += draw.choice((0.4, 31.0, 200.0, 2_000.0))
-        limit, change = (draw.choice((0.0, event - 100, event + 100)) for _ in range(2))
+        until = {kind: float(draw.choice((0, event - 100, event + 100)) // 1) for kind in Idle._fields[:4]}
+        writes = draw.random() < 0.5
+        idle = Idle(**until, unchanged=0.0 if writes else until["full"], main_writes=writes)
         while True:
-            leaves_out.skip(event, limit, change)
-            time, kind = leaves_out.next()
-            while (other := steps.next())[0] < min(time, event) - TINY or (
-                other[1] == "limits" != kind and other[0] < min(time + TINY, event)  # one look of the loop
+            due = leaves_out.next(event, idle)
+            time, kind = due or (event, "")
+            while (other := steps.next(math.inf, NOTHING)) and (
+                other[0] < min(time, event) - TINY
+                or (
+                    other[1] == "limits" != kind and other[0] < min(time + TINY, event)
+                )  # one look of the loop
             ):
-                assert (other[1] == "limits" and other[0] < limit) or (
-                    other[1] == "full" and other[0] < change
-                )
-                steps.passed(*other, started=False, changed=False)
+                assert other[0] // 1 < until[other[1]]
+                changed = writes and other[1] in ("full", "default")
+                steps.passed(*other, started=False, changed=changed)
                 n_left_out += 1
-            if time >= event:
+            if due is None:
                 break
+            assert other is not None
             assert other[1] == kind
             assert other[0] == pytest.approx(time, abs=TINY)
             for clock in (leaves_out, steps):
@@ -48,11 +57,11 @@ def test_passes_after_those_left_out_come_as_ever(seed: int) -> None:
 
 def test_a_thread_wakes_late_as_was_measured() -> None:
     draw = random.Random(1)
-    late = sorted(MEASURED.draw(draw) for _ in range(20_000))
+    late = sorted(MEASURED.draw(draw, 20_000))
     assert [late[int(20_000 * share)] for share in (0.25, 0.5, 0.9)] == pytest.approx(
         [0.04, 0.079, 0.422], rel=0.1
     )
-    assert PUNCTUAL.draw(draw) == 0
+    assert PUNCTUAL.draw(draw, 1) == 0
 
 
 def test_a_pass_that_writes_why_jobs_wait_wakes_the_backfill_thread() -> None:
@@ -61,5 +70,5 @@ def test_a_pass_that_writes_why_jobs_wait_wakes_the_backfill_thread() -> None:
         clock.passed(100.0, "backfill", started=False, changed=False)
         clock.passed(150.2, "limits", started=False, changed=False)
         clock.passed(150.2, "full", started=False, changed=writes)
-    assert [clock.next()[1] for clock in clocks] == ["backfill", "limits"]
-    assert clocks[0].next()[0] == 151.0  # it looks each second since 130
+    assert [clock.next(math.inf, NOTHING)[1] for clock in clocks] == ["backfill", "limits"]
+    assert clocks[0].next(math.inf, NOTHING) == (151.0, "backfill")  # it looks each second since 130

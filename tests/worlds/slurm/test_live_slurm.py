@@ -22,6 +22,8 @@ from bridge.slurm_demo import cluster
 from bridge.slurm_demo.demo_jobs import submit
 from bridge.worlds.slurm.client import Client, QueueEntry
 
+#: One worker runs all of them: two would start two clusters.
+pytestmark = pytest.mark.xdist_group("live")
 NODES = 8
 BRIDGE = [sys.executable, "-m", "bridge"]
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
@@ -33,7 +35,7 @@ class Fake:
     def __init__(self, folder: Path) -> None:
         port = 20000 + (os.getpid() % 500) * 16
         self.folder = folder
-        self.conf = cluster.start(folder, nodes=NODES, port=port)
+        self.conf = cluster.start(folder, nodes=NODES, port=port, backfill=5)
         self.client = Client(str(self.conf))
         self.directory = folder / "agent"
         self.gate = self.directory / "agent"
@@ -307,7 +309,7 @@ def test_agents_and_lookahead_decide_live(fake: Fake, tmp_path: Path, words: tup
     policy = str(train(tmp_path / "agent", *words)) if words else "lookahead(saf)"
     before = len(fake.starts())
     fake.start(policy)
-    jobs = [fake.submit(f"-N{1 + 3 * k % 8}", seconds=0.2 + k % 3) for k in range(12)]
+    jobs = [fake.submit(f"-N{1 + 3 * k % 8}", seconds=0.2 + 0.4 * (k % 3)) for k in range(12)]
     fake.until(lambda: not fake.jobs())
     fake.end()
     ran = fake.ran()

@@ -256,9 +256,8 @@ def test_another_policy_differs_where_it_is_replayed(slurm: FakeSite, beside: Be
 
 def test_policies_that_need_more_than_the_present_are_refused_for_several_partitions() -> None:
     for policy in (
-        Policy("fcfs", "easy", agent=frozenset({"pick"})),
         Policy("fcfs", "easy", action="trial(300)"),
-        Policy("lookahead(saf)", "easy"),
+        Policy("multifactor", "easy"),
         Policy("fcfs", "conservative_keeps"),
     ):
         assert site_pass_of(Deciding(policy), 1) is None

@@ -1,5 +1,6 @@
 """The passes of a live site, driven event by event, against the brute force that plays the whole case."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -72,10 +73,17 @@ def site_of(case: Case) -> tuple[Any, list[str]]:
     return replace(cluster, nodes=tuple(nodes), reservations=tuple(moved)), out
 
 
-def play_live(case: Case) -> list[tuple[int, list[int]] | None]:
-    """Return start and nodes of each job, as a live site of these jobs has them."""
-    policy = Policy(case["order"], case["backfill"], case.get("candidate_order", ""))
-    site = SiteScheduler(ClusterPass(policy, PROTOCOLS["standard"]))
+def play_live(case: Case, decider: Any = None, **decides: Any) -> list[tuple[int, list[int]] | None]:
+    """Return start and nodes of each job, as a live site of these jobs has them; `decides`: of the policy."""
+    return play_site(case, math.inf, decider, **decides)[1]
+
+
+def play_site(
+    case: Case, until: float, decider: Any = None, **decides: Any
+) -> tuple[SiteScheduler, list[tuple[int, list[int]] | None]]:
+    """Return the scheduler of a live site behind its pass at a time, and what `play_live` returns by then."""
+    policy = Policy(case["order"], case["backfill"], case.get("candidate_order", ""), **decides)
+    site = SiteScheduler(ClusterPass(policy, PROTOCOLS["standard"], decider))
     cluster, out = site_of(case)
 
     def tell(kind: str, now: int, job: str = "", **details: Any) -> None:
@@ -92,8 +100,11 @@ def play_live(case: Case) -> list[tuple[int, list[int]] | None]:
         *(job["submit"] for k, job in enumerate(case["jobs"]) if k not in ends),
         *(end for k, end in ends.items() if end >= 0),
         *moments,
+        *([site.wake_at - BEGIN] if site.wake_at < math.inf else []),
     ]:
-        now = min(times)
+        now = int(min(times))
+        if now > until:
+            break
         moments.discard(now)
         for k in [k for k, end in ends.items() if end == now]:
             tell("end", now, str(k))
@@ -109,7 +120,7 @@ def play_live(case: Case) -> list[tuple[int, list[int]] | None]:
             nodes = sorted(int(name[1:]) for name in site.starts[key].nodes)
             starts[k] = (now, nodes)
             ends[k] = now + min(case["jobs"][k]["run"], case["jobs"][k]["request"])
-    return starts
+    return site, starts
 
 
 def play_reference(case: Case) -> list[tuple[int, list[int]] | None]:

@@ -24,6 +24,15 @@ _SILENT = {
 _SILENT |= {"NO_HOLD_JOBS_AFTER_END", "ANY_NODES"}
 
 
+#: What may be said of reservations.
+_OF_RESERVATIONS = frozenset(
+    (
+        *("reservationname", "reservation", "starttime", "endtime", "duration", "flags", "nodes", "nodecnt"),
+        *("partitionname", "users", "users+", "users-", "accounts", "accounts+", "accounts-"),
+    )
+)
+
+
 class Operator:
     """Carries commands out; ValueError: one is not known."""
 
@@ -214,6 +223,8 @@ class Operator:
             end = start + minutes_of(settings["duration"])
         else:
             end = old.end if old else start + 365 * 86_400
+        if unknown := settings.keys() - _OF_RESERVATIONS:
+            raise ValueError(f"{', '.join(sorted(unknown))}= of a reservation is not modelled")
         flags = {word.split("=")[0].upper() for word in re.split(r"[,+]", settings.get("flags", "")) if word}
         if unknown := flags - _SILENT:
             raise ValueError(f"Flags={', '.join(sorted(unknown))} of a reservation is not modelled")
@@ -229,6 +240,7 @@ class Operator:
             ]
             if busy:
                 return  # refused: a running job reaches into it
+        one.admission = one.admission.changed(settings)
         one.every_node = one.nodes == self.slurm.site.all_nodes
         self.slurm.reservations[name] = one
 

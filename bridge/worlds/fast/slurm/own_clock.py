@@ -3,14 +3,22 @@
 import math
 import random
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from bridge.base.arrays import Floats
 from bridge.scheduler.slurm.parameters import Parameters
+from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import Site
+from bridge.worlds.fast.slurm import clock_kernels as kernels
 
-#: Time limits are checked so often, s.
-LIMITS_PERIOD = 30.0
+#: Kinds of passes by their places in kernels.
+_KINDS = ("limits", "full", "default", "backfill", "prio")
+_PLACES = {kind: place for place, kind in enumerate(_KINDS)}
+#: Draws of lateness that are made together.
+_DRAWS = 256
+_advance, _note_pass = Quick(kernels.advance), Quick(kernels.note_pass)
 
 
 @dataclass(frozen=True)
@@ -25,8 +33,9 @@ class Lateness:
     late: tuple[float, ...] = (0.0, 0.0)
     tick: float = 0.0
 
-    def draw(self, source: random.Random) -> float:
-        return float(np.interp(source.random(), self.shares, self.late))
+    def draw(self, source: random.Random, count: int) -> Floats:
+        """Draw so many times."""
+        return np.interp([source.random() for _ in range(count)], self.shares, self.late)
 
 
 PUNCTUAL = Lateness()
@@ -36,8 +45,21 @@ MEASURED = Lateness(
     0.02,
 )
 
-#: Of passes at one instant, which comes first.
-_ORDER = {"limits": 0, "full": 1, "default": 2, "backfill": 3, "prio": 4}
+
+class Idle(NamedTuple):
+    """Until when passes do nothing, s, and whether those that do nothing write to records.
+
+    Attributes:
+        unchanged: until when full passes may be left out altogether.
+    """
+
+    limits: float = -math.inf
+    full: float = -math.inf
+    default: float = -math.inf
+    backfill: float = -math.inf
+    unchanged: float = -math.inf
+    main_writes: bool = False
+    backfill_writes: bool = False
 
 
 class OwnClock:
@@ -47,7 +69,7 @@ class OwnClock:
     backfill thread sleeps its interval, then looks once a second whether something has changed.
 
     Attributes:
-        idle: s since something other than a pass happened or a pass started a job.
+        at: where the loops stand, see `clock_kernels`.
     """
 
     def __init__(
@@ -62,19 +84,25 @@ class OwnClock:
     ) -> None:
         self._random = random.Random(seed)
         draw = self._random.random
-        self.parameters, self.lateness, self.has_backfill = parameters, lateness, has_backfill
-        self.loop = first - draw()
-        self.last_full = first - draw() * parameters.sched_interval
-        self.last_main = max(self.last_full, first - parameters.batch_delay)
-        self.last_limits = first - draw() * LIMITS_PERIOD
-        self.awake = first + draw() * parameters.bf_interval
-        self.period = period
-        self.period_due = first + draw() * period if period else math.inf
-        self.wanted = math.inf
-        self.changed = math.inf
-        self.at_once = math.inf
-        self.late = lateness.draw(self._random)
-        self.last_change = self.time = first
+        self._lateness = lateness
+        at = self.at = np.full(kernels.SIZE, math.inf)
+        at[kernels.LOOP] = first - draw()
+        at[kernels.LAST_FULL] = first - draw() * parameters.sched_interval
+        at[kernels.LAST_MAIN] = max(at[kernels.LAST_FULL], first - parameters.batch_delay)
+        at[kernels.LAST_LIMITS] = first - draw() * kernels.LIMITS_PERIOD
+        at[kernels.AWAKE] = first + draw() * parameters.bf_interval
+        if period:
+            at[kernels.PERIOD_DUE] = first + draw() * period
+        at[kernels.LAST_CHANGE] = at[kernels.TIME] = first
+        at[kernels.PERIOD], at[kernels.BATCH_DELAY] = period, parameters.batch_delay
+        at[kernels.SCHED_INTERVAL], at[kernels.BF_INTERVAL] = (
+            parameters.sched_interval,
+            parameters.bf_interval,
+        )
+        at[kernels.SECOND], at[kernels.HAS_BACKFILL] = 1.0 + lateness.tick, float(has_backfill)
+        self._idle = np.zeros(kernels.IDLE_SIZE)
+        self._late = lateness.draw(self._random, 1 + _DRAWS)
+        at[kernels.LATE], at[kernels.N_DRAWS] = self._late[0], 1
 
     @classmethod
     def of_site(cls, site: Site, first: float, seed: int, lateness: Lateness = PUNCTUAL) -> "OwnClock":
@@ -91,75 +119,36 @@ class OwnClock:
 
     @property
     def idle(self) -> float:
-        return self.time - self.last_change
+        """For how long nothing has happened but passes that started no job, s."""
+        return float(self.at[kernels.TIME] - self.at[kernels.LAST_CHANGE])
 
-    def _look(self, since: float, due: float) -> float:
-        """Return when a thread that looks each second since an instant first does so when it is due."""
-        if due == math.inf:
-            return due
-        second = 1.0 + self.lateness.tick
-        return since + max(math.ceil((due - since) / second), 0) * second
+    @property
+    def has_left_out(self) -> bool:
+        """Tell whether main or backfill passes that do nothing have gone by in the last call of `next`."""
+        return bool(self.at[kernels.LEFT_OUT] != 0)
 
-    def next(self) -> tuple[float, str]:
-        main = math.floor(self.last_main) + self.parameters.batch_delay
-        full = math.floor(self.last_full) + self.parameters.sched_interval
-        loop = [
-            (self._look(self.loop, math.floor(self.last_limits) + LIMITS_PERIOD), "limits"),
-            (self._look(self.loop, full), "full"),
-            (self._look(self.loop, max(self.wanted, main)), "default"),
-        ]
-        late = [(time + self.late if time > self.loop else time, kind) for time, kind in loop]
-        others = [(self.at_once, "default"), (self.period_due, "prio"), (self._backfill(), "backfill")]
-        return min([*late, *others], key=lambda one: (one[0], _ORDER[one[1]]))
+    def _draw_more(self) -> None:
+        """Draw lateness anew behind what was not used yet."""
+        left = self._late[int(self.at[kernels.N_DRAWS]) :]
+        self._late = np.concatenate((left, self._lateness.draw(self._random, _DRAWS)))
+        self.at[kernels.N_DRAWS] = 0
 
-    def skip(self, event: float, limit: float, change: float) -> None:
-        """Let passes that do nothing go by before an event.
-
-        Checks of limits do nothing before `limit`, and full passes nothing before `change`, unless a backfill
-        pass or new priorities come between; they still are the last ones that came.
-        """
-        if event == math.inf:
-            return
-        checks = math.floor((min(event, limit) - self.last_limits) / LIMITS_PERIOD - 1)
-        if checks > 0:
-            self.last_limits += checks * LIMITS_PERIOD
-        until = min(event, change, self.period_due, self._backfill())
-        passes = math.floor((until - self.last_full) / self.parameters.sched_interval - 1)
-        if passes > 0 and self.wanted == self.at_once == math.inf:
-            self.last_full += passes * self.parameters.sched_interval
-            self.last_main = max(self.last_main, self.last_full)
-
-    def _backfill(self) -> float:
-        return self._look(self.awake, self.changed) if self.has_backfill else math.inf
+    def next(self, event: float, idle: Idle) -> tuple[float, str] | None:
+        """Return the next pass before an event that does something, and let those that do not go by."""
+        self._idle[:-1], self._idle[-1] = idle, event
+        self.at[kernels.LEFT_OUT] = 0
+        while (kind := int(_advance(self.at, self._late, self._idle))) == kernels.DRAWS:
+            self._draw_more()
+        return None if kind == kernels.NO_PASS else (float(self.at[kernels.NEXT]), _KINDS[kind])
 
     def passed(self, time: float, kind: str, *, started: bool, changed: bool) -> None:
-        """Take note of a pass, whether it started a job, and whether it changed another record."""
-        self.time = time
-        if kind in ("default", "full", "limits"):
-            if time != self.at_once and time > self.loop:
-                self.loop, self.late = time, self.lateness.draw(self._random)
-            if kind == "limits":
-                self.last_limits = time
-            else:
-                self.last_main = time
-                self.wanted = self.at_once = math.inf
-                if kind == "full":
-                    self.last_full = time
-        elif kind == "backfill":
-            self.awake = time + self.parameters.bf_interval + self.lateness.draw(self._random)
-            self.changed = math.inf
-        else:
-            self.period_due = time + self.period
-        if started:
-            self.last_change = time
-        if started or changed:
-            self.changed = min(self.changed, time)
+        """Take note of a pass that `next` returned: whether it started a job, or changed another record."""
+        _note_pass(self.at, self._late, _PLACES[kind], time, started, changed)
 
     def tell(self, time: float, *, asks: bool, at_once: bool) -> None:
         """Take note that something happened; it `asks` for a main pass, or its message runs one `at_once`."""
-        self.time = self.last_change = time
-        if asks:
-            self.wanted = min(self.wanted, time)
-        self.changed = min(self.changed, time)
-        if at_once:
-            self.at_once = min(self.at_once, time)
+        at = self.at
+        at[kernels.TIME] = at[kernels.LAST_CHANGE] = time
+        for place, is_it in ((kernels.WANTED, asks), (kernels.CHANGED, True), (kernels.AT_ONCE, at_once)):
+            if is_it and time < at[place]:
+                at[place] = time

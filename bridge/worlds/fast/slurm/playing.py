@@ -7,6 +7,7 @@ from typing import Any
 
 from bridge.cluster.imported import mending
 from bridge.cluster.node_groups import format_nodes
+from bridge.cluster.reasons import RESERVATION_NOT_ALLOWED
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.scheduler.slurm.masks import bits
@@ -107,7 +108,7 @@ class SlurmPlayer(SlurmWorld):
             jobs = jobs_of(row, self.site, self.names, self.case.epoch)
             runtime_of(row)
         for job in jobs:
-            if reason := self.slurm.refuses(job):
+            if reason := self._bars(job) or self.slurm.refuses(job):
                 self.refused[row["job"]] = reason
                 return
             job.key = self.next_key
@@ -115,6 +116,15 @@ class SlurmPlayer(SlurmWorld):
             suffix = f"_{job.task}" if job.task >= 0 else f"+{job.het_offset}" if job.het else ""
             self.labels[job.key], self.rows[job.key] = row["job"] + suffix, row
             self.slurm.submit(job, now)
+
+    def _bars(self, job: SlurmJob) -> str:
+        """Return why a job may not name its reservation; empty: it may, or names none."""
+        if not job.reservation:
+            return ""
+        own, account = self.slurm.reservations.get(job.reservation), job.assoc.parent
+        chain = {one.name for one in account.chain()} if account is not None else set()
+        may = own is not None and own.admission.admits(job.user, chain)
+        return "" if may else RESERVATION_NOT_ALLOWED
 
     def on_start(self, job: SlurmJob, who: str, time: float) -> None:
         nodes = format_nodes(self.site.nodes[n].name for n in bits(job.nodes))

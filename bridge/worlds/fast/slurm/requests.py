@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,10 +67,11 @@ def options_of(row: Mapping[str, str]) -> list[dict[str, str]]:
             components.append([])
         else:
             components[-1].append(word)
-    return [base | _long_options(words) for words in components]
+    return [base | parse_options(words) for words in components]
 
 
-def _long_options(words: list[str]) -> dict[str, str]:
+def parse_options(words: Sequence[str]) -> dict[str, str]:
+    """Return the options of sbatch by their columns' names; ValueError: one is not known."""
     options: dict[str, str] = {}
     words = list(words)
     while words:

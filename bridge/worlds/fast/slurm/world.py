@@ -6,12 +6,13 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
-from bridge.scheduler.slurm.backfill_pass import backfill_pass
+from bridge.scheduler.slurm.backfill_pass import backfill_idle_until, backfill_pass
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SUSPENDED, SlurmJob
-from bridge.scheduler.slurm.main_pass import main_pass, unchanged_until
+from bridge.scheduler.slurm.main_pass import main_idle_until, main_pass
+from bridge.scheduler.slurm.marks import marks_plans
 from bridge.scheduler.slurm.site import Site
-from bridge.worlds.fast.slurm.own_clock import OwnClock
+from bridge.worlds.fast.slurm.own_clock import Idle, OwnClock
 
 #: The other nodes of a killed job are free after so much of the time that its first one takes.
 EARLIER = 0.6
@@ -38,6 +39,7 @@ class SlurmWorld(abc.ABC):
         self.heap: list[tuple[float, int, int, str, Any]] = []
         self.counter = itertools.count()
         self.ends_of_reservations: set[tuple[str, int]] = set()
+        self.has_marked = False  # the last backfill pass wrote to records
 
     # --- what a world knows of its jobs
 
@@ -84,13 +86,17 @@ class SlurmWorld(abc.ABC):
         epilog = self.site.settings.epilog
         while self.heap or self._may_go_on(clock):
             event = self.heap[0][0] if self.heap else _FAR
-            clock.skip(event, self._time(self.slurm.limits_due), self._time(self._unchanged_until()))
-            time, kind = clock.next()
-            if time < event:
+            due = clock.next(event, self._idle() if self.heap else Idle())
+            if clock.has_left_out:
+                self.slurm.line.is_seen()
+            if due is not None:
                 before = self.slurm.n_starts
-                self.happen(time, kind, None)
+                self.happen(*due, None)
                 started = self.slurm.n_starts > before
-                clock.passed(time, kind, started=started, changed=self._writes(kind))
+                changed = self._writes(due[1], due[0])
+                clock.passed(*due, started=started, changed=changed)
+                if due[1] == "backfill":
+                    self.has_marked = changed
                 continue
             time, _, _, kind, what = heapq.heappop(self.heap)
             self.happen(time, kind, what)
@@ -99,16 +105,29 @@ class SlurmWorld(abc.ABC):
                 asks = kind not in ("end", "reservation")  # an end asks when its nodes answered
                 clock.tell(time, asks=asks, at_once=at_once)
 
-    def _writes(self, kind: str) -> bool:
-        """Tell whether a pass wrote to a waiting job's record: its priority, or why it waits."""
+    def _writes(self, kind: str, time: float) -> bool:
+        """Tell whether a pass wrote to a waiting job's record: its priority, its plan, or why it waits."""
         slurm = self.slurm
-        is_main, is_backfill = kind in ("default", "full"), kind == "backfill"
-        writes = kind == "prio" or (is_main and slurm.has_skipped)
-        return bool(slurm.pending) and (writes or (slurm.has_barred and (is_main or is_backfill)))
+        if not slurm.pending:
+            return False
+        if kind == "backfill":
+            return slurm.has_barred or marks_plans(slurm, self.now(time))
+        is_main = kind in ("default", "full")
+        return kind == "prio" or (is_main and (slurm.has_skipped or slurm.has_barred))
 
-    def _unchanged_until(self) -> int:
-        """Return until when full passes do nothing at all, not even write why jobs wait."""
-        return 0 if self._writes("full") else unchanged_until(self.slurm)
+    def _idle(self) -> Idle:
+        """Return until when passes do nothing but write why jobs wait; full ones may not even do that."""
+        slurm, time = self.slurm, self._time
+        full, writes = time(main_idle_until(slurm, full=True)), self._writes("full", 0.0)
+        return Idle(
+            time(slurm.limits_due),
+            full,
+            time(main_idle_until(slurm, full=False)),
+            time(backfill_idle_until(slurm)),
+            time(0) if writes else full,
+            writes,
+            bool(slurm.pending) and self.has_marked,
+        )
 
     def _time(self, now: int) -> float:
         """Return the instant at which a whole second since 1970 begins."""
@@ -133,8 +152,8 @@ class SlurmWorld(abc.ABC):
         elif kind == "limits":
             slurm.check_limits(now)
         elif kind == "prio":
-            slurm.line.is_valid = False
             slurm.priorities.run_period([*slurm.pending.values(), *slurm.running.values()], now)
+            slurm.line.see_new_priorities()
         elif kind == "reservation":
             slurm.version += 1
             slurm.line.is_valid = False

@@ -1,0 +1,186 @@
+"""Jobs as `scontrol -d -o show job` prints them, for the protocol `slurm`."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bridge.cluster.request_texts import parse_constraints, parse_licenses
+from bridge.cluster.slurm_values import amount, duration, generic, node_names
+from bridge.scheduler.slurm.jobs import SlurmJob
+from bridge.scheduler.slurm.masks import mask_of
+from bridge.scheduler.slurm.site import Site
+
+_NONE = ("", "(null)", "N/A", "None")
+_DETAIL = re.compile(r" Nodes=(\S+) CPU_IDs=(\S+) Mem=")
+
+
+@dataclass(frozen=True)
+class OwnJob:
+    """One job of a reading; instants in whole seconds since 1970.
+
+    Attributes:
+        cores: CPUs on each of its nodes, of one that has any.
+        left_out: why nothing is predicted of it; empty: it is.
+    """
+
+    label: str
+    number: int
+    task: int
+    state: str
+    fields: dict[str, str]
+    start: int
+    end: int
+    submit: int
+    cores: dict[str, int]
+    left_out: str
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.state == "PENDING"
+
+    @property
+    def is_here(self) -> bool:
+        """It has nodes, or they are not free yet."""
+        return self.state in ("RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING")
+
+    def text(self, name: str) -> str:
+        """Return a field; empty: Slurm has none."""
+        value = self.fields.get(name, "")
+        return "" if value in _NONE else value
+
+
+def read_jobs(text: str) -> dict[str, OwnJob]:
+    """Return all jobs of a reading by their labels; an array's waiting record is one job for each task."""
+    result: dict[str, OwnJob] = {}
+    for line in text.splitlines():
+        if not line.startswith("JobId="):
+            continue
+        fields = dict(re.findall(r" ?(\S+?)=(\S*)", line))
+        for one in _jobs_of(fields, line):
+            result[one.label] = one
+    return result
+
+
+def _jobs_of(fields: dict[str, str], line: str) -> list[OwnJob]:
+    number, tasks = int(fields["JobId"]), [-1]
+    if text := fields.get("ArrayTaskId", ""):
+        number, tasks = int(fields["ArrayJobId"]), _tasks(text)
+    cores = {name: _count(ids) for nodes, ids in _DETAIL.findall(line) for name in node_names(nodes)}
+    more = (_instant(fields, "StartTime"), _instant(fields, "EndTime"), _instant(fields, "SubmitTime"), cores)
+    return [
+        OwnJob(
+            f"{number}_{task}" if task >= 0 else str(number),
+            *(number, task, fields["JobState"], fields, *more, _left_out(fields)),
+        )
+        for task in tasks
+    ]
+
+
+def _left_out(fields: dict[str, str]) -> str:
+    if "HetJobId" in fields:
+        return "a component of a heterogeneous job"
+    for name in ("TresPerJob", "TresPerTask", "TresPerSocket"):
+        if name in fields:
+            return f"asks by {name}"
+    if fields.get("Dependency", "") not in _NONE:
+        return "waits for another job"
+    return ""
+
+
+def _tasks(text: str) -> list[int]:
+    tasks: list[int] = []
+    for word in text.partition("%")[0].split(","):
+        first, _, last = word.partition("-")
+        last, _, step = last.partition(":")
+        tasks += range(int(first), int(last or first) + 1, int(step or 1))
+    return tasks
+
+
+def _count(ids: str) -> int:
+    """Return how many CPUs ``0-3,7`` are."""
+    count = 0
+    for word in ids.split(","):
+        first, _, last = word.partition("-")
+        count += int(last or first) - int(first) + 1
+    return count
+
+
+def _instant(fields: dict[str, str], name: str) -> int:
+    text = fields.get(name, "")
+    if text.isdecimal():
+        return int(text)
+    return int(datetime.fromisoformat(text).timestamp()) if text.startswith("2") else 0
+
+
+def slurm_job(one: OwnJob, site: Site, key: int) -> SlurmJob:
+    """Return a job for the protocol; ValueError: it asks for what the protocol does not have."""
+    user = one.fields["UserId"].partition("(")[0]
+    account, qos = one.text("Account") or "root", one.text("QOS") or "normal"
+    if qos not in site.qos:
+        raise ValueError(f"there is no QOS {qos}")
+    each = int(one.text("CPUs/Task") or 1)
+    low, _, high = one.text("NumNodes").partition("-")
+    tasks, nodes = int(one.text("NumTasks") or 1), int(low)
+    per_node = int(one.fields.get("NtasksPerN:B:S:C", "0").partition(":")[0] or 0)
+    limit = one.text("TimeLimit")
+    fields: dict[str, Any] = {
+        "id": one.number,
+        "task": one.task,
+        "key": key,
+        "array_most": int(one.text("ArrayTaskThrottle") or 0),
+        "user": user,
+        "assoc": site.user_of(user, account),
+        "qos": qos,
+        "name": one.text("JobName"),
+        "parts": _parts(one.text("Partition"), site),
+        "min_nodes": nodes,
+        "max_nodes": max(int(high or low), nodes) if high and int(high) > 0 else max(tasks, nodes),
+        "tasks": tasks,
+        "cpus_per_task": each,
+        "min_cpus": max(tasks * each, nodes),
+        "memory_node": _mebibytes(one.text("MinMemoryNode")),
+        "memory_cpu": _mebibytes(one.text("MinMemoryCPU")),
+        "gres": _gres(one.text("TresPerNode")),
+        "exclusive": one.text("OverSubscribe") == "NO",
+        "limit": 0 if limit in ("", "UNLIMITED", "Partition_Limit") else duration(limit),
+        "licenses": parse_licenses(one.text("Licenses").replace("@local", "")),
+        "reservation": one.text("Reservation"),
+        "required": _mask(one.text("ReqNodeList"), site),
+        "excluded": _mask(one.text("ExcNodeList"), site),
+        "contiguous": one.text("Contiguous") == "1",
+        "requeue": one.text("Requeue") != "0",
+        "held": one.text("Priority") == "0",
+        "begin": one.start if one.text("Reason") == "BeginTime" else 0,
+    }
+    if per_node and tasks == nodes * per_node:
+        fields |= {"max_nodes": nodes, "node_cpus": per_node * each}
+    if text := one.text("Features"):
+        fields |= {"features": tuple(parse_constraints(text)), "one_feature": "[" in text}
+    return SlurmJob(**fields)
+
+
+def _parts(text: str, site: Site) -> tuple[Any, ...]:
+    if unknown := [name for name in text.split(",") if name not in site.part_index]:
+        raise ValueError(f"there is no partition {unknown[0]}")
+    parts = [site.part_index[name] for name in text.split(",")]
+    return tuple(sorted(parts, key=lambda part: -part.about.tier))
+
+
+def _mebibytes(text: str) -> int:
+    return amount(text, 1, 1) >> 20 if text and text != "0" else 0
+
+
+def _gres(text: str) -> dict[str, int]:
+    gres: dict[str, int] = {}
+    for name, count in generic(text.replace("gres:", "").replace("gres/", "")).items():
+        if name != "gpus" and not name.startswith("gpus_"):
+            raise ValueError(f"generic resource {name} is not counted here")
+        gres["gpu" if name == "gpus" else f"gpu:{name.removeprefix('gpus_')}"] = count
+    return gres
+
+
+def _mask(text: str, site: Site) -> int:
+    members: Sequence[str] = list(node_names(text)) if text else []
+    return mask_of(site.index[name] for name in members)
