@@ -41,9 +41,7 @@ for name, rule in RULES.items():
 
 
 @cli.command()
-@click.option(
-    "--thetagpu", "table", type=Path, help="ThetaGPU's table, as lumos has it: makes its log, too."
-)
+@click.option("--thetagpu", "table", type=Path, help="ThetaGPU's table, as lumos has it: makes its log, too.")
 def workloads(table: Path | None) -> None:
     """Make what studies read from runs/papers/workloads: MRSch's logs, RLSchert's jobs, a planted log."""
     from papers.acting.planted import write_planted
