@@ -99,7 +99,7 @@ def _rlschert(table: int, name: str) -> Line:
     metric = {7: "slowdown", 8: "completion"}[table]
     base = f"rlschert-{table}"
     agent, _, kill = name.partition(", ")
-    code = ", ".join(part for part in (agent, "code", kill) if part)
+    code = ", ".join(part for part in (agent, "code", kill or "100 epochs") if part)
     return Line(
         f"{name}: {metric}",
         "VASP jobs",
