@@ -5,6 +5,7 @@ workload fetch` fetched.
 """
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -40,11 +41,17 @@ for name, rule in RULES.items():
 
 
 @cli.command()
-def workloads() -> None:
-    """Make what studies read from runs/papers/workloads: MRSch's logs, RLSchert's mix of jobs."""
+@click.option("--thetagpu", "table", type=Path, help="ThetaGPU's table, as lumos has it: makes its log, too.")
+def workloads(table: Path | None) -> None:
+    """Make what studies read from runs/papers/workloads: MRSch's logs, RLSchert's jobs, a planted log."""
+    from papers.acting.planted import write_planted
     from papers.rlschert.synthetic import write_mixed
+    from papers.sites.thetagpu import write_thetagpu
 
     click.echo(write_mixed())
+    click.echo(write_planted())
+    if table:
+        click.echo(write_thetagpu(table))
     for trace in SETTINGS:
         click.echo(trace_file(trace))
 

@@ -167,8 +167,9 @@ def page() -> str:
         "last two runs (predicted). For each log, the better one of the two is used, chosen afterwards on "
         f"the same sequences: {references}. Rows with a rule of action use requests. In rows with *blended*, "
         "the order uses √(request × mean of the user's last two runs).",
-        "Every job permits the rule. In rows with `share=0.5`, only the jobs of half of the users permit it. "
-        "(If a log has no users, half of the jobs.) Inside a level, `las` preempts the smallest job first. "
+        "Every job permits the rule. In rows with a share, users are drawn until this share of all jobs is "
+        "theirs, and only their jobs permit the rule. (If a log has no users, jobs are drawn.) Inside a "
+        "level, `las` preempts the smallest job first. "
         "With `latest=1` it preempts the job that started last. Bounded slowdown and wait count to the end "
         "of a job's last life. Waste is node-time that jobs occupied in addition to the useful node-time, in "
         "% of the useful node-time.",

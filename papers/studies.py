@@ -13,9 +13,9 @@ from papers import store
 
 HERE = Path(__file__).resolve().parent
 #: Papers whose tables hold agents on logs, and the page that ranks everybody, in the order of the index.
-PAPERS = ("rlbackfilling", "schedinspector", "mrsch", "sem", "rlschert", "ranking")
+PAPERS = ("rlbackfilling", "schedinspector", "mrsch", "sem", "rlschert", "ranking", "sites", "acting")
 #: Study files beside `study.toml`, each with a record of its own.
-FURTHER = {"mrsch": ("crossing",), "sem": ("unseen",), "rlschert": ("code",)}
+FURTHER = {"mrsch": ("crossing",), "sem": ("unseen", "methods"), "rlschert": ("code",)}
 #: Where `bridge study run` keeps what has been done, agents too.
 CELLS = store.ROOT / "runs" / "studies"
 

@@ -54,8 +54,8 @@ def main(jobs: int, rate: float, nodes: int, interval: float, seed: int, port: i
         shadow.run(is_over.is_set, interval)
     finally:
         cluster.stop(folder)
-    found = shadow.report.document()
-    tell(found, {"hit rate": (found["hit rate"] or 0) >= 0.95}, as_json)
+    figures = shadow.report.document()
+    tell(figures, {"hit rate": (figures["hit rate"] or 0) >= 0.95}, as_json)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from bridge.base.errors import BridgeError
 from bridge.cluster.slurm_values import node_names
 from bridge.slurm_demo import cluster
 from bridge.slurm_demo.case_files import Notes, write_case
-from bridge.slurm_demo.scenario import Scenario, Submission, read_scenario
+from bridge.slurm_demo.scenario import RecordingScenario, SbatchLine, read_scenario
 from bridge.worlds.slurm.client import Client
 
 #: Seconds of the clock before time 0, in which nodes come up.
@@ -95,7 +95,7 @@ class Clock:
         time.sleep(max(instant - self.now(), 0.0) / self.factor)
 
 
-def configuration(scenario: Scenario, folder: Path, port: int) -> tuple[dict[str, str], list[str]]:
+def configuration(scenario: RecordingScenario, folder: Path, port: int) -> tuple[dict[str, str], list[str]]:
     """Return the files of a scenario's site by name, and its nodes; GPUs are links beside the folder."""
     host = os.uname().nodename.partition(".")[0]
     lines = [BASE.format(host=host, folder=folder, port=port, first=port + 1)]
@@ -128,7 +128,7 @@ def configuration(scenario: Scenario, folder: Path, port: int) -> tuple[dict[str
 class Recorder:
     """Submits and commands in time, and notes what no log says: why jobs wait, and when commands returned."""
 
-    def __init__(self, scenario: Scenario, clock: Clock, client: Client) -> None:
+    def __init__(self, scenario: RecordingScenario, clock: Clock, client: Client) -> None:
         self.scenario, self.clock, self.client = scenario, clock, client
         self.epoch = int(clock.now()) + SETTLE
         self.notes = Notes(self.epoch)
@@ -139,7 +139,7 @@ class Recorder:
 
     def play(self) -> None:
         """Carry the scenario out, until its end."""
-        steps: list[tuple[float, Submission | str]] = [(job.time, job) for job in self.scenario.jobs]
+        steps: list[tuple[float, SbatchLine | str]] = [(job.time, job) for job in self.scenario.jobs]
         steps += self.scenario.commands
         steps = [one for one in sorted(steps, key=lambda one: one[0]) if one[0] <= self.scenario.end]
         for at, what in steps:
@@ -185,7 +185,7 @@ class Recorder:
         self.client.call(*words)
         self.notes.commands.append((at, self.time(), text))
 
-    def _submit(self, job: Submission) -> None:
+    def _submit(self, job: SbatchLine) -> None:
         words = shlex.split(self._words(shlex.join(job.words)))
         user = [word for word in words if word.startswith("--user=")]
         words = [f"--uid={word.partition('=')[2]}" if word in user else word for word in words]
@@ -198,7 +198,7 @@ class Recorder:
         self.notes.ids[job.label] = answer.strip().partition(";")[0]
 
 
-def record(scenario: Scenario, out: Path, factor: float, port: int) -> None:
+def record(scenario: RecordingScenario, out: Path, factor: float, port: int) -> None:
     """Record a scenario into a new folder; BridgeError: it cannot be."""
     known = {entry.pw_name for entry in pwd.getpwall()}
     if unknown := scenario.users - known:

@@ -35,7 +35,8 @@ _SEQUENCES = {
         type=click.FloatRange(0, 1, min_open=True),
         default=1.0,
         metavar="FRACTION",
-        help="With --actions: share of the users whose jobs may be stopped and suspended.  [default: 1]",
+        help="With --actions: share of all jobs that may be stopped and suspended; of a user, all or none.  "
+        "[default: 1]",
     ),
 )
 @shared.json_option
@@ -92,7 +93,7 @@ def bound(ctx: click.Context, /, log: str, actions: bool, share: float, as_json:
         show(document, action_bound_tables(document, rows), as_json)
         return
     if ctx.get_parameter_source("share") is click.core.ParameterSource.COMMANDLINE:
-        raise click.UsageError("--share is the part of the users whose jobs permit --actions.")
+        raise click.UsageError("--share is the part of the jobs that permit --actions.")
     with watch.bar("sequences", count * bounds.PLAYED, "sequences") as progress:
         result = bounds.bound(jobs, setup, starts, length, progress)
     document |= result.as_dict()

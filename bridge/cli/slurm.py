@@ -230,15 +230,15 @@ def shadow(seconds: float, interval: float, as_json: bool) -> None:
 
     watching, end = OwnShadow(Client()), time.monotonic() + seconds
     watching.run(lambda: time.monotonic() > end, interval)
-    found = watching.report.document()
-    rate = "no starts" if found["hit rate"] is None else f"{100 * found['hit rate']:.1f} %"
-    right = found["of which predicted on the same nodes"]
-    lines = [f"{found['starts']:,} starts, {right:,} of them predicted on the same nodes: {rate}"]
+    document = watching.report.document()
+    rate = "no starts" if document["hit rate"] is None else f"{100 * document['hit rate']:.1f} %"
+    right = document["of which predicted on the same nodes"]
+    lines = [f"{document['starts']:,} starts, {right:,} of them predicted on the same nodes: {rate}"]
     lines += [
         f"{miss['job']}: on {','.join(miss['nodes'])}, predicted {','.join(miss['predicted'] or ['nothing'])}"
-        for miss in found["misses"]
+        for miss in document["misses"]
     ]
-    show(found, lines, as_json)
+    show(document, lines, as_json)
 
 
 @slurm.command(cls=Command)

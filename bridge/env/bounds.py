@@ -54,6 +54,10 @@ class VariableBounds:
             Op.HEAD_W: lambda: (0.0, math.inf),
             Op.HEAD_T: lambda: (0.0, longest),
             Op.HEAD_N: lambda: (0.0, _span(jobs.demand[:, 0])[1]),
+            Op.SERVED: lambda: (0.0, math.inf),
+            Op.REST: lambda: (0.0, longest),
+            Op.RULE: lambda: (-1.0, 1.0),
+            Op.HEAD_SERVED: lambda: (0.0, math.inf),
             Op.SHARE: lambda: self._demand(resource),
         }
         bounds |= dict.fromkeys((Op.FITS, Op.BLOCKED, Op.SAFE, Op.USED, Op.GOAL), lambda: _SHARE)

@@ -5,6 +5,8 @@ import math
 from bridge.base.arrays import Array
 from bridge.base.jit import by_type, hot, inline, inner, kernel
 from bridge.env.encoder import EncoderPrograms, FeatureProgram
+from bridge.scheduler.action_state import ActionState
+from bridge.scheduler.action_view import action_prepare_variable
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.cluster_view import (
     cluster_list_queued,
@@ -23,7 +25,9 @@ _JOBS = 1  # which of the scheduler's scratch rows holds the rows' jobs
 #: What floating point may add to a whole number of units.
 _ROUNDING = 1e-9
 
-_prepare_variable = by_type(prepare_variable, cluster_prepare_variable, ClusterState)
+_prepare_variable = by_type(
+    by_type(prepare_variable, cluster_prepare_variable, ClusterState), action_prepare_variable, ActionState
+)
 _may_backfill = by_type(may_backfill, cluster_may_backfill, ClusterState)
 
 

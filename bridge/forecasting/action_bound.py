@@ -72,7 +72,7 @@ def bound_actions(
 ) -> tuple[list[ActionRow], list[str]]:
     """Return what each rule wins on sequences of a log, the reference first, and what is taken for granted.
 
-    `starts`: [sequences] first jobs, of `length` jobs each; `share`: the part of the users whose jobs permit
+    `starts`: [sequences] first jobs, of `length` jobs each; `share`: the part of the jobs that permit
     the rule; `progress` is called with the number of sequences played.
     """
     done = 0

@@ -31,6 +31,8 @@ ACTION_METRICS: Mapping[str, str] = {
     "lost": "lost node-h",
     "preemptions": "preemptions a job",
 }
+#: Of these, what `bridge.judge.sequences.compute_sequence_metric` does not know.
+ACTION_ONLY = tuple(name for name in ACTION_METRICS if name not in ("bsld", "wait", "wait.max"))
 
 
 def compute_action_metrics(prepared: Scenario, schedule: Schedule, first: int) -> dict[str, float]:

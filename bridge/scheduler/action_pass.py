@@ -5,12 +5,13 @@ from bridge.scheduler.action_state import KILLED, RUNS, ActionState
 from bridge.scheduler.actions import GUEST, LAS, SPECULATIVE, SUSPENDABLE
 from bridge.scheduler.amounts import copy_amounts, give
 from bridge.scheduler.decisions import DECLINE, NOTHING, PHASE_IDLE, PHASE_PICK, PHASE_TRIAL, TRIAL
-from bridge.scheduler.lives import attained_service, enter_queue, speculate, stop, visit
+from bridge.scheduler.lives import enter_queue, speculate, stop, visit
 from bridge.scheduler.preemption_rules import mark_urgent, next_preemption
 from bridge.scheduler.queue import first, list_in_order, may_fit, rearrange
 from bridge.scheduler.queue_key import set_key
 from bridge.scheduler.reservation import reserve_head
 from bridge.scheduler.running_jobs import first_place, fits, job_at, next_place
+from bridge.scheduler.service import attained_service
 from bridge.scheduler.state import NEVER
 
 #: A host has worked so many times as long as it was suspended, the coming guest included.

@@ -12,7 +12,7 @@ Behind the seconds further words: ``restart=30`` (s that a killed job's next lif
 (s until a suspended host works again), ``resume=60`` (s that a preempted job's next life begins with),
 ``guard=N`` (hybrid: who has waited N s goes first in its group, and gives way to the first group only),
 ``latest=1`` (las: of one level the job that started last is preempted first, in place of the smallest one),
-``share=0.5`` and ``seed=1`` (the part of the users whose jobs permit it).
+``share=0.5`` and ``seed=1`` (users are drawn, whose jobs permit it, until these are half of all jobs).
 """
 
 import re
@@ -65,7 +65,7 @@ class Action:
         host: s after its guest until a suspended job works again.
         resume: s that the next life of a preempted job begins with.
         guard: s that a job waits until it goes ahead of all others; 0: never.
-        share: part of the users whose jobs permit the rule.
+        share: part of the jobs that permit the rule: all jobs of so many users.
         seed: of the draw of these users.
         latest: not 0: of one level the last start is preempted first; else the smallest job.
     """
@@ -162,8 +162,8 @@ def permits_of(stated: Mapping[str, Any]) -> int:
 def draw_permits(action: Action, user: "Ints", columns: "Mapping[str, Floats]") -> "Ints":
     """Return what may be done to each job [n], as bits: by the log's columns, and a share of the users.
 
-    A share counts for what the rule needs; a job whose user the log does not know (below 0) has one of its
-    own.
+    A share counts for what the rule needs: users are drawn one after the other until their jobs are that
+    share of all; a job whose user the log does not know (below 0) has one of its own.
     """
     import numpy as np  # not above: names of policies are read where nothing is computed
 
@@ -172,7 +172,9 @@ def draw_permits(action: Action, user: "Ints", columns: "Mapping[str, Floats]") 
         permits |= np.where(columns[name] > 0, bit, 0) if name in columns else bit
     if action.share < 1:
         own = np.where(user < 0, -1 - np.arange(len(user)), user)
-        users, dense = np.unique(own, return_inverse=True)
-        chosen = np.random.default_rng(action.seed).permutation(len(users)) < round(action.share * len(users))
+        users, dense, jobs = np.unique(own, return_inverse=True, return_counts=True)
+        order = np.random.default_rng(action.seed).permutation(len(users))
+        enough = np.searchsorted(np.cumsum(jobs[order]), action.share * len(user)) + 1
+        chosen = np.isin(np.arange(len(users)), order[:enough])
         permits &= np.where(chosen[dense], permits, ~PERMITS[action.needs])
     return permits

@@ -18,6 +18,7 @@ from bridge.scheduler.queue import insert, remove, size_class
 from bridge.scheduler.queue_key import set_key
 from bridge.scheduler.running_jobs import add_running, first_place, job_at, next_place, remove_running
 from bridge.scheduler.score import evaluate
+from bridge.scheduler.service import attained_service
 from bridge.scheduler.starts import HOW_GUEST, HOW_SPECULATIVE, announce_start, record_start
 from bridge.scheduler.state import NEVER, SECOND, SHAPES
 
@@ -254,16 +255,6 @@ def let_hosts_return(state: ActionState, b: int, guest: int) -> None:
         _move_end(state, b, h, stay - rules.limit)
         state.started[b, env.n_started] = h
         env.n_started += 1
-
-
-@inline
-def attained_service(state: ActionState, b: int, j: int) -> int:
-    """Return how much of its run job `j` has done by now, in its earlier lives and this one."""
-    job, life = state.jobs[b, j], state.lives[b, j]
-    if life.does == WAITS:
-        return int(life.progress)
-    until = life.suspended_at if life.does == SUSPENDED else state.scalars[b].now
-    return int(life.progress + max(until - job.start - life.overhead - life.suspended, 0))
 
 
 @inline

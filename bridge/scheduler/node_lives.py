@@ -8,8 +8,9 @@ from bridge.base.jit import by_type, inline, inner
 from bridge.scheduler.acting_state import ActingNodes
 from bridge.scheduler.action_state import PREEMPTED, SPECULATES, WAITS
 from bridge.scheduler.cluster_state import ClusterState
-from bridge.scheduler.lives import attained_service, believe_rest, lift_limit, note_beliefs, settle_life
+from bridge.scheduler.lives import believe_rest, lift_limit, note_beliefs, settle_life
 from bridge.scheduler.running_jobs import remove_running
+from bridge.scheduler.service import attained_service
 from bridge.scheduler.state import State
 from bridge.scheduler.timed_state import STOOD, TimedState
 

@@ -37,7 +37,9 @@ _VARIABLES = _names(Op.S, Op.N_MAX)
 #: that head; whether EASY may start it now; how often it was rejected; jobs waiting and running; the sum of
 #: 1/max(t, 10) over the waiting jobs, which is the rate at which their bounded slowdowns grow; how many
 #: others fit now (0 without backfilling); wait, length and nodes of the head; for how long a running job is
-#: believed to run on; the sum of 1/max(t, 1) over waiting and running jobs.
+#: believed to run on; how long a job has run (under a rule of action: what of it is kept), and what orders
+#: believe is left of it; the former of the head; whether the rule of action would choose the job
+#: (1; of the row that declines −1); the sum of 1/max(t, 1) over waiting and running jobs.
 VIEW = _names(Op.FREE, Op.LOAD)
 #: Variables of one resource, ``share[0]`` for nodes: the job's demand and what is in use, as fractions of the
 #: capacity; and the resource's part in all that waiting and running jobs ask for (MRSch, Eq. 1).
@@ -56,7 +58,7 @@ _PLACES = {"in_partition": 1_000, "in_qos": 1_000, "per_node": 3, "free_node": 3
 #: Of all these, what says nothing about a particular job.
 OF_MACHINE = frozenset(
     {"t_max", "n_max", "free", "gap", "extra", "waiting", "running", "cost", "backfillable"}
-    | {"head_w", "head_t", "head_n", "load", "used", "goal"}
+    | {"head_w", "head_t", "head_n", "head_served", "load", "used", "goal"}
     | {"waiting_begin", "waiting_dependency", "waiting_limit", "waiting_never"}
 )
 #: What changes while a job waits.

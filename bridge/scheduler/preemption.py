@@ -203,7 +203,7 @@ def _list_by_rule(state: ActingNodes, b: int, j: int) -> int:
     while job_at(state, b, place) >= 0:
         v = job_at(state, b, place)
         is_going = state.timed_jobs[b, v].grace_end >= 0
-        if not is_going and may_preempt(state, b, j, v, level, area) and _reaches(state, b, v, j):
+        if not is_going and may_preempt(state, b, j, v, level, area, True) and _reaches(state, b, v, j):
             key, k = victim_key(state, b, v), n
             n += 1
             while k > 0 and goes_first(state, b, v, key, state.victims[k - 1], state.victim_keys[k - 1]):

@@ -5,10 +5,11 @@ from bridge.scheduler.action_state import PREEMPTED, RUNS, ActionState
 from bridge.scheduler.actions import CHECKPOINTABLE, HYBRID, LAS
 from bridge.scheduler.amounts import copy_amounts, give, take
 from bridge.scheduler.decisions import DECLINE
-from bridge.scheduler.lives import attained_service, enter_queue, stop
+from bridge.scheduler.lives import enter_queue, stop
 from bridge.scheduler.queue import first, remove
 from bridge.scheduler.queue_key import level_of
 from bridge.scheduler.running_jobs import first_place, fits, job_at, next_place
+from bridge.scheduler.service import attained_service
 from bridge.scheduler.state import NEVER, SECOND
 
 #: A life lasts so long before it is preempted, and preemptions are looked for at whole minutes. µs.
@@ -26,15 +27,17 @@ def remaining_area(state: ActionState, b: int, j: int) -> int:
 
 
 @inline
-def may_preempt(state: ActionState, b: int, head: int, j: int, head_level: int, head_area: int) -> bool:
-    """Tell whether the blocked head may preempt running job `j` now."""
+def may_preempt(
+    state: ActionState, b: int, head: int, j: int, head_level: int, head_area: int, as_agent: bool
+) -> bool:
+    """Tell whether the blocked head may preempt running job `j` now: by the rule, or if an agent wants it."""
     life = state.lives[b, j]
     if life.does != RUNS or not life.permits & CHECKPOINTABLE:
         return False
     lasted = state.scalars[b].now - state.jobs[b, j].start
     if lasted < MINUTE:
         return False
-    if state.action[0].agent_preempt:  # each life brings progress, whatever the agent does
+    if state.action[0].agent_preempt and as_agent:  # each life brings progress, whatever the agent does
         return bool(lasted >= life.overhead + MINUTE)
     level = level_of(state, attained_service(state, b, j))
     if level > head_level:
@@ -53,7 +56,7 @@ def victim_key(state: ActionState, b: int, j: int) -> int:
 
 
 @inner
-def _list_victims(state: ActionState, b: int, head: int) -> int:
+def _list_victims(state: ActionState, b: int, head: int, as_agent: bool) -> int:
     """List whom the head may preempt, with a key each: the highest is the first to go."""
     level = level_of(state, state.lives[b, head].progress)
     area = remaining_area(state, b, head)
@@ -61,7 +64,7 @@ def _list_victims(state: ActionState, b: int, head: int) -> int:
     place = first_place(state, b)
     while job_at(state, b, place) >= 0:
         j = job_at(state, b, place)
-        if may_preempt(state, b, head, j, level, area):
+        if may_preempt(state, b, head, j, level, area, as_agent):
             state.victims[n] = j
             state.victim_keys[n] = victim_key(state, b, j)
             n += 1
@@ -135,7 +138,7 @@ def preempt_for_head(state: ActionState, b: int) -> int:
     head = env.head
     if rules.kind < LAS or state.acts[b].declined:  # not LAS, HYBRID
         return NO_ROOM
-    n = _list_victims(state, b, head)
+    n = _list_victims(state, b, head, True)
     if rules.agent_preempt:
         if n == 0 or not _suffices(state, b, head, n):
             return NO_ROOM
@@ -147,6 +150,13 @@ def preempt_for_head(state: ActionState, b: int) -> int:
     for k in range(n):
         stop(state, b, state.chosen[k], PREEMPTED)
     return ROOM if n > 0 else NO_ROOM
+
+
+@inner
+def choose_by_rule(state: ActionState, b: int) -> int:
+    """Choose the victims that the rule would choose for the head, where an agent does; return how many."""
+    head = state.scalars[b].head
+    return choose_victims(state, b, head, _list_victims(state, b, head, False))
 
 
 @inner
@@ -169,7 +179,7 @@ def next_preemption(state: ActionState, b: int) -> int:
     if env.n_waiting == 0 or env.n_running == 0:
         return NEVER
     tick = (env.now // MINUTE + 1) * MINUTE
-    if (state.switches[0].dynamic_order or rules.guard > 0) and not rules.agent_preempt:
+    if state.switches[0].dynamic_order or rules.guard > 0:
         return int(tick)
     head = first(state, b)
     level = level_of(state, state.lives[b, head].progress)
@@ -178,19 +188,15 @@ def next_preemption(state: ActionState, b: int) -> int:
     while job_at(state, b, place) >= 0:
         j = job_at(state, b, place)
         job, life = state.jobs[b, j], state.lives[b, j]
-        if job.est_end <= env.now and not rules.agent_preempt:
+        if job.est_end <= env.now:
             return int(tick)
-        if not rules.agent_preempt:  # from then on it outlasts what is believed
-            soonest = min(soonest, job.est_end)
+        soonest = min(soonest, job.est_end)  # from then on it outlasts what is believed
         place = next_place(state.run_job[b], place)
         if life.does != RUNS or not life.permits & CHECKPOINTABLE:
             continue
         at = job.start + MINUTE
-        if rules.agent_preempt:
-            at += life.overhead
-            if at > env.now:
-                soonest = min(soonest, at)
-            continue
+        if rules.agent_preempt and at + life.overhead > env.now:
+            soonest = min(soonest, at + life.overhead)
         own = level_of(state, attained_service(state, b, j))
         if own <= level:
             if own == 2 or (level == 2 and rules.kind == LAS):

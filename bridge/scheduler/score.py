@@ -9,6 +9,7 @@ from bridge.base.arrays import Array, Records
 from bridge.base.jit import inline, inner
 from bridge.scheduler.reservation import may_backfill
 from bridge.scheduler.running_jobs import first_place, fits, job_at, next_place
+from bridge.scheduler.service import rest_seconds, served_seconds
 from bridge.scheduler.state import SECOND, STACK, State
 
 #: What programs are made of: a constant; variables, by the names that expressions have for them: those of
@@ -18,7 +19,7 @@ Op = IntEnum(
     "Op",
     "CONSTANT S T N W Z L FAIRSHARE PARTITION T_MAX N_MAX "
     "FREE FITS GAP EXTRA BLOCKED SAFE REJECTS WAITING RUNNING COST BACKFILLABLE HEAD_W HEAD_T HEAD_N "
-    "LEFT LOAD SHARE USED GOAL "
+    "LEFT SERVED REST HEAD_SERVED RULE LOAD SHARE USED GOAL "
     "ADMISSIBLE PARTITION_FREE PARTITION_WAITING ACCOUNT_USED QOS_PRIORITY "
     "WAITING_BEGIN WAITING_DEPENDENCY WAITING_LIMIT WAITING_NEVER IN_PARTITION IN_QOS PER_NODE FREE_NODE "
     "ADD SUB MULT DIV FLOORDIV MOD POW NEG SQRT LOG LOG2 LOG10 EXP ABS MIN MAX",
@@ -173,6 +174,19 @@ def prepare_variable(state: State, b: int, op: int, r: int, place: int, which: A
         for i in range(n):
             has_started = state.jobs[b, which[i]].start >= 0
             out[i] = estimated_remaining(state, b, which[i]) if has_started else 0.0
+    elif op == Op.SERVED:
+        for i in range(n):
+            out[i] = served_seconds(state, b, which[i])
+    elif op == Op.REST:
+        for i in range(n):
+            out[i] = rest_seconds(state, b, which[i])
+    elif op == Op.RULE:
+        for i in range(n):
+            out[i] = 0.0  # there is no rule of action
+    elif op == Op.HEAD_SERVED:
+        value = served_seconds(state, b, head) if head >= 0 else 0.0
+        for i in range(n):
+            out[i] = value
     elif op == Op.SHARE:
         for i in range(n):
             out[i] = _fraction(state, state.demand[b, which[i], r], r)

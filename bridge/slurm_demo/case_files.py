@@ -10,7 +10,7 @@ from typing import Any
 
 from bridge.base.errors import BridgeError
 from bridge.slurm_demo.case_log import CaseLog, LoggedRun, read_log
-from bridge.slurm_demo.scenario import Scenario
+from bridge.slurm_demo.scenario import RecordingScenario
 from bridge.worlds.fast.slurm.requests import options_of, tasks_of
 
 _COLUMNS = (
@@ -55,16 +55,16 @@ class Notes:
         state = words.get("JobState", "")
         reason = (re.search(r" Reason=(.*?) Dependency=", line) or ["", ""])[1]
         for job in _ids_of(words):
-            found = self.looks.setdefault(job, JobLook())
-            if found.state != state and "SUSPENDED" in (found.state, state):
+            result = self.looks.setdefault(job, JobLook())
+            if result.state != state and "SUSPENDED" in (result.state, state):
                 self.suspended.append((time, job, state))
-            found.state = state
+            result.state = state
             if state == "PENDING":
-                found.priority = words.get("Priority", "")
-                if not found.reasons or found.reasons[-1][1] != reason:
-                    found.reasons.append((time, reason))
+                result.priority = words.get("Priority", "")
+                if not result.reasons or result.reasons[-1][1] != reason:
+                    result.reasons.append((time, reason))
             if (stamp := words.get("EligibleTime", "")).isdecimal():  # seconds, as Slurm's clients are told
-                found.eligible = float(stamp) - self.epoch
+                result.eligible = float(stamp) - self.epoch
         return state in ("PENDING", "RUNNING", "COMPLETING", "SUSPENDED")
 
 
@@ -78,7 +78,9 @@ def _ids_of(words: dict[str, str]) -> list[str]:
     return [words["JobId"]]
 
 
-def write_case(scenario: Scenario, notes: Notes, text: str, out: Path, factor: float, slurm: str) -> None:
+def write_case(
+    scenario: RecordingScenario, notes: Notes, text: str, out: Path, factor: float, slurm: str
+) -> None:
     """Write a case's folder from the log's text; BridgeError: there is such a folder."""
     if out.exists():
         raise BridgeError("is there already", where=str(out), remedy="Give a new folder.")
@@ -103,8 +105,8 @@ def write_case(scenario: Scenario, notes: Notes, text: str, out: Path, factor: f
         _write(out / "rejected.csv", ("job", "message"), notes.refused.items())
     if notes.suspended:
         labels = {number: label for label, number in notes.ids.items()}
-        seen = ((f"{time:.1f}", labels.get(job, job), state) for time, job, state in notes.suspended)
-        _write(out / "suspended.csv", ("seen_at", "job", "state"), seen)
+        states = ((f"{time:.1f}", labels.get(job, job), state) for time, job, state in notes.suspended)
+        _write(out / "suspended.csv", ("seen_at", "job", "state"), states)
 
 
 def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -114,7 +116,7 @@ def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) ->
         writer.writerows(rows)
 
 
-def _results(scenario: Scenario, notes: Notes, log: CaseLog) -> list[list[str]]:
+def _results(scenario: RecordingScenario, notes: Notes, log: CaseLog) -> list[list[str]]:
     rows = []
     for job in scenario.jobs:
         if job.label in notes.refused:

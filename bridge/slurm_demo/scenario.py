@@ -18,7 +18,7 @@ _FIRST = ("job", "submit")
 
 
 @dataclass(frozen=True)
-class Submission:
+class SbatchLine:
     """A job: seconds of the scenario's clock, label, words of sbatch, and what the script does."""
 
     time: float
@@ -42,14 +42,14 @@ class Submission:
 
 
 @dataclass
-class Scenario:
+class RecordingScenario:
     """What `read_scenario` has read: `about` in words, and seconds of the clock at which it is over."""
 
     name: str
     about: list[str] = field(default_factory=list)
     conf: list[str] = field(default_factory=list)
     accounting: list[str] = field(default_factory=list)
-    jobs: list[Submission] = field(default_factory=list)
+    jobs: list[SbatchLine] = field(default_factory=list)
     commands: list[tuple[float, str]] = field(default_factory=list)
     end: float = float("inf")
 
@@ -66,48 +66,48 @@ class Scenario:
         return {name for name in names if name}
 
 
-def read_scenario(path: Path) -> Scenario:
+def read_scenario(path: Path) -> RecordingScenario:
     """Return the scenario of a file; BridgeError names the line that is none."""
-    found = Scenario(path.stem)
+    result = RecordingScenario(path.stem)
     labels: set[str] = set()
     for number, text in enumerate(files.read_text(path).splitlines(), start=1):
         line, place = text.strip(), f"{path}:{number}"
         if line.startswith("#"):
-            found.about += [line.lstrip("# ")] if not found.conf else []
+            result.about += [line.lstrip("# ")] if not result.conf else []
         elif line.startswith("sacctmgr "):
-            found.accounting.append(line)
+            result.accounting.append(line)
         elif re.match(r"[A-Za-z]+=", line):
-            found.conf.append(line)
+            result.conf.append(line)
         elif match := re.fullmatch(r"(-?\d+(?:\.\d+)?)\s+(.+)", line):
             with mending(place):
-                _add(found, float(match[1]), match[2], labels)
+                _add(result, float(match[1]), match[2], labels)
         elif line:
             raise BridgeError(f"{line[:60]!r} belongs to no scenario", where=place, remedy=_REMEDY)
-    if not any(found.node_lines()) or not found.jobs:
+    if not any(result.node_lines()) or not result.jobs:
         remedy = "State NodeName= and PartitionName= lines, and lines such as `0 sbatch -N1 -t 5 sleep 60`."
         raise BridgeError("has no nodes, or submits no jobs", where=str(path), remedy=remedy)
-    found.jobs.sort(key=lambda job: job.time)
-    found.commands.sort(key=lambda one: one[0])
-    return found
+    result.jobs.sort(key=lambda job: job.time)
+    result.commands.sort(key=lambda one: one[0])
+    return result
 
 
-def _add(found: Scenario, time: float, text: str, labels: set[str]) -> None:
+def _add(result: RecordingScenario, time: float, text: str, labels: set[str]) -> None:
     words = shlex.split(text)
     if words == ["end"]:
-        found.end = time
+        result.end = time
     elif words[0] == "sbatch":
-        job = _submission(time, words[1:], len(found.jobs))
+        job = _submission(time, words[1:], len(result.jobs))
         if job.label in labels:
             raise ValueError(f"there are two jobs {job.label}")
         labels.add(job.label)
-        found.jobs.append(job)
+        result.jobs.append(job)
     elif words[0] in ("scontrol", "scancel"):
-        found.commands.append((time, text))
+        result.commands.append((time, text))
     else:
         raise ValueError(f"{words[0]} is none of sbatch, scontrol, scancel, end")
 
 
-def _submission(time: float, words: Sequence[str], number: int) -> Submission:
+def _submission(time: float, words: Sequence[str], number: int) -> SbatchLine:
     if len(words) < 2 or words[-2] not in ("sleep", "fail") or not re.fullmatch(r"\d+", words[-1]):
         raise ValueError("a job ends in `sleep SECONDS` or `fail SECONDS`")
     label = f"j{number}"
@@ -124,6 +124,6 @@ def _submission(time: float, words: Sequence[str], number: int) -> Submission:
     if not re.fullmatch(r"[A-Za-z][\w-]*", label):
         raise ValueError(f"{label[:40]!r} is no name of a job")
     runtime = words[-1] if words[-2] == "sleep" else f"fail{words[-1]}"
-    job = Submission(time, label, tuple(kept), runtime)
+    job = SbatchLine(time, label, tuple(kept), runtime)
     options_of(job.row())
     return job

@@ -7,6 +7,7 @@ from bridge.base import plugins
 from bridge.base.errors import BridgeError, add_location
 from bridge.config.fields import fields_of, keys_of
 from bridge.experiment.spec import METRICS
+from bridge.judge.action_metrics import ACTION_ONLY
 from bridge.learn.recipe import AGENT_TEACHER, AnyRecipe, Recipe
 from bridge.pool import study_rows
 from bridge.scheduler.compiled import compile_policy
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from bridge.workload.select import Jobs
     from bridge.workload.table import Tally
 
-#: What `bridge.judge.sequences.compute_sequence_metric` knows; ``utilisation.NAME`` is a resource's.
-EVENT = (*METRICS, "idle.fitting")
+#: What `bridge.judge.sequences.compute_sequence_metric` knows, and metrics of actions;
+#: ``utilisation.NAME`` is a resource's.
+EVENT = (*METRICS, "idle.fitting", *ACTION_ONLY)
 #: What decides in place of or beside a row's `setup`, one of these; and what only rows that learn have.
 DECIDES, LEARNS = (
     ("policy", "pool", "rule", "reject"),
@@ -141,7 +143,7 @@ def _row(study: "Study", row: "StudyRow") -> None:
     if row.pool or not isinstance(recipe, Recipe | None):
         _metrics(study.metrics, study_rows.METRICS, row)
         return
-    _metrics([one for one in study.metrics if not one.startswith("utilisation.")], EVENT, row)
+    _metrics([one for one in study.metrics if not _is_of_resource(one)], EVENT, row)
     with add_location(f"row {row.name!r}"):
         setup, policy = (recipe.setup, recipe.policy()) if recipe else (row.setup, row.setup.policy())
         compile_policy(policy, setup.rules()[0])
@@ -169,6 +171,10 @@ def _logs(study: "Study", row: "StudyRow", recipe: AnyRecipe | None) -> None:
             whose = "is of the time-stepped pool" if of_pool else "is not of the time-stepped pool"
             remedy = f"Its logs begin with {PREFIX}." if of_pool else f"Choose a log without {PREFIX}."
             raise BridgeError(f"row {row.name!r} {whose}, {log!r} is" + " not" * of_pool, remedy=remedy)
+
+
+def _is_of_resource(metric: str) -> bool:
+    return metric.startswith("utilisation.") and metric not in ACTION_ONLY
 
 
 def _metrics(metrics: Iterable[str], valid_names: Sequence[str], row: "StudyRow") -> None:
@@ -212,6 +218,6 @@ def check_on_logs(cells: "Iterable[Cell]", log_of: "Logs") -> "dict[str, list[Ta
                     starts_of(test, len(jobs), cell.behind)
             names = [f"utilisation.{name}" for name in jobs.resources]
             for metric in cell.metrics:
-                if metric.startswith("utilisation.") and metric not in names:
+                if _is_of_resource(metric) and metric not in names:
                     raise BridgeError(f"there is no {metric!r}", remedy=f"Choose {', '.join(names)}.")
     return tallies

@@ -1,10 +1,11 @@
 """What a cell's tests find: rules, fixed rules (what learning must beat) and agents, of either scheduler."""
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from bridge.judge.action_metrics import ACTION_ONLY, compute_action_metrics
 from bridge.judge.sequences import compute_sequence_metric
 from bridge.learn.agent import play_sequences, schedules_by
 from bridge.learn.checkpoint import LogAgent
@@ -14,7 +15,7 @@ from bridge.study.fixed_rules import FixedRule, RejectRule
 from bridge.study.windows import starts_of
 from bridge.workload.select import Jobs
 from bridge.worlds.fast.episode import Scenario
-from bridge.worlds.fast.replay import replay_sequences
+from bridge.worlds.fast.replay import Schedule, replay_sequences
 
 if TYPE_CHECKING:
     from bridge.study.cells import Cell
@@ -40,10 +41,23 @@ def evaluate_cell(cell: "Cell", agent: Any, log: Any) -> Iterable[dict[str, Any]
             "starts": starts.tolist(),
             "jobs": len(jobs),
             "oracle": ready.oracle,
-            "values": {
-                m: [compute_sequence_metric(ready, s, first, m) for s, first in played] for m in cell.metrics
-            },
+            "values": _values(ready, played, cell.metrics),
         }
+
+
+def _values(
+    ready: Scenario, played: Iterable[tuple[Schedule, int]], metrics: Sequence[str]
+) -> dict[str, list[float]]:
+    """Return each metric's value of every sequence; those of actions are computed once for all."""
+    values: dict[str, list[float]] = {metric: [] for metric in metrics}
+    of_actions = [metric for metric in metrics if metric in ACTION_ONLY]
+    for schedule, first in played:
+        acted = compute_action_metrics(ready, schedule, first) if of_actions else {}
+        for metric in metrics:
+            is_acted = metric in of_actions
+            value = acted[metric] if is_acted else compute_sequence_metric(ready, schedule, first, metric)
+            values[metric].append(value)
+    return values
 
 
 def _player(cell: "Cell", agent: LogAgent | None, jobs: Jobs) -> tuple[Scenario, Any]:

@@ -48,7 +48,7 @@ def run_cell(cell: Cell, store: Store, runner: str, logs: Logs = load_log) -> di
             "row": cell.row,
             "log": cell.log,
             "seed": cell.seed,
-            "logs": {cell.file: cell.sha256} | ({cell.learnt_on: cell.learnt_sha256} if agent else {}),
+            "logs": _logs_of(cell),
             "metrics": list(cell.metrics),
             "tests": list(evaluate_cell(cell, agent, log)),
             "epochs": epochs_of(agent.folder) if agent else 0,
@@ -64,6 +64,15 @@ def run_cell(cell: Cell, store: Store, runner: str, logs: Logs = load_log) -> di
     finally:
         ended.set()
         store.release(cell.key)
+
+
+def _logs_of(cell: Cell) -> dict[str, str]:
+    """Return the digests of all logs of a cell: judged on, learnt on."""
+    logs = {cell.file: cell.sha256}
+    if cell.recipe is not None:
+        logs[cell.learnt_on] = cell.learnt_sha256
+        logs |= dict(zip(getattr(cell.recipe.training, "logs", ()), cell.others, strict=True))
+    return logs
 
 
 def _beat(store: Store, key: str, ended: threading.Event) -> None:

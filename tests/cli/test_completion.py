@@ -23,7 +23,7 @@ def completed(*words: str) -> list[str]:
         (("replay", "bundled-128", "--policy", "sjf+c"), ["sjf+conservative", "sjf+conservative_keeps"]),
         (("evaluate", "bundled-128", "--order", "f"), ["fcfs", "f1", "f2", "f3", "f4"]),
         (("replay", "bundled-128", "--order", "u"), ["unicep", "user_shares"]),
-        (("replay", "bundled-128", "--cluster", "t"), ["teaching-site", "thetagpu-like"]),
+        (("replay", "bundled-128", "--cluster", "t"), ["teaching-site", "thetagpu-2023", "thetagpu-like"]),
         (("workload", "import", "sacct", "f.txt", "--cluster", "te"), ["teaching-site"]),
         (("validate", "fcfs+easy", "--platform", "te"), ["teaching-16"]),
         (("validate", "fcfs+e"), ["fcfs+easy"]),

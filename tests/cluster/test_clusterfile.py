@@ -125,7 +125,7 @@ def test_every_field_says_what_it_is() -> None:
         assert {field.name for field in fields(kind)} <= set(about), kind
 
 
-@pytest.mark.parametrize("name", ["teaching-site", "cirrus-like", "thetagpu-like"])
+@pytest.mark.parametrize("name", ["teaching-site", "cirrus-like", "thetagpu-like", "thetagpu-2023"])
 def test_shipped_sites_have_nothing_wrong(name: str) -> None:
     from bridge.cluster.check import check_cluster
 

@@ -212,5 +212,5 @@ def test_a_cluster_is_read_anew_when_its_file_changes(tmp_path: Path) -> None:
 
 
 def test_a_name_of_no_cluster(tmp_path: Path) -> None:
-    with pytest.raises(BridgeError, match=r"There are: cirrus-like, teaching-site, thetagpu-like"):
+    with pytest.raises(BridgeError, match="cirrus-like, teaching-site, thetagpu-2023, thetagpu-like"):
         read_cluster(str(tmp_path / "none"))

@@ -10,9 +10,15 @@ from small_jobs import make_jobs
 
 from bridge.base.arrays import Floats
 from bridge.base.errors import BridgeError
+from bridge.env.batch import Batch
+from bridge.env.encoder import Encoder
 from bridge.env.env_config import build_env_config
 from bridge.env.episodes import LogEpisodes
 from bridge.env.reward import Reward
+from bridge.learn.agent import schedules_by
+from bridge.learn.rollout import argmax_actions
+from bridge.worlds.fast.replay import replay_sequences
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 #: Compiling takes longer; see `worlds/fast/test_actions_without_compiler.py`.
 pytestmark = [] if os.environ.get("NUMBA_DISABLE_JIT") == "1" else [pytest.mark.slow]
@@ -70,3 +76,53 @@ def test_a_rule_of_action_is_needed() -> None:
         play("trial", lambda legal: int(legal[0]), action="hybrid(300)")
     with pytest.raises(BridgeError, match="no rewards spread over time"):
         build_env_config("preempt", reward=Reward(spread="time"))
+
+
+#: Who gives way by the rule itself, and what of a running job was served and is left.
+_BY_RULE = {"rule": "rule", "served": "served", "rest": "rest", "head served": "head_served"}
+
+
+def _agent_by_rule(rows: list[Any], nodes: int, decision: Any, action: str) -> tuple[Any, Any]:
+    """Return schedules under a rule and under an agent that does what it sees of the rule."""
+    setup = SchedulerConfig("saf", "easy", action=action)
+    jobs = make_jobs(rows, [nodes])
+    encoder = Encoder(decision, _BY_RULE, window=64, stop=True)
+    policy = setup.policy(decision)
+    starts = np.zeros(1, np.int64)
+
+    def answer(view: Any) -> Any:
+        return argmax_actions(np.where(view.rows[:, 0] < 0, 0.5, view.rows[:, 0]), np.diff(view.offsets))
+
+    played = schedules_by(encoder.compile({}), answer, setup.build_scenario(jobs, policy), starts, len(rows))
+    return replay_sequences(setup.build_scenario(jobs), starts, len(rows))[0], played[0]
+
+
+def test_an_agent_that_tries_what_it_sees_of_the_rule_is_the_rule() -> None:
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        n, nodes = 24, 8
+        submit = np.cumsum(rng.exponential(400, n)).astype(int)
+        run = np.exp(rng.uniform(np.log(20), np.log(20_000), n)).astype(int)
+        request = (run * np.exp(rng.uniform(0, 3, n))).astype(int) + 1
+        size = rng.integers(1, nodes + 1, n)
+        rows = [*zip(submit.tolist(), run.tolist(), request.tolist(), size.tolist(), strict=True)]
+        rule, agent = _agent_by_rule(rows, nodes, "trial", "guest(300)")
+        assert rule.lives is not None and rule.lives.suspensions.sum() > 0
+        assert agent.end.tolist() == rule.end.tolist()
+
+
+def test_what_is_seen_of_service_and_of_the_rule() -> None:
+    setup = SchedulerConfig("saf", "easy", action="hybrid(300)")
+    jobs, encoder = make_jobs(ROWS, [4]), Encoder("preempt", _BY_RULE, window=8, stop=True)
+    batch = Batch(setup.build_scenario(jobs, setup.policy("preempt")), encoder.compile({}), 1, len(ROWS))
+    view, rows = batch.reset(np.zeros(1, np.int64)), list[Any]()
+    while len(view.rows):
+        rows.append((batch.now[0] / 1e6, *view.rows[0].tolist(), *view.rows[1].tolist()))
+        view = batch.step(np.ones(1, np.int64))  # the head waits: nobody gives way
+    for now, rule, served, rest, head_served, declines, head_seen, head_rest, _ in rows:
+        if now < 4000:  # the long job runs, and may give way once it has had 300 s
+            assert (served, rest, head_served) == (now, 5000 - now, 0)
+            assert rule == (now >= 300)
+        assert (declines, head_seen) == (-1, 0)
+        assert head_rest in (4000, 900)
+    assert {row[1] for row in rows} == {0, 1}

@@ -8,7 +8,7 @@ from bridge.base.arrays import Ints
 from bridge.scheduler.slurm import plan_kernels as kernels
 from bridge.scheduler.slurm import preemption
 from bridge.scheduler.slurm.choice import chosen_of, is_exclusive, need_of
-from bridge.scheduler.slurm.controller import FAR, LIMIT, STARTED, Controller, Idle
+from bridge.scheduler.slurm.controller import FAR, LIMIT, STARTED, Controller, IdlePass
 from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
 from bridge.scheduler.slurm.license_map import LicenseMap
@@ -349,7 +349,9 @@ def backfill_pass(slurm: Controller, now: int) -> None:
         horizon = int(walk.own[kernels.HORIZON])
     _start_heterogeneous(slurm, now)
     if slurm.n_starts == n_starts and slurm.version == version and slurm.packed == packed:
-        slurm.is_planned = Idle(version, packed, slurm.line.changes, min(horizon, _next_change(slurm, now)))
+        slurm.is_planned = IdlePass(
+            version, packed, slurm.line.changes, min(horizon, _next_change(slurm, now))
+        )
 
 
 def backfill_idle_until(slurm: Controller) -> int:

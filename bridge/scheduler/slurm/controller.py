@@ -46,7 +46,7 @@ FAR = 1 << 62
 _NEVER_PASSED: tuple[int, bool, int, int, int | None] = (-1, False, 0, -1, None)
 
 
-class Idle(NamedTuple):
+class IdlePass(NamedTuple):
     """A backfill pass that changed nothing: in which state, and until when it holds.
 
     Attributes:
@@ -110,7 +110,7 @@ class Controller:
         self.het_estimates: dict[int, dict[int, int]] = {}
         self.version = 0
         self.is_passed = _NEVER_PASSED
-        self.is_planned = Idle()
+        self.is_planned = IdlePass()
         self.has_skipped = False  # the last main pass passed a job over, for its partition had failed
         self.has_barred = False  # in it, an advance reservation kept a job from its nodes
         self.limits_due = 0

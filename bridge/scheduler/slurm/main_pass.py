@@ -72,7 +72,7 @@ def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
     if now < main_idle_until(slurm, full=full):
         return
     entries = slurm.queue(now)
-    if now < _idle_until(slurm, full=full):
+    if now < main_idle_until(slurm, full=full):
         return
     starts = slurm.n_starts
     slurm.has_skipped = slurm.has_barred = False
@@ -83,17 +83,9 @@ def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
 
 
 def main_idle_until(slurm: Controller, *, full: bool) -> int:
-    """Return until when main passes provably change nothing, if nothing else happens."""
+    """Return until when main passes provably change nothing, and leave the weights as they are."""
     if not slurm.pending:
         return FAR
-    if slurm.line.is_valid and slurm.is_passed[4] is None:
-        version, was_whole, until, _, _ = slurm.is_passed
-        return until if version == slurm.version and (was_whole or not full) else 0
-    return _idle_until(slurm, full=full)
-
-
-def _idle_until(slurm: Controller, *, full: bool) -> int:
-    """Return until when main passes do nothing in this line; they leave the weights as they are, too."""
     version, was_whole, until, changes, packed = slurm.is_passed
     is_same = version == slurm.version and changes == slurm.line.changes and packed == slurm.packed
     return until if is_same and slurm.line.is_kept and (was_whole or not full) else 0

@@ -53,14 +53,14 @@ class OwnJob:
 
 def read_jobs(text: str) -> dict[str, OwnJob]:
     """Return all jobs of a reading by their labels; an array's waiting record is one job for each task."""
-    found: dict[str, OwnJob] = {}
+    result: dict[str, OwnJob] = {}
     for line in text.splitlines():
         if not line.startswith("JobId="):
             continue
         fields = dict(re.findall(r" ?(\S+?)=(\S*)", line))
         for one in _jobs_of(fields, line):
-            found[one.label] = one
-    return found
+            result[one.label] = one
+    return result
 
 
 def _jobs_of(fields: dict[str, str], line: str) -> list[OwnJob]:

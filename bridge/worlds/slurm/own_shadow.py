@@ -5,12 +5,15 @@ that was there before it: submissions, ends, and the starts of earlier passes.
 """
 
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 from bridge.base.errors import BridgeError
@@ -20,6 +23,7 @@ from bridge.cluster.slurm_values import node_names
 from bridge.scheduler.slurm.backfill_pass import backfill_pass
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.main_pass import main_pass
+from bridge.scheduler.slurm.masks import mask_of
 from bridge.scheduler.slurm.settings import require_modelled, settings_of
 from bridge.scheduler.slurm.site import Site
 from bridge.worlds.slurm.client import Client
@@ -41,13 +45,14 @@ _SETTINGS = (
 #: Nodes and partitions are read again after so many seconds.
 RECONCILE = 60.0
 _WHERE = "scontrol show"
+_SHOW_JOBS = ("scontrol", "-d", "-o", "show", "job")
 COMPLETING = "COMPLETING"
 #: Of events in one second, which comes first: a job ends, and a while later its nodes are free.
 _GONE, _END, _FREE, _NEW, _START = range(5)
 
 
 @dataclass(frozen=True)
-class Event:
+class QueueChange:
     """What happened to a job in a second since 1970."""
 
     second: int
@@ -132,13 +137,26 @@ class OwnShadow:
 
     def run(self, until: Callable[[], bool], interval: float = 0.25) -> None:
         """Follow until told to stop, with so many seconds between two readings."""
-        while not until():
-            began = time.monotonic()
-            if began > self._site_read + RECONCILE:
-                self.site, self._site_read = read_own_site(self.client), began
-            text = self.client.call("scontrol", "-d", "-o", "show", "job")
-            self.read(text, int(time.time()))
-            time.sleep(max(began + interval - time.monotonic(), 0.0))
+        readings: Queue[tuple[str, int] | None] = Queue()
+        reader = threading.Thread(target=self._read_on, args=(readings, until, interval), daemon=True)
+        reader.start()
+        while (reading := readings.get()) is not None:
+            self.read(*reading)
+            if time.monotonic() > self._site_read + RECONCILE:
+                self.site, self._site_read = read_own_site(self.client), time.monotonic()
+
+    def _read_on(
+        self, readings: "Queue[tuple[str, int] | None]", until: Callable[[], bool], interval: float
+    ) -> None:
+        """Read at equal distances in time, however long predictions take."""
+        try:
+            while not until():
+                began = time.monotonic()
+                with suppress(BridgeError):  # slurmctld is busy or away: the next reading has it all
+                    readings.put((self.client.call(*_SHOW_JOBS), int(time.time())))
+                time.sleep(max(began + interval - time.monotonic(), 0.0))
+        finally:
+            readings.put(None)
 
     def read(self, text: str, now: int) -> None:
         """Take a reading: what came, ended and started since the last one, in its order."""
@@ -155,33 +173,33 @@ class OwnShadow:
                     self._running[label] = one
         self._last, self._read_at = jobs, now
 
-    def _events(self, before: Mapping[str, OwnJob], after: Mapping[str, OwnJob]) -> Iterator[Event]:
+    def _events(self, before: Mapping[str, OwnJob], after: Mapping[str, OwnJob]) -> Iterator[QueueChange]:
         for label, one in before.items():
             new = after.get(label)
             same = new if new is not None and new.start == one.start else None
             if one.is_here:
                 ended = max(same.end if same is not None else 0, self._read_at)
                 if one.state != COMPLETING and (same is None or same.state not in (one.state, "RUNNING")):
-                    yield Event(ended, _END, one)
+                    yield QueueChange(ended, _END, one)
                 if same is None or not same.is_here:
-                    yield Event(ended, _FREE, one)
+                    yield QueueChange(ended, _FREE, one)
             elif one.is_waiting and (new is None or not (new.is_waiting or new.cores or new.start)):
-                yield Event(self._read_at, _GONE, one)
+                yield QueueChange(self._read_at, _GONE, one)
         for label, one in after.items():
             old = before.get(label)
             if old is None:
-                yield Event(max(one.submit, self._read_at), _NEW, one)
+                yield QueueChange(max(one.submit, self._read_at), _NEW, one)
             has_run = bool(one.start) and bool(one.text("NodeList")) and not one.is_waiting
             if has_run and (old is None or not (old.is_here or old.end)):
-                yield Event(max(one.start, self._read_at), _START, one)
+                yield QueueChange(max(one.start, self._read_at), _START, one)
 
-    def _follow(self, events: list[Event]) -> None:
+    def _follow(self, events: list[QueueChange]) -> None:
         """Go through what happened between two readings.
 
         Slurm makes a main pass after each end of a job, and says in which second that was. So of the ends,
         and of the nodes that became free, that one is taken as the next after which a pass starts what Slurm
         did start; if there is none, the earliest. What no such pass starts is compared with the last one.
-        Which scheduler made a start is not known either: the pass of one of both must make it.
+        Which scheduler made a start is not nodes either: the pass of one of both must make it.
         """
         starts = [event for event in events if event.kind == _START]
         others = [event for event in events if event.kind != _START]
@@ -205,34 +223,34 @@ class OwnShadow:
             self._apply(chosen)
             others.remove(chosen)
             for start in [one for one in starts if one.job.label in right]:
-                nodes = _nodes(start.job)
-                self._note(start, right[start.job.label], nodes)
+                theirs = _nodes(start.job)
+                self._note(start, right[start.job.label], theirs)
                 starts.remove(start)
         for second, group in groupby(starts, key=lambda event: event.second):
             batch = list(group)
             predicted, right = self.predict(second, "main"), self._agreeing(second, batch)
             for event in batch:
                 label = event.job.label
-                known = _nodes(event.job) if label in right else predicted.get(label)
-                self._note(event, right.get(label, ""), known)
+                nodes = _nodes(event.job) if label in right else predicted.get(label)
+                self._note(event, right.get(label, ""), nodes)
 
-    def _agreeing(self, second: int, starts: list[Event]) -> dict[str, str]:
+    def _agreeing(self, second: int, starts: list[QueueChange]) -> dict[str, str]:
         """Return which of some starts a pass would make now, on the same nodes, and whose."""
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         for by in ("main", "backfill"):
             predicted = self.predict(second, by)
             for event in starts:
                 if _nodes(event.job) == predicted.get(event.job.label):
-                    found.setdefault(event.job.label, by)
-        return found
+                    result.setdefault(event.job.label, by)
+        return result
 
-    def _note(self, event: Event, by: str, predicted: frozenset[str] | None) -> None:
+    def _note(self, event: QueueChange, by: str, predicted: frozenset[str] | None) -> None:
         waited = self._waiting.get(event.job.label, event.job)
         why = waited.left_out or ("" if predicted is not None else "not predicted")
         self.report.hits.append(Hit(event.job.label, by, _nodes(event.job), predicted, why))
         self._apply(event)
 
-    def _apply(self, event: Event) -> None:
+    def _apply(self, event: QueueChange) -> None:
         kind, one = event.kind, event.job
         if kind == _NEW:
             self._waiting[one.label] = one
@@ -273,7 +291,8 @@ class OwnShadow:
             job.priority, job.priorities = int(one.text("Priority") or 0), {}
             if one.label not in self._running:
                 continue
-            part = self.site.part_index[one.text("Partition")]
+            nodes = mask_of(self.site.index[name] for name in one.cores)  # one of several partitions
+            part = next((part for part in job.parts if not nodes & ~part.mask), job.parts[0])
             slurm.adopt(
                 job, part, {self.site.index[name]: cpus for name, cpus in one.cores.items()}, one.start
             )

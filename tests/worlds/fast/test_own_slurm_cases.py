@@ -34,8 +34,7 @@ class Counting(SlurmPlayer):
             self.passes.append((time, kind))
         super().happen(time, kind, what)
 
-    def _idle(self, now: float) -> Idle:
-        del now
+    def _idle(self) -> Idle:
         return Idle()  # no pass is left out
 
 

@@ -9,7 +9,7 @@ import pytest
 from small_jobs import make_jobs
 
 from bridge.base.errors import BridgeError
-from bridge.scheduler.actions import parse_action
+from bridge.scheduler.actions import SUSPENDABLE, draw_permits, parse_action
 from bridge.scheduler.state import SECOND
 from bridge.workload.select import Jobs
 from bridge.worlds.fast.episode import Scenario
@@ -191,6 +191,19 @@ def test_a_share_of_the_users_is_drawn_by_seed() -> None:
     counts = [lives.stops.tolist() for lives in stops if lives is not None]
     assert counts[0] == counts[1] != counts[2]
     assert 15 <= sum(counts[0]) <= 20  # half of the users, one of whom may have had the first job
+
+
+def test_users_are_drawn_until_so_many_jobs_are_theirs() -> None:
+    user = np.repeat([7, 3, 5, -1], [60, 25, 10, 5])  # the last five have no user: each is one of its own
+    for seed in range(20):
+        permits = draw_permits(parse_action(f"guest(300, share=0.5, seed={seed + 1})"), user, {})
+        assert (permits & 5 == 5).all()  # restarts and checkpoints are not what a host has to permit
+        lends = permits & SUSPENDABLE > 0
+        of_user = {one: lends[user == one] for one in (7, 3, 5)}
+        assert all(mine.all() or not mine.any() for mine in of_user.values())
+        assert lends.sum() >= 50  # and without the last one drawn it would be less
+        sizes = [mine.sum() for mine in of_user.values() if mine.any()] + [1] * int(lends[user < 0].sum())
+        assert any(lends.sum() - size < 50 for size in sizes)
 
 
 def test_whoever_says_nothing_permits_the_rule_and_that_is_a_warning() -> None:

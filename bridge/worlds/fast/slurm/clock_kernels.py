@@ -15,7 +15,7 @@ LIMITS, FULL, DEFAULT, BACKFILL, PRIO, NO_PASS, DRAWS = range(7)
 LIMITS_PERIOD = 30.0
 #: Where the loops stand.
 (
-    LOOP, LAST_FULL, LAST_MAIN, LAST_LIMITS, AWAKE, PERIOD_DUE, WANTED, CHANGED, AT_ONCE, LATE, DRAWN,
+    LOOP, LAST_FULL, LAST_MAIN, LAST_LIMITS, AWAKE, PERIOD_DUE, WANTED, CHANGED, AT_ONCE, LATE, N_DRAWS,
     LAST_CHANGE, TIME, NEXT, PERIOD, BATCH_DELAY, SCHED_INTERVAL, BF_INTERVAL, SECOND, HAS_BACKFILL,
     LEFT_OUT, SIZE,
 ) = range(22)  # fmt: skip
@@ -87,8 +87,8 @@ def leave_out(at: Floats, event: float, limit: float, change: float) -> None:
 
 @inline
 def _draw(at: Floats, late: Floats) -> float:
-    n = int(at[DRAWN])
-    at[DRAWN] = n + 1
+    n = int(at[N_DRAWS])
+    at[N_DRAWS] = n + 1
     return float(late[n])
 
 
@@ -121,7 +121,7 @@ def note(at: Floats, late: Floats, kind: int, time: float, started: bool, change
 def advance(at: Floats, late: Floats, idle: Floats) -> int:
     """Let passes that do nothing go by; return which comes next, and ``at[NEXT]`` when, or `NO_PASS`."""
     while True:
-        if at[DRAWN] + 1 >= late.shape[0]:
+        if at[N_DRAWS] + 1 >= late.shape[0]:
             return DRAWS
         leave_out(at, idle[EVENT], idle[LIMITS], idle[UNCHANGED])
         kind = choose_next(at)

@@ -102,7 +102,7 @@ class OwnClock:
         at[kernels.SECOND], at[kernels.HAS_BACKFILL] = 1.0 + lateness.tick, float(has_backfill)
         self._idle = np.zeros(kernels.IDLE_SIZE)
         self._late = lateness.draw(self._random, 1 + _DRAWS)
-        at[kernels.LATE], at[kernels.DRAWN] = self._late[0], 1
+        at[kernels.LATE], at[kernels.N_DRAWS] = self._late[0], 1
 
     @classmethod
     def of_site(cls, site: Site, first: float, seed: int, lateness: Lateness = PUNCTUAL) -> "OwnClock":
@@ -118,11 +118,6 @@ class OwnClock:
         )
 
     @property
-    def time(self) -> float:
-        """When something last happened."""
-        return float(self.at[kernels.TIME])
-
-    @property
     def idle(self) -> float:
         """For how long nothing has happened but passes that started no job, s."""
         return float(self.at[kernels.TIME] - self.at[kernels.LAST_CHANGE])
@@ -134,9 +129,9 @@ class OwnClock:
 
     def _draw_more(self) -> None:
         """Draw lateness anew behind what was not used yet."""
-        left = self._late[int(self.at[kernels.DRAWN]) :]
+        left = self._late[int(self.at[kernels.N_DRAWS]) :]
         self._late = np.concatenate((left, self._lateness.draw(self._random, _DRAWS)))
-        self.at[kernels.DRAWN] = 0
+        self.at[kernels.N_DRAWS] = 0
 
     def next(self, event: float, idle: Idle) -> tuple[float, str] | None:
         """Return the next pass before an event that does something, and let those that do not go by."""

@@ -39,6 +39,7 @@ class SlurmWorld(abc.ABC):
         self.heap: list[tuple[float, int, int, str, Any]] = []
         self.counter = itertools.count()
         self.ends_of_reservations: set[tuple[str, int]] = set()
+        self.has_marked = False  # the last backfill pass wrote to records
 
     # --- what a world knows of its jobs
 
@@ -85,14 +86,17 @@ class SlurmWorld(abc.ABC):
         epilog = self.site.settings.epilog
         while self.heap or self._may_go_on(clock):
             event = self.heap[0][0] if self.heap else _FAR
-            due = clock.next(event, self._idle(clock.time) if self.heap else Idle())
+            due = clock.next(event, self._idle() if self.heap else Idle())
             if clock.has_left_out:
                 self.slurm.line.is_seen()
             if due is not None:
                 before = self.slurm.n_starts
                 self.happen(*due, None)
                 started = self.slurm.n_starts > before
-                clock.passed(*due, started=started, changed=self._writes(due[1], due[0]))
+                changed = self._writes(due[1], due[0])
+                clock.passed(*due, started=started, changed=changed)
+                if due[1] == "backfill":
+                    self.has_marked = changed
                 continue
             time, _, _, kind, what = heapq.heappop(self.heap)
             self.happen(time, kind, what)
@@ -111,10 +115,10 @@ class SlurmWorld(abc.ABC):
         is_main = kind in ("default", "full")
         return kind == "prio" or (is_main and (slurm.has_skipped or slurm.has_barred))
 
-    def _idle(self, now: float) -> Idle:
+    def _idle(self) -> Idle:
         """Return until when passes do nothing but write why jobs wait; full ones may not even do that."""
         slurm, time = self.slurm, self._time
-        full, writes = time(main_idle_until(slurm, full=True)), self._writes("full", now)
+        full, writes = time(main_idle_until(slurm, full=True)), self._writes("full", 0.0)
         return Idle(
             time(slurm.limits_due),
             full,
@@ -122,7 +126,7 @@ class SlurmWorld(abc.ABC):
             time(backfill_idle_until(slurm)),
             time(0) if writes else full,
             writes,
-            self._writes("backfill", now),
+            bool(slurm.pending) and self.has_marked,
         )
 
     def _time(self, now: int) -> float:

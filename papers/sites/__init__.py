@@ -1,0 +1,1 @@
+"""Agents on sites with nodes, partitions and queues of their own."""
