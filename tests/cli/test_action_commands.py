@@ -71,7 +71,7 @@ def test_bound_shows_what_actions_win() -> None:
     base, first = document["rows"][:2]
     ratio = 100 * (first["metrics"]["bsld"] / base["metrics"]["bsld"] - 1)
     assert first["bsld_percent"]["mean"] == pytest.approx(ratio)
-    assert "--share is the part of the users" in run_bridge("bound", "bundled-128", "--share", "0.5").err
+    assert "--share is the part of the jobs" in run_bridge("bound", "bundled-128", "--share", "0.5").err
 
 
 def test_a_replay_says_what_became_of_the_lives() -> None:

@@ -91,7 +91,7 @@ def test_commands(file: Path) -> None:
     agent = document["rows"][2] | {"epochs": [10, 10], "best_epochs": [8, 9]}
     late = document | {"rows": [*document["rows"][:2], agent]}
     assert "2 of 2 †1" in report.summary(late, report.tests_of(late)[0]).markdown()
-    assert any("last fifth (1 of all 2;" in note for note in report.notes_of(late))
+    assert any("last fifth of the training (1 of all 2)." in note for note in report.notes_of(late))
     kept = document["rows"][2]["kept"]
     keys = [cell["key"] for cell in cells if cell["seed"]]
     found = [Store(file.parent / "store").cell(key) or {} for key in keys]
