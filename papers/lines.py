@@ -98,13 +98,13 @@ def _sem(agent: str, log: str) -> Line:
 def _rlschert(table: int, name: str) -> Line:
     metric = {7: "slowdown", 8: "completion"}[table]
     base = f"rlschert-{table}"
-    agent, _, kill = name.partition(", ")
-    code = ", ".join(part for part in (agent, "code", kill or "100 epochs") if part)
+    # a third party's copy of the code trains RLSchert itself only
+    code = Source("rlschert-code", "RLSchert, code, 100 epochs", POOL_PAPER)
     return Line(
         f"{name}: {metric}",
         "VASP jobs",
         Source(base, f"{name}, oracle clamp", POOL_PAPER),
-        Source("rlschert-code" if table == 7 else "rlschert-code-8", code, POOL_PAPER),
+        code if (table, name) == (7, "RLSchert") else None,
         Source(base, name, POOL_HELD_OUT),
     )
 

@@ -440,7 +440,10 @@ class Recipe(RecipeBase, DecisionConfig):
     def _rules_of_algorithm(self) -> Iterator[Rule]:
         training, prediction, reward = self.training, self.prediction, self.gradient.reward
         if self.algorithm == "ppo":
-            yield self.critic.kind == "none", "critic.kind", "none", "PPO needs a critic."
+            kind = self.critic.kind
+            yield kind == "none", "critic.kind", "none", "PPO needs a critic."
+            scores = kind in ("pairs", "places", "prior", "future", "future-cnn")
+            yield scores, "critic.kind", kind, "It scores candidates; a critic has one value: use `pooled`."
         if self.algorithm in ("ppo", "evolution"):
             curriculum = training.curriculum
             yield bool(curriculum), "training.curriculum", curriculum, "It belongs to the other algorithms."

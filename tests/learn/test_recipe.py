@@ -84,6 +84,7 @@ def test_values_on_top_of_a_recipe() -> None:
         ({"deploy": "both"}, "mine.toml: deploy cannot be 'both'"),
         ({"actor": {"hidden": [8, 0]}}, "actor.hidden[1] cannot be 0"),
         ({"critic": {"hidden": []}}, "critic.hidden cannot be empty"),
+        ({"critic": {"kind": "pairs"}}, "critic.kind cannot be pairs"),
         ({"actor": {"hidden": [4] * 65}}, "actor cannot be of 65 layers"),
         ({"test_from": 1.5}, "test_from cannot be 1.5"),
         ({"retry_after": 0}, "retry_after cannot be 0"),
