@@ -30,6 +30,11 @@ hypothesis.settings.register_profile("plain", deadline=None, max_examples=10)
 hypothesis.settings.load_profile("plain" if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" else "compiled")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the tests that one worker runs one after the other come first: at the end the others would wait."""
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
 def _folder(variable: str, holds: str) -> Path:
     value = os.environ.get(variable)
     if not value:
