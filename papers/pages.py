@@ -76,9 +76,10 @@ def _more(paper: str, study: Study) -> list[str]:
     """Return what a page folds behind its tables: how agents learnt, charts of the paper's own kind."""
     picture_files = [pictures.curves(study.name)]
     sections: list[str] = []
-    if paper in ("mrsch", "sem"):
+    of_figures = study.name in convergence.PUBLISHED
+    if paper == "mrsch" or of_figures:
         picture_files.append(pictures.kiviat(study, studies.findings(paper, study.name)))
-    if paper == "sem":
+    if of_figures:
         picture_files.append(pictures.convergence(study.name))
         sections += ["Figure 8:", "", *(f"- {one}" for one in convergence.sentences(study.name))]
     if study.name in goals.TABLES:
