@@ -18,6 +18,15 @@ ROWS = (
     *("singleton", "? and ,", "DOWN node", "array limit", "begin", "hold", "exclusive partition"),
     *("exclusive job", "weight", "mixed"),
 )
+#: Two nodes of four cores; a job on both, one on one.
+TWO_NODES: dict[str, Any] = {
+    "nodes": [{"cores": 4}, {"cores": 4}],
+    "partitions": {"p": {"nodes": [0, 1], "exclusive": True}},
+    "jobs": [
+        {"submit": 0, "run": 100, "request": 100, "partitions": ["p"], "nodes": 2},
+        {"submit": 10, "run": 30, "request": 30, "partitions": ["p"], "nodes": 1},
+    ],
+}
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from bridge.base.errors import BridgeError
+from bridge.scheduler.slurm.request_words import tasks_of
 from bridge.slurm_demo.case_log import CaseLog, LoggedRun, read_log
 from bridge.slurm_demo.scenario import RecordingScenario
-from bridge.worlds.fast.slurm.requests import options_of, tasks_of
+from bridge.worlds.fast.slurm.requests import options_of
 
 _COLUMNS = (
     *("job", "episode", "submit", "submit_ms", "eligible", "start", "start_ms", "end", "end_ms", "free_ms"),
@@ -55,16 +56,16 @@ class Notes:
         state = words.get("JobState", "")
         reason = (re.search(r" Reason=(.*?) Dependency=", line) or ["", ""])[1]
         for job in _ids_of(words):
-            result = self.looks.setdefault(job, JobLook())
-            if result.state != state and "SUSPENDED" in (result.state, state):
+            look = self.looks.setdefault(job, JobLook())
+            if look.state != state and "SUSPENDED" in (look.state, state):
                 self.suspended.append((time, job, state))
-            result.state = state
+            look.state = state
             if state == "PENDING":
-                result.priority = words.get("Priority", "")
-                if not result.reasons or result.reasons[-1][1] != reason:
-                    result.reasons.append((time, reason))
+                look.priority = words.get("Priority", "")
+                if not look.reasons or look.reasons[-1][1] != reason:
+                    look.reasons.append((time, reason))
             if (stamp := words.get("EligibleTime", "")).isdecimal():  # seconds, as Slurm's clients are told
-                result.eligible = float(stamp) - self.epoch
+                look.eligible = float(stamp) - self.epoch
         return state in ("PENDING", "RUNNING", "COMPLETING", "SUSPENDED")
 
 

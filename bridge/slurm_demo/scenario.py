@@ -68,41 +68,41 @@ class RecordingScenario:
 
 def read_scenario(path: Path) -> RecordingScenario:
     """Return the scenario of a file; BridgeError names the line that is none."""
-    result = RecordingScenario(path.stem)
+    scenario = RecordingScenario(path.stem)
     labels: set[str] = set()
     for number, text in enumerate(files.read_text(path).splitlines(), start=1):
         line, place = text.strip(), f"{path}:{number}"
         if line.startswith("#"):
-            result.about += [line.lstrip("# ")] if not result.conf else []
+            scenario.about += [line.lstrip("# ")] if not scenario.conf else []
         elif line.startswith("sacctmgr "):
-            result.accounting.append(line)
+            scenario.accounting.append(line)
         elif re.match(r"[A-Za-z]+=", line):
-            result.conf.append(line)
+            scenario.conf.append(line)
         elif match := re.fullmatch(r"(-?\d+(?:\.\d+)?)\s+(.+)", line):
             with mending(place):
-                _add(result, float(match[1]), match[2], labels)
+                _add(scenario, float(match[1]), match[2], labels)
         elif line:
             raise BridgeError(f"{line[:60]!r} belongs to no scenario", where=place, remedy=_REMEDY)
-    if not any(result.node_lines()) or not result.jobs:
+    if not any(scenario.node_lines()) or not scenario.jobs:
         remedy = "State NodeName= and PartitionName= lines, and lines such as `0 sbatch -N1 -t 5 sleep 60`."
         raise BridgeError("has no nodes, or submits no jobs", where=str(path), remedy=remedy)
-    result.jobs.sort(key=lambda job: job.time)
-    result.commands.sort(key=lambda one: one[0])
-    return result
+    scenario.jobs.sort(key=lambda job: job.time)
+    scenario.commands.sort(key=lambda one: one[0])
+    return scenario
 
 
-def _add(result: RecordingScenario, time: float, text: str, labels: set[str]) -> None:
+def _add(scenario: RecordingScenario, time: float, text: str, labels: set[str]) -> None:
     words = shlex.split(text)
     if words == ["end"]:
-        result.end = time
+        scenario.end = time
     elif words[0] == "sbatch":
-        job = _submission(time, words[1:], len(result.jobs))
+        job = _submission(time, words[1:], len(scenario.jobs))
         if job.label in labels:
             raise ValueError(f"there are two jobs {job.label}")
         labels.add(job.label)
-        result.jobs.append(job)
+        scenario.jobs.append(job)
     elif words[0] in ("scontrol", "scancel"):
-        result.commands.append((time, text))
+        scenario.commands.append((time, text))
     else:
         raise ValueError(f"{words[0]} is none of sbatch, scontrol, scancel, end")
 

@@ -71,7 +71,7 @@ def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
     """Walk the queue once; `full`: to its end. A pass that provably changes nothing is left out."""
     if now < main_idle_until(slurm, full=full):
         return
-    entries = slurm.queue(now)
+    entries = slurm.queue(now)  # now the line is in order, so that more may be known
     if now < main_idle_until(slurm, full=full):
         return
     starts = slurm.n_starts

@@ -8,7 +8,7 @@ from bridge.scheduler.action_session import ActionSession
 from bridge.scheduler.actions import Action, format_action, parse_action
 from bridge.scheduler.session import JobEstimates
 from bridge.wire import events as ev
-from bridge.worlds.batsim.attempts import DELAY, KILLING, refuse_unrepeatable
+from bridge.worlds.batsim.attempts import DELAY, refuse_unrepeatable
 from bridge.worlds.batsim.dispatcher import DispatcherConfig
 from bridge.worlds.batsim.jobs import DispatchedJob
 from bridge.worlds.batsim.killing_dispatcher import KillingDispatcher, Life
@@ -61,19 +61,12 @@ class ActingDispatcher(KillingDispatcher):
 
     def _run_pass(self) -> None:
         super()._run_pass()
-        ids = []
-        for j in self.session.stops():
-            life = self._index[j]
-            assert isinstance(life, Life)
-            if life.state == "running":
-                life.state = KILLING
-                ids.append(life.job_id)
-                overhead, progress = self.session.next_life(j)
-                self._index[j] = life.job.add_life(overhead - progress)
-            else:  # it has not really begun, if it was started at all
-                self._take_back(life)
-        if ids:
-            self._say(ev.KillJob, tuple(ids))
+        self._stop((j, self._longer(j)) for j in self.session.stops())
+
+    def _longer(self, j: int) -> int:
+        """Return how much longer than the whole job its next life lasts, µs."""
+        overhead, progress = self.session.next_life(j)
+        return overhead - progress
 
     def _find_hosts(self, life: DispatchedJob) -> bool:
         if life.n_hosts > self._machine.free:

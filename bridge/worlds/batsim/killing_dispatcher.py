@@ -6,6 +6,7 @@ starts. No pass is made for such messages.
 """
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +66,7 @@ class KillingDispatcher(Dispatcher):
         super().__init__(setup)
         self.repeatable_jobs: list[RepeatableJob] = []
         self._registering = False
+        self._dying: list[Life] = []  # killed, which the platform has not confirmed
 
     def _begin_registration(self, begin: ev.SimulationBegins) -> None:
         refuse_static(begin)
@@ -110,8 +112,30 @@ class KillingDispatcher(Dispatcher):
                 self._drop(life.job)
         self._opens = True
 
+    def _stop(self, stops: Iterable[tuple[int, int | None]]) -> None:
+        """Kill the present lives of jobs; with each, how much longer its next life lasts, or None."""
+        ids = []
+        for j, longer in stops:
+            life = self._index[j]
+            assert isinstance(life, Life)
+            if life.state != "running":  # it has not really begun, if it was started at all
+                self._take_back(life)
+                if longer is None:
+                    self._on_end_at_start(life)
+                continue
+            life.state = KILLING
+            ids.append(life.job_id)
+            self._dying.append(life)
+            self._index[j] = None if longer is None else life.job.add_life(longer)
+        if ids:
+            self._say(ev.KillJob, tuple(ids))
+
+    def _on_end_at_start(self, life: Life) -> None:
+        """A job is over, whose last life was stopped in the instant in which it starts."""
+
     def _on_killed(self, life: Life) -> None:
         """A life that was to be killed is over."""
+        self._dying = [other for other in self._dying if other is not life]
 
     def _release(self, job: DispatchedJob, now: int) -> None:  # noqa: ARG002
         self.session.finish(job.index)

@@ -11,7 +11,7 @@ from bridge.scheduler.session import JobEstimates
 from bridge.scheduler.timed_session import TimedSession
 from bridge.wire import events as ev
 from bridge.wire.hosts import Hosts, HostSet
-from bridge.worlds.batsim.attempts import KILLING, refuse_unrepeatable
+from bridge.worlds.batsim.attempts import refuse_unrepeatable
 from bridge.worlds.batsim.dispatcher import DispatcherConfig
 from bridge.worlds.batsim.jobs import DispatchedJob
 from bridge.worlds.batsim.killing_dispatcher import UNREGISTERED, KillingDispatcher, Life, RepeatableJob
@@ -35,7 +35,6 @@ class KillingSiteDispatcher(KillingDispatcher, SiteDispatcher):
 
     def __init__(self, setup: DispatcherConfig) -> None:
         super().__init__(setup)
-        self._dying: list[Life] = []  # killed, which the platform has not confirmed
         self._rejected: list[tuple[Life, str]] = []  # to be rejected, once the platform knows them
 
     def _begin_registration(self, begin: ev.SimulationBegins) -> None:
@@ -61,24 +60,13 @@ class KillingSiteDispatcher(KillingDispatcher, SiteDispatcher):
     # Stops.
 
     def _note_stops(self) -> None:
-        ids = []
-        for stopped in self.session.stops():
-            life = self._index[stopped.job]
-            assert isinstance(life, Life)
-            if life.state == "running":
-                life.state = KILLING
-                ids.append(life.job_id)
-                self._dying.append(life)
-                self._index[stopped.job] = life.job.add_life(0) if stopped.waits_again else None
-            else:  # it has not really begun
-                self._take_back(life)
-                if not stopped.waits_again:
-                    self._give_up(life, "is stopped in the instant in which it starts")
-        if ids:
-            self._say(ev.KillJob, tuple(ids))
+        self._stop((one.job, 0 if one.waits_again else None) for one in self.session.stops())
+
+    def _on_end_at_start(self, life: Life) -> None:
+        self._give_up(life, "is stopped in the instant in which it starts")
 
     def _on_killed(self, life: Life) -> None:
-        self._dying = [other for other in self._dying if other is not life]
+        super()._on_killed(life)
         if life.job.current is life:
             self._unfinished -= 1
 

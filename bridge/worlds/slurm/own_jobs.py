@@ -1,15 +1,20 @@
 """Jobs as `scontrol -d -o show job` prints them, for the protocol `slurm`."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from bridge.cluster.request_texts import parse_constraints, parse_licenses
-from bridge.cluster.slurm_values import amount, duration, generic, node_names
+from bridge.cluster.slurm_values import duration, node_names
 from bridge.scheduler.slurm.jobs import SlurmJob
-from bridge.scheduler.slurm.masks import mask_of
+from bridge.scheduler.slurm.request_words import (
+    gres_counts,
+    mebibytes,
+    nodes_named,
+    parts_named,
+    tasks_of,
+)
 from bridge.scheduler.slurm.site import Site
 
 _NONE = ("", "(null)", "N/A", "None")
@@ -66,7 +71,7 @@ def read_jobs(text: str) -> dict[str, OwnJob]:
 def _jobs_of(fields: dict[str, str], line: str) -> list[OwnJob]:
     number, tasks = int(fields["JobId"]), [-1]
     if text := fields.get("ArrayTaskId", ""):
-        number, tasks = int(fields["ArrayJobId"]), _tasks(text)
+        number, tasks = int(fields["ArrayJobId"]), tasks_of(text)[0]
     cores = {name: _count(ids) for nodes, ids in _DETAIL.findall(line) for name in node_names(nodes)}
     more = (_instant(fields, "StartTime"), _instant(fields, "EndTime"), _instant(fields, "SubmitTime"), cores)
     return [
@@ -87,15 +92,6 @@ def _left_out(fields: dict[str, str]) -> str:
     if fields.get("Dependency", "") not in _NONE:
         return "waits for another job"
     return ""
-
-
-def _tasks(text: str) -> list[int]:
-    tasks: list[int] = []
-    for word in text.partition("%")[0].split(","):
-        first, _, last = word.partition("-")
-        last, _, step = last.partition(":")
-        tasks += range(int(first), int(last or first) + 1, int(step or 1))
-    return tasks
 
 
 def _count(ids: str) -> int:
@@ -134,21 +130,21 @@ def slurm_job(one: OwnJob, site: Site, key: int) -> SlurmJob:
         "assoc": site.user_of(user, account),
         "qos": qos,
         "name": one.text("JobName"),
-        "parts": _parts(one.text("Partition"), site),
+        "parts": parts_named(one.text("Partition").split(","), site),
         "min_nodes": nodes,
         "max_nodes": max(int(high or low), nodes) if high and int(high) > 0 else max(tasks, nodes),
         "tasks": tasks,
         "cpus_per_task": each,
         "min_cpus": max(tasks * each, nodes),
-        "memory_node": _mebibytes(one.text("MinMemoryNode")),
-        "memory_cpu": _mebibytes(one.text("MinMemoryCPU")),
-        "gres": _gres(one.text("TresPerNode")),
+        "memory_node": mebibytes(one.text("MinMemoryNode")),
+        "memory_cpu": mebibytes(one.text("MinMemoryCPU")),
+        "gres": gres_counts(one.text("TresPerNode")),
         "exclusive": one.text("OverSubscribe") == "NO",
         "limit": 0 if limit in ("", "UNLIMITED", "Partition_Limit") else duration(limit),
         "licenses": parse_licenses(one.text("Licenses").replace("@local", "")),
         "reservation": one.text("Reservation"),
-        "required": _mask(one.text("ReqNodeList"), site),
-        "excluded": _mask(one.text("ExcNodeList"), site),
+        "required": nodes_named(one.text("ReqNodeList"), site),
+        "excluded": nodes_named(one.text("ExcNodeList"), site),
         "contiguous": one.text("Contiguous") == "1",
         "requeue": one.text("Requeue") != "0",
         "held": one.text("Priority") == "0",
@@ -159,28 +155,3 @@ def slurm_job(one: OwnJob, site: Site, key: int) -> SlurmJob:
     if text := one.text("Features"):
         fields |= {"features": tuple(parse_constraints(text)), "one_feature": "[" in text}
     return SlurmJob(**fields)
-
-
-def _parts(text: str, site: Site) -> tuple[Any, ...]:
-    if unknown := [name for name in text.split(",") if name not in site.part_index]:
-        raise ValueError(f"there is no partition {unknown[0]}")
-    parts = [site.part_index[name] for name in text.split(",")]
-    return tuple(sorted(parts, key=lambda part: -part.about.tier))
-
-
-def _mebibytes(text: str) -> int:
-    return amount(text, 1, 1) >> 20 if text and text != "0" else 0
-
-
-def _gres(text: str) -> dict[str, int]:
-    gres: dict[str, int] = {}
-    for name, count in generic(text.replace("gres:", "").replace("gres/", "")).items():
-        if name != "gpus" and not name.startswith("gpus_"):
-            raise ValueError(f"generic resource {name} is not counted here")
-        gres["gpu" if name == "gpus" else f"gpu:{name.removeprefix('gpus_')}"] = count
-    return gres
-
-
-def _mask(text: str, site: Site) -> int:
-    members: Sequence[str] = list(node_names(text)) if text else []
-    return mask_of(site.index[name] for name in members)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from cluster_micro_cases import TWO_NODES as CASE
 from cluster_on_bridge import Case, build_cluster, build_scenario, build_workload
 from cluster_reference.generate import PARTS, TIMED_PARTS, draw_case
 from cluster_wire import (
@@ -32,15 +33,6 @@ from bridge.worlds.batsim.site import SiteHosts, SiteRules
 
 pytestmark = pytest.mark.slow
 BACKFILLS = ("none", "easy", "easy", "conservative")
-#: Two nodes; a job on both, one on one.
-CASE: dict[str, Any] = {
-    "nodes": [{"cores": 4}, {"cores": 4}],
-    "partitions": {"p": {"nodes": [0, 1], "exclusive": True}},
-    "jobs": [
-        {"submit": 0, "run": 100, "request": 100, "partitions": ["p"], "nodes": 2},
-        {"submit": 10, "run": 30, "request": 30, "partitions": ["p"], "nodes": 1},
-    ],
-}
 #: The second job's partition takes the first one's nodes.
 TIERS: dict[str, Any] = {
     **CASE,

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cluster_micro_cases import TWO_NODES as CASE
 from cluster_on_bridge import build_cluster, build_scenario, build_workload, replay_case
 
 from bridge.base.errors import BridgeError
@@ -21,15 +22,6 @@ from bridge.worlds.fast.replay import replay, replay_sequences
 
 #: Compiled; as plain Python in test_cluster_in_time.py. The kernels of such clusters compile for a minute.
 pytestmark = pytest.mark.slow
-#: Two nodes of four cores; a job on both, one on one.
-CASE: dict[str, Any] = {
-    "nodes": [{"cores": 4}, {"cores": 4}],
-    "partitions": {"p": {"nodes": [0, 1], "exclusive": True}},
-    "jobs": [
-        {"submit": 0, "run": 100, "request": 100, "partitions": ["p"], "nodes": 2},
-        {"submit": 10, "run": 30, "request": 30, "partitions": ["p"], "nodes": 1},
-    ],
-}
 
 
 def with_cluster(case: dict[str, Any], **changes: Any) -> Scenario:

@@ -17,6 +17,7 @@ from bridge.cluster.request_texts import parse_constraints, parse_licenses
 from bridge.scheduler.cluster_state import AFTER, AFTER_ANY, AFTER_NOT_OK, AFTER_OK, SINGLETON
 from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.scheduler.slurm.masks import mask_of
+from bridge.scheduler.slurm.request_words import parts_named
 from bridge.scheduler.slurm.site import Site, SlurmPart
 from bridge.scheduler.state import SECOND
 from bridge.workload.requests import MILLI
@@ -118,8 +119,8 @@ class LogJobs:
 
     def _parts(self, j: int) -> tuple[SlurmPart, ...]:
         names = [text.strip() for text in self.requests.partition.of(j).split(",")]
-        parts = [self.site.part_index[name] for name in names if name in self.site.part_index]
-        return tuple(sorted(parts, key=lambda part: -part.about.tier)) or (self.site.default_part,)
+        stated = [name for name in names if name in self.site.part_index]
+        return parts_named(stated, self.site) or (self.site.default_part,)
 
     def _size(self, j: int) -> dict[str, Any]:
         requests = self.requests

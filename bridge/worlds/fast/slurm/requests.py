@@ -7,10 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.cluster.request_texts import parse_constraints, parse_licenses
-from bridge.cluster.slurm_values import amount, generic, node_names
 from bridge.scheduler.slurm.jobs import SlurmJob
-from bridge.scheduler.slurm.masks import mask_of
-from bridge.scheduler.slurm.site import Site, SlurmPart
+from bridge.scheduler.slurm.request_words import (
+    gres_counts,
+    mebibytes,
+    nodes_named,
+    parts_named,
+    tasks_of,
+)
+from bridge.scheduler.slurm.site import Site
 
 #: Columns that are no options.
 _OTHER = frozenset(("job", "submit", "runtime"))
@@ -103,18 +108,6 @@ def minutes_of(text: str) -> int:
     return -(-duration(text) // 60) * 60
 
 
-def tasks_of(text: str) -> tuple[list[int], int]:
-    """Return the indices of ``0-9:2,12%3``, ascending, and how many run at one time (0: all)."""
-    body, _, most = text.partition("%")
-    indices: set[int] = set()
-    for word in body.split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", word.strip())
-        if not match:
-            raise ValueError(f"{text[:40]!r} is no array")
-        indices.update(range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1)))
-    return sorted(indices), int(most or 0)
-
-
 def jobs_of(row: Mapping[str, str], site: Site, names: Names, epoch: int) -> list[SlurmJob]:
     """Return the jobs of a row, submitted now: one, the tasks of an array, or components; ValueError."""
     components = options_of(row)
@@ -151,20 +144,21 @@ def _fields(options: Mapping[str, str], site: Site, names: Names, epoch: int, la
     qos = options.get("qos") or (getattr(about, "default_qos", "") if about is not None else "") or "normal"
     if qos not in site.qos:
         raise ValueError(f"there is no QOS {qos}")
+    partition, gpus = options.get("partition", ""), options.get("gpus_per_node", "")
     fields: dict[str, Any] = {
         "user": user,
         "assoc": assoc,
         "qos": qos,
         "name": name,
-        "parts": _parts(options.get("partition", ""), site),
+        "parts": parts_named(partition.split(","), site) if partition else (site.default_part,),
         "min_nodes": min_nodes,
         "max_nodes": max(max_nodes, min_nodes),
         "tasks": tasks,
         "cpus_per_task": each,
         "min_cpus": max(tasks * each, int(options.get("mincpus") or 0), min_nodes),
-        "memory_node": _mebibytes(options.get("mem_per_node", "")),
-        "memory_cpu": _mebibytes(options.get("mem_per_cpu", "")),
-        "gres": _gres(options),
+        "memory_node": mebibytes(options.get("mem_per_node", "")),
+        "memory_cpu": mebibytes(options.get("mem_per_cpu", "")),
+        "gres": gres_counts(f"gpu:{gpus}" if gpus else options.get("gres", "")),
         "exclusive": options.get("exclusive", "") not in ("", "0"),
         "limit": minutes_of(options["time_limit"]) if options.get("time_limit") else 0,
         "min_limit": minutes_of(options["time_min"]) if options.get("time_min") else 0,
@@ -173,8 +167,8 @@ def _fields(options: Mapping[str, str], site: Site, names: Names, epoch: int, la
         "nice": int(options.get("nice") or 0),
         "held": options.get("hold", "") not in ("", "0") or options.get("priority") == "0",
         "requeue": options.get("requeue", "1") not in ("0", "no") and "no_requeue" not in options,
-        "required": _mask(options.get("nodelist", ""), site),
-        "excluded": _mask(options.get("exclude", ""), site),
+        "required": nodes_named(options.get("nodelist", ""), site),
+        "excluded": nodes_named(options.get("exclude", ""), site),
         "contiguous": options.get("contiguous", "") not in ("", "0"),
         "begin": epoch + int(float(options["begin"])) if options.get("begin") else 0,
     }
@@ -187,46 +181,6 @@ def _fields(options: Mapping[str, str], site: Site, names: Names, epoch: int, la
         fields["one_feature"] = "[" in text
     fields |= _dependencies(options.get("dependency", ""), names)
     return fields
-
-
-def _parts(text: str, site: Site) -> tuple[SlurmPart, ...]:
-    if not text:
-        return (site.default_part,)
-    names = text.split(",")
-    for name in names:
-        if name not in site.part_index:
-            raise ValueError(f"there is no partition {name}")
-    parts = [site.part_index[name] for name in names]
-    return tuple(sorted(parts, key=lambda part: -part.about.tier))
-
-
-def _mebibytes(text: str) -> int:
-    return amount(text, 1, 1) >> 20 if text else 0
-
-
-def _gres(options: Mapping[str, str]) -> dict[str, int]:
-    text = options.get("gres", "")
-    if count := options.get("gpus_per_node"):
-        text = f"gpu:{count}"
-    gres: dict[str, int] = {}
-    for name, count_of in generic(text).items():
-        if name == "gpus":
-            gres.setdefault("gpu", count_of)
-        elif name.startswith("gpus_"):
-            gres[f"gpu:{name.removeprefix('gpus_')}"] = count_of
-        else:
-            raise ValueError(f"generic resource {name} is not counted here")
-    return gres
-
-
-def _mask(text: str, site: Site) -> int:
-    if not text:
-        return 0
-    members = list(node_names(text))
-    for name in members:
-        if name not in site.index:
-            raise ValueError(f"there is no node {name}")
-    return mask_of(site.index[name] for name in members)
 
 
 _KINDS = "after|afterany|afterok|afternotok|aftercorr"

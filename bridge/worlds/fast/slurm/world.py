@@ -112,13 +112,16 @@ class SlurmWorld(abc.ABC):
             return False
         if kind == "backfill":
             return slurm.has_barred or marks_plans(slurm, self.now(time))
-        is_main = kind in ("default", "full")
-        return kind == "prio" or (is_main and (slurm.has_skipped or slurm.has_barred))
+        return kind == "prio" or (kind in ("default", "full") and self._main_writes())
+
+    def _main_writes(self) -> bool:
+        """Tell whether the last main pass wrote why a job waits."""
+        return self.slurm.has_skipped or self.slurm.has_barred
 
     def _idle(self) -> Idle:
         """Return until when passes do nothing but write why jobs wait; full ones may not even do that."""
         slurm, time = self.slurm, self._time
-        full, writes = time(main_idle_until(slurm, full=True)), self._writes("full", 0.0)
+        full, writes = time(main_idle_until(slurm, full=True)), bool(slurm.pending) and self._main_writes()
         return Idle(
             time(slurm.limits_due),
             full,
