@@ -7,6 +7,9 @@ from typing import Any
 from bridge.report.plots import COLOURS, LIMIT, new_figure, plain, save
 from bridge.study.headings import heading, is_share
 
+#: Letters of a row's name that leave little of a picture's width.
+_LONG_NAME = 60
+
 
 def draw(document: Mapping[str, Any], test: str, path: Path) -> Path | None:
     """Draw differences to the base, in percent, a share's in points, by log and row; None: there are none."""
@@ -52,6 +55,8 @@ def draw(document: Mapping[str, Any], test: str, path: Path) -> Path | None:
         if share
         else f"% of its {document['metric']}"
     )
-    axes.set_xlabel(f"difference to the base, {of}; 95 % intervals")
+    is_narrow = max(map(len, names)) > _LONG_NAME  # the words would leave the picture on the right
+    side: Any = "right" if is_narrow else "center"
+    axes.set_xlabel(f"difference to the base, {of}; 95 % intervals", loc=side)
     save(figure, path)
     return path
