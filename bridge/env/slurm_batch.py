@@ -31,8 +31,8 @@ class SlurmBatch(Batch):
         worlds: the replay of each episode, over or not.
     """
 
-    def _allocate(self, size: int, length: int, *, whole: bool) -> None:
-        del whole  # each schedule has its allocations
+    def _allocate(self, size: int, length: int, *, whole: bool, threads: int) -> None:
+        del whole, threads  # each schedule has its allocations; replays in Python play in turn
         self.view = PooledView(self.prepared, size, length, self.encoder.encoder.window, EPOCH)
         self.state = self.view.state
         self.memory = world.allocate(size, 1)
@@ -109,8 +109,14 @@ class SlurmBatch(Batch):
 
 
 def open_batch(
-    prepared: Scenario, encoder: CompiledEncoder, size: int, length: int, *, whole: bool = False
+    prepared: Scenario,
+    encoder: CompiledEncoder,
+    size: int,
+    length: int,
+    *,
+    whole: bool = False,
+    threads: int = 1,
 ) -> Batch:
     """Return a batch of episodes under the scenario's protocol; see `Batch`."""
     kind = SlurmBatch if prepared.compiled.protocol.own_passes else Batch
-    return kind(prepared, encoder, size, length, whole=whole)
+    return kind(prepared, encoder, size, length, whole=whole, threads=threads)

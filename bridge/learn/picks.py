@@ -48,8 +48,9 @@ def batch_of(
     picks: Picks | None,
     *,
     whole: bool = False,
+    threads: int = 1,
 ) -> Batch:
     """Return a batch of whoever picks; the arguments are those of `bridge.env.batch.Batch`."""
     if picks is None:
-        return open_batch(prepared, encoder, size, length, whole=whole)
-    return InspectedPicks(prepared, encoder, size, length, picks, whole=whole)
+        return open_batch(prepared, encoder, size, length, whole=whole, threads=threads)
+    return InspectedPicks(prepared, encoder, size, length, picks, whole=whole, threads=threads)
