@@ -134,13 +134,7 @@ class Batch:
                 remedy="Choose a named one, or an expression.",
             )
         self._refuse_unfit(encoder)
-        self.state = episode.allocate(prepared, size, length, window=shape.window, whole=whole)
-        self.memory = world.allocate(size, length)
-        self._bounds = bounds_of(size, threads)
-        self._states = [self.state]  # of each thread
-        for _ in self._bounds[1:]:
-            one = episode.allocate(prepared, 1, length, window=shape.window, whole=whole)
-            self._states.append(with_own_scratch(self.state, one))
+        self._allocate(size, length, whole=whole, threads=threads)
         self.decision_kinds = np.full(size, DONE, np.int64)
         self.delays_head = np.zeros(size, np.bool_)
         self._most = min(shape.rows, length + 1)  # rows of a decision
@@ -151,8 +145,23 @@ class Batch:
         self._counts = np.zeros(size, np.int64)
         self._advance: Any = _advance
 
-    def _refuse_unfit(self, encoder: CompiledEncoder) -> None:
-        """Refuse an encoder of resources or places that are not there."""
+    def _allocate(self, size: int, length: int, *, whole: bool, threads: int) -> None:
+        """Make the records of scheduler and world."""
+        window = self.encoder.encoder.window
+        self.state = episode.allocate(self.prepared, size, length, window=window, whole=whole)
+        self.memory = world.allocate(size, length)
+        self._bounds = bounds_of(size, threads)
+        self._states = [self.state]  # of each thread
+        for _ in self._bounds[1:]:
+            one = episode.allocate(self.prepared, 1, length, window=window, whole=whole)
+            self._states.append(with_own_scratch(self.state, one))
+
+    def _load(self, b: int, first: int, length: int) -> None:
+        """Make an episode of some jobs."""
+        episode.load_episode(self.state, self.memory, b, self.prepared, first, first + length)
+
+    def _refuse_resources(self, encoder: CompiledEncoder) -> None:
+        """Refuse an encoder of resources that are not there."""
         jobs, resources = self.prepared.jobs, encoder.encoder.resources
         if resources > len(jobs.resources):
             raise BridgeError(
@@ -160,6 +169,10 @@ class Batch:
                 where=f"{jobs.name}: {', '.join(jobs.resources)}",
                 remedy="Use a workload with as many, for example of `bridge workload generate mrsch`.",
             )
+
+    def _refuse_unfit(self, encoder: CompiledEncoder) -> None:
+        """Refuse an encoder of resources or places that are not there."""
+        self._refuse_resources(encoder)
         cluster = self.prepared.cluster
         if cluster is None:
             encoder.refuse_places(None, 0)
@@ -188,7 +201,7 @@ class Batch:
         self.decision_kinds[places] = 0
         self._counts[places] = length
         for b, first in zip(places.tolist(), starts.tolist(), strict=True):
-            episode.load_episode(self.state, self.memory, b, self.prepared, first, first + length)
+            self._load(b, first, length)
         view = self.step(np.zeros(len(self.decision_kinds), np.int64))
         waiting[places] = self.decision_kinds[places]
         self.decision_kinds[:] = waiting

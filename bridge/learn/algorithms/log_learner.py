@@ -19,6 +19,7 @@ from bridge.env.batch import Batch
 from bridge.env.encoder import Encoder
 from bridge.env.episode_starts import jobs_of, part_bounds
 from bridge.env.reward import EpisodeOutcome, base_costs, episode_of
+from bridge.env.slurm_batch import open_batch
 from bridge.learn.agent import schedules_by
 from bridge.learn.learner import NAN, Learner, Mode, TrainingContext
 from bridge.learn.network import actor_of
@@ -117,7 +118,7 @@ class EpisodeSource:
             recipe, starts = self.recipe, np.arange(n) * length
             played = recipe.setup.build_scenario(jobs, recipe.policy())
             costs = base_costs(recipe.base().build_scenario(jobs), starts, length, recipe.reward)
-            batch = Batch(played, self.encoder, n, length, threads=torch.get_num_threads())
+            batch = open_batch(played, self.encoder, n, length, threads=torch.get_num_threads())
             return EpisodeBatch(batch, starts, costs)
         if training.min_base_metric <= 0:
             starts = rng.integers(low, high - length + 1, n)
