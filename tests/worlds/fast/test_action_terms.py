@@ -7,8 +7,10 @@ import pytest
 from test_actions_on_nodes import compare_case, lives_of, site_jobs
 
 from bridge.base.errors import BridgeError
+from bridge.experiment.prepare import beliefs
 from bridge.scheduler.actions import parse_action
 from bridge.worlds.fast.action_terms import read_terms
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 #: A node with memory and a GPU; its jobs share it, or have it alone.
 NODE = """
@@ -119,9 +121,15 @@ def test_a_cost_that_is_none_is_refused(tmp_path: Path, name: str, value: float,
         lives_on_node(tmp_path, "guest(10)", **{name: [-1.0, value]})
 
 
-def test_a_warning_says_what_a_host_keeps(tmp_path: Path) -> None:
-    from bridge.worlds.fast.scheduler_config import SchedulerConfig
+def test_costs_of_jobs_are_refused_in_the_detailed_world(tmp_path: Path) -> None:
+    scenario = SchedulerConfig(action="trial(300)").build_scenario(
+        site_jobs(tmp_path, restart_cost=[1.0, -1, -1])
+    )
+    with pytest.raises(BridgeError, match="costs of their own"):
+        beliefs(scenario)
 
+
+def test_a_warning_says_what_a_host_keeps(tmp_path: Path) -> None:
     setup = SchedulerConfig(action="guest(300)")
     own = "suspendable = true\n"
     (note,) = setup.build_scenario(site_jobs(tmp_path, site=NODE % "true" + own, rows=ROWS)).warnings
