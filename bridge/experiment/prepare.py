@@ -177,7 +177,7 @@ def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
     agent = policy = None
     if experiment.agent:
         agent, setup = _with_agent(experiment, setup)
-        policy = agent.recipe.policy()
+        policy = agent.recipe.policy(setup)
     follow = experiment.dependencies or (setup.recorded and setup.protocol == "standard")
     jobs = setup.select(records, dependencies=follow)
     kept = records if simulated else None
