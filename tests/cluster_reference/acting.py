@@ -223,6 +223,7 @@ class ActingSimulation(Simulation):
             return False
         nodes = self.admissible_nodes(job, job["partition"], self.now)
         victims = [v for v in self.running() if v not in graces and set(v["at"]) & nodes]
+        victims = [v for v in victims if not self.outranks(v, job)]
         victims = sorted((v for v in victims if self.gives_way(v, job)), key=self.rank_by_rule)
 
         def suffices(removed):
@@ -241,6 +242,14 @@ class ActingSimulation(Simulation):
         if removed:
             self.firsts.add(job["number"])
         return bool(removed)
+
+    def outranks(self, job, other):
+        """Tell whether a job may preempt another one by tier or QOS, as far as their ranks go."""
+        if not any("preempt" in partition for partition in self.partitions.values()):
+            return False
+        tier, of_other = self.rank(job)[0], self.rank(other)[0]
+        by_qos = other.get("qos") in self.qos.get(job.get("qos"), {}).get("preempts", [])
+        return tier > of_other or (tier == of_other and by_qos)
 
     def area(self, job):
         left = max(job["whole"] - self.attained(job), min(job["whole"], 1))

@@ -7,8 +7,10 @@ import pytest
 from test_actions_on_nodes import compare_case, lives_of, site_jobs
 
 from bridge.base.errors import BridgeError
+from bridge.experiment.prepare import beliefs
 from bridge.scheduler.actions import parse_action
 from bridge.worlds.fast.action_terms import read_terms
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 #: A node with memory and a GPU; its jobs share it, or have it alone.
 NODE = """
@@ -78,6 +80,33 @@ def test_a_job_that_was_stopped_at_a_checkpoint_keeps_nothing(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("own", "columns", "is_permitted"),
+    [
+        ("", {}, True),
+        ("%s = false\n", {}, False),
+        ("%s = false\n", {"own": 1}, True),
+        ("%s = true\n", {"own": 0}, False),
+        ("%s = false\n[[qos]]\nname = 'q'\n%s = true\n", {"qos_name": "q"}, True),
+        ("%s = true\n[[qos]]\nname = 'q'\n%s = false\n", {"qos_name": "q"}, False),
+    ],
+)
+@pytest.mark.parametrize("name", ["restartable", "suspendable", "checkpointable"])
+def test_log_then_qos_then_partition_permit_each(
+    tmp_path: Path, name: str, own: str, columns: dict[str, Any], is_permitted: bool
+) -> None:
+    columns = {name if key == "own" else key: value for key, value in columns.items()}
+    own = own.replace("%s", name)
+    if name == "checkpointable":
+        rows = ((0, 4000, 4000, 1, "p"), (2000, 10, 10, 1, "p"))
+        lives = lives_on_node(tmp_path, "las(300,3600)", own, rows=rows, **columns)
+        assert (lives[0] == (0, 0, 2000, False)) == is_permitted
+        assert is_permitted or lives == [(0, 0, 4000, True), (1, 4000, 4010, True)]
+    else:  # a guest is killed and restarted, its host is suspended
+        lives = lives_on_node(tmp_path, "guest(10)", own, **columns)
+        assert is_guest(lives) if is_permitted else lives == WAITS
+
+
+@pytest.mark.parametrize(
     ("own", "columns", "cost"),
     [
         ("", {}, None),
@@ -119,9 +148,15 @@ def test_a_cost_that_is_none_is_refused(tmp_path: Path, name: str, value: float,
         lives_on_node(tmp_path, "guest(10)", **{name: [-1.0, value]})
 
 
-def test_a_warning_says_what_a_host_keeps(tmp_path: Path) -> None:
-    from bridge.worlds.fast.scheduler_config import SchedulerConfig
+def test_costs_of_jobs_are_refused_in_the_detailed_world(tmp_path: Path) -> None:
+    scenario = SchedulerConfig(action="trial(300)").build_scenario(
+        site_jobs(tmp_path, restart_cost=[1.0, -1, -1])
+    )
+    with pytest.raises(BridgeError, match="costs of their own"):
+        beliefs(scenario)
 
+
+def test_a_warning_says_what_a_host_keeps(tmp_path: Path) -> None:
     setup = SchedulerConfig(action="guest(300)")
     own = "suspendable = true\n"
     (note,) = setup.build_scenario(site_jobs(tmp_path, site=NODE % "true" + own, rows=ROWS)).warnings

@@ -63,6 +63,9 @@ def draw_workload(rng: np.random.Generator) -> Workload:
     bits = (rng.random(n) < rng.choice([0.5, 1.0])).astype(int)
     for name in ("restartable", "suspendable", "checkpointable"):
         table[name] = bits
+    if rng.random() < 0.4:
+        for name, costs in TERMS.items():
+            table[name] = rng.choice([-1.0, *costs], n)
     return Workload("drawn", table, {"nodes": nodes})
 
 
