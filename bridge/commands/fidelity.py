@@ -53,11 +53,20 @@ _BLOCK = 0.05
 
 @dataclass(frozen=True)
 class _Played:
-    """Outcome of n jobs under a policy: starts, µs [n], −1 if not played; the schedule."""
+    """Outcome of n jobs under a policy.
+
+    Attributes:
+        start: [n] µs; −1: it was not played, or never started.
+        schedule: of the whole log, if it was played as a whole.
+        how, past, reserved: [n] as in `Schedule`; None: how the starts came about is not recorded.
+    """
 
     scenario: Scenario
     start: Ints
-    schedule: Schedule | None
+    schedule: Schedule | None = None
+    how: Ints | None = None
+    past: Ints | None = None
+    reserved: Ints | None = None
 
     @cached_property
     def wait(self) -> Floats:
@@ -257,7 +266,7 @@ def _play(log: _Log, who: Contestant, progress: Any) -> _Played:
     if who.setup.recorded:
         start = np.where(log.has_record, log.jobs.submit + log.jobs.logged_wait, -1)
         ran = np.where(log.has_record, log.jobs.logged_run, log.jobs.run)
-        return _Played(replace(log.record, jobs=replace(log.jobs, run=ran)), start, None)
+        return _Played(replace(log.record, jobs=replace(log.jobs, run=ran)), start)
     scenario = who.prepare(log.jobs)
     if log.config.window is None:
         if who.agent is None:
@@ -266,19 +275,25 @@ def _play(log: _Log, who: Contestant, progress: Any) -> _Played:
             from bridge.learn.agent import replay as replay_agent
 
             schedule = replay_agent(who.agent, scenario, progress)
-        return _Played(scenario, schedule.start, schedule)
+        return _Played(scenario, schedule.start, schedule, schedule.how, schedule.past, schedule.reserved)
     recorded = log.jobs.submit + log.jobs.logged_wait
     if log.jobs.cluster is None:
-        starts = continue_from_record(
+        windows = continue_from_record(
             scenario, log.has_record, recorded, log.firsts, log.config.window, progress
         )
     else:
-        starts = continue_on_nodes(
+        windows = continue_on_nodes(
             log.jobs, log.has_record, recorded, log.firsts, log.config.window, who.prepare, progress
         )
-    start = np.full(len(log.jobs), -1, np.int64)
-    start[(log.firsts[:, None] + np.arange(log.config.window)).ravel()] = starts.ravel()
-    return _Played(scenario, start, None)
+    which = (log.firsts[:, None] + np.arange(log.config.window)).ravel()
+
+    def spread(values: Ints) -> Ints:
+        of_jobs = np.full(len(log.jobs), -1, np.int64)
+        of_jobs[which] = values.ravel()
+        return of_jobs
+
+    start, how, past, reserved = map(spread, (windows.start, windows.how, windows.past, windows.reserved))
+    return _Played(scenario, start, how=how, past=past, reserved=reserved)
 
 
 def _distance(log: _Log, wait: Floats, which: Ints) -> WaitDistance:
@@ -377,12 +392,13 @@ def _disagreements(log: _Log, run: RecordedRun, one: _Played) -> list[dict[str, 
 
 def _replayed_reason(one: _Played, job: int) -> dict[str, Any]:
     """Return how the job started in the replay: as head or backfilled, past whom, and what was promised."""
-    schedule = one.schedule
-    if schedule is None:
+    if one.how is None or one.past is None or one.reserved is None:
         return {}
-    past, reserved = int(schedule.past[job]), int(schedule.reserved[job])
+    if one.start[job] < 0:
+        return {"kind": "never", "overtook": None, "reserved": None}
+    past, reserved = int(one.past[job]), int(one.reserved[job])
     return {
-        "kind": "backfilled" if schedule.how[job] == HOW_BACKFILLED else "head",
+        "kind": "backfilled" if one.how[job] == HOW_BACKFILLED else "head",
         "overtook": _plain(one.scenario.jobs.id[past]) if past >= 0 else None,
         "reserved": reserved / SECOND if reserved >= 0 else None,
     }

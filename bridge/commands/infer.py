@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
@@ -25,7 +26,9 @@ from bridge.judge.inference import (
     pool_sizes,
     user_limit,
 )
+from bridge.judge.listed_nodes import ListedNodes, cluster_of_lists, listed_nodes
 from bridge.scheduler.state import SECOND
+from bridge.workload.ran_on import read_ran_on
 from bridge.workload.requests import read_texts
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import Jobs, select
@@ -34,6 +37,11 @@ from bridge.worlds.fast.continued_on_nodes import continue_on_nodes
 from bridge.worlds.fast.recorded import is_recorded
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
+#: Requests of jobs that no estimate covers: on an inferred cluster they would have no place.
+_UNCOVERED = (
+    *("constraints", "nodelist", "exclude", "licenses", "reservation", "gpu_type"),
+    *(f"{amount}_per_{unit}" for amount in ("memory", "gpus", "cores") for unit in ("node", "task")),
+)
 #: The QOS that holds a limit of users in all partitions.
 LIMIT = "user-limit"
 
@@ -106,13 +114,21 @@ def infer_site(
     texts = _partitions(workload, jobs)
     run = _record(jobs, texts[0], slice(0, half), stated)
     names = {code: name for code, name in texts[1].items() if (run.partition == code).any()}
-    pools = pool_sizes(RecordedUse(run, names), stated) if len(names) > 1 else PoolEstimates({}, {}, ())
+    listed = _listed(workload, jobs, *texts)
+    if listed is not None:
+        names = {code: name for code, name in texts[1].items() if (texts[0] == code).any()}
+        pools = listed.pools()
+    elif len(names) > 1:
+        pools = pool_sizes(RecordedUse(run, names), stated)
+    else:
+        pools = PoolEstimates({}, {}, ())
     largest = RecordedUse(run, names).of([*names]).largest if names else 0
-    notes: list[str] = []
+    notes: list[str] = list(listed.notes) if listed is not None else []
     if len(names) < 2:
         notes.append("jobs name fewer than two partitions: the machine is one pool")
-    pools, more = _consistent(pools, names, stated)
-    notes += more
+    if listed is None:
+        pools, more = _consistent(pools, names, stated)
+        notes += more
     delay, cycle = pass_delay(run), pass_cycle(run)
     settle = (delay.value or 0.0) + (cycle.value or 0.0)
     sized = _record(jobs, texts[0], slice(0, half), stated, pools.sizes)
@@ -120,9 +136,13 @@ def infer_site(
     machine = stated or max(largest, int(jobs.demand[:, 0].max()))
     base = _cluster(workload.name, machine, names, PoolEstimates({}, {}, ()))
     with_pools = _cluster(workload.name, machine, names, pools) if pools.sizes else None
+    if listed is not None:
+        with_pools = cluster_of_lists(workload.name, names, listed)
     estimates = (*pools.estimates, limit, delay, cycle)
     gate = _Gate(workload, config, watch)
     cluster, steps = base, list[Step]()
+    if unread := gate.unread():
+        notes.append(f"windows are played without what the estimates do not cover: {', '.join(unread)}")
     if with_pools is not None:
         cluster = gate.step("pools", cluster, with_pools, steps)
     if limit.value is not None:
@@ -142,6 +162,21 @@ def _jobs(workload: Workload) -> Jobs:
     return jobs.take(has_record)
 
 
+def _listed(workload: Workload, jobs: Jobs, partition: Ints, names: Mapping[int, str]) -> ListedNodes | None:
+    """Return what the log's lists of nodes say, of all of its jobs; None: it has no lists."""
+    nodes = read_ran_on(workload, jobs.id)
+    if nodes is None:
+        return None
+    start = (jobs.submit + jobs.logged_wait) / SECOND
+    end = start + np.maximum(jobs.logged_run, 0) / SECOND
+    rows = pd.Index(workload.jobs["job_id"]).get_indexer(pd.Index(jobs.id))
+    cores = np.full(len(jobs), -1, np.int64)
+    if "cores" in workload.jobs:
+        cores = workload.jobs["cores"].to_numpy(np.int64)[rows]
+    here = {code: name for code, name in names.items() if (partition == code).any()}
+    return listed_nodes(nodes, partition, here, start, end, cores)
+
+
 def _most(workload: Workload) -> int:
     """Return a machine that any job fits in, where the log states none."""
     table = workload.jobs
@@ -150,8 +185,6 @@ def _most(workload: Workload) -> int:
 
 def _partitions(workload: Workload, jobs: Jobs) -> tuple[Ints, dict[int, str]]:
     """Return codes of partitions [n], and their names as replays read them."""
-    import pandas as pd
-
     column = read_texts(workload.jobs, "partition_name")
     rows = pd.Index(workload.jobs["job_id"]).get_indexer(pd.Index(jobs.id))
     return column.code[rows], dict(enumerate(column.texts))
@@ -233,6 +266,18 @@ class _Gate:
         self.setup = SchedulerConfig(order=config.order, backfill=config.backfill)
         self._played: dict[int, tuple[Floats, Floats]] = {}
 
+    def unread(self) -> list[str]:
+        """Return the columns of requests that the estimates do not cover."""
+        return [name for name in _UNCOVERED if name in self.workload.jobs]
+
+    def _workload_on(self, cluster: Cluster) -> Workload:
+        """Return the log as this cluster can play it: where jobs share nodes, with their cores of each."""
+        table = self.workload.jobs.drop(columns=self.unread())
+        if any(not one.exclusive for one in cluster.partitions):
+            each = np.ceil(table["cores"] / np.maximum(table["procs"], 1)).astype(np.int64)
+            table = table.assign(cores_per_node=np.maximum(each, 1))
+        return replace(self.workload, jobs=table)
+
     def step(self, name: str, before: Cluster, after: Cluster, steps: list[Step]) -> Cluster:
         if not self.config.windows:
             steps.append(Step(name, 0, None, None, kept=True))
@@ -254,14 +299,14 @@ class _Gate:
         return log_errors(replayed, recorded)
 
     def _play(self, cluster: Cluster) -> tuple[Floats, Floats]:
-        jobs = select(self.workload, self.setup.rules()[1], cluster=cluster)
+        jobs = select(self._workload_on(cluster), self.setup.rules()[1], cluster=cluster)
         has_record: Flags = is_recorded(jobs)
         length, half = self.config.window, len(jobs) // 2
         firsts = np.arange(half, len(jobs) - length + 1, length)
         if len(firsts) > self.config.windows:
             firsts = firsts[np.linspace(0, len(firsts) - 1, self.config.windows).round().astype(np.int64)]
         start = jobs.submit + jobs.logged_wait
-        starts = continue_on_nodes(jobs, has_record, start, firsts, length, self.setup.build_scenario)
+        starts = continue_on_nodes(jobs, has_record, start, firsts, length, self.setup.build_scenario).start
         which = (firsts[:, None] + np.arange(length)).ravel()
         recorded = jobs.logged_wait[which] / SECOND
         replayed = (starts.ravel() - jobs.submit[which]) / SECOND

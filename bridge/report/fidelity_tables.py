@@ -146,6 +146,8 @@ def replayed_reason(row: Mapping[str, Any]) -> str:
     reason = row["replayed"]
     if not reason:
         return "waited"
+    if reason["kind"] == "never":
+        return "refused, or never started"
     if reason["kind"] == "backfilled":
         return "backfilled" + (f" past job {reason['overtook']}" if reason["overtook"] is not None else "")
     return "started as head of the queue"

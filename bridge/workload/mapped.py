@@ -21,6 +21,7 @@ from bridge.cluster.table_cells import MappedTable
 from bridge.cluster.table_map import OpenedMap, open_map
 from bridge.workload.columns import complete_columns
 from bridge.workload.ignored import note_ignored
+from bridge.workload.ran_on import RAN_ON
 from bridge.workload.requests import REQUEST_COLUMNS, heeded_columns
 from bridge.workload.resources import DEMAND
 from bridge.workload.table import SWF_COLUMNS, TallyEntry, Workload, tally
@@ -33,12 +34,12 @@ _CODES = {"user_name": "user", "account": "group", "qos_name": "queue", "partiti
 _TEXTS = frozenset(
     {
         *("job_id", "state", "property", "job_name", "constraints", "licenses", "gpu_type"),
-        *("dependency", "reservation", "nodelist", "exclude", *_CODES),
+        *("dependency", "reservation", "nodelist", "exclude", RAN_ON, *_CODES),
     }
 )
 _AMOUNTS_OF_MEMORY = ("memory_per_node", "memory_per_task")
 #: What a map can fill beside demands such as gpus, main_memory or burst_buffer.
-TARGETS = (*SWF_COLUMNS, *_INSTANTS[1:], *REQUEST_COLUMNS, "soft_walltime", "property", "state")
+TARGETS = (*SWF_COLUMNS, *_INSTANTS[1:], *REQUEST_COLUMNS, "soft_walltime", "property", "state", RAN_ON)
 
 
 def read_mapped(path: Path, name: str, zone: tzinfo = UTC, nodes: int | None = None) -> Workload:

@@ -8,6 +8,7 @@ import pytest
 from cli_commands import run_bridge, run_ok, run_refused
 
 import bridge
+from bridge.report.fidelity_tables import replayed_reason
 from bridge.workload.swf import read_swf, write_swf
 from bridge.workload.table import SWF_COLUMNS, Workload
 
@@ -80,6 +81,24 @@ def test_windows_begin_from_the_recorded_state(planted: Path) -> None:
     assert document["log_mae"] < document["null"]["log_mae"]
     assert "utilisation.nodes" not in document["replayed"]
     assert document["replayed"]["jobs.started"] == 400
+
+
+def test_disagreements_of_windows_have_a_reason_on_both_sides(planted: Path, tmp_path: Path) -> None:
+    """A window's replay says of each start how it came about, and so does one on a cluster."""
+    cluster = tmp_path / "c.toml"
+    cluster.write_text("nodes = [{ count = 16 }]\n")
+    for more in ((), ("--cluster", cluster)):
+        words = ("--policy", "fcfs+easy", "--window", 50, *more)
+        document = json.loads(run_ok("fidelity", planted, *words, "--json"))
+        reasons = [replayed_reason(row) for row in document["disagreements"] if row["replayed_wait"]]
+        assert len(reasons) > 5
+        assert {one.split(" past ")[0] for one in reasons} <= {"backfilled", "started as head of the queue"}
+        assert "; replayed" in run_ok("fidelity", planted, *words)
+
+
+def test_a_job_that_a_cluster_refuses_never_starts() -> None:
+    row = {"replayed_wait": 60 * 86_400.0, "replayed": {"kind": "never", "overtook": None, "reserved": None}}
+    assert replayed_reason(row) == "refused, or never started"
 
 
 def test_people_see_the_same(planted: Path) -> None:

@@ -91,3 +91,37 @@ def test_a_log_without_waits_says_nothing(tmp_path: Path) -> None:
     assert refused.status == 1
     assert "does not say when its jobs started" in refused.err
     assert not (tmp_path / "c.toml").exists()
+
+
+def test_nodes_of_partitions_are_those_of_the_lists(tmp_path: Path) -> None:
+    """The overlap is exact, the evidence stands in the file, and the file plays the log."""
+    table = rows_of(40, pairs=False)
+    lists = {1: "n[1-4]", 2: "n[3-6]"}
+    log = write(table.assign(ran_on=[lists[code] for code in table["partition"]]), tmp_path)
+    out = tmp_path / "c.toml"
+    document = json.loads(run_ok("cluster", "infer", log, "--out", out, "--windows", 0, "--json"))
+    sizes = {one["what"]: one["value"] for one in document["estimates"]}
+    assert (sizes["nodes of partition 1"], sizes["nodes of partition 2"]) == (4, 4)
+    assert sizes["nodes that 1 and 2 share"] == 2
+    evidence = "nodes of partition 1: 4 (NodeLists of 80 jobs; the last new node is of number 1)"
+    assert evidence in out.read_text()
+    assert "jobs shared 2 of 6 nodes at one time (NodeList)" in document["notes"]
+    cluster = read_cluster_toml(out)
+    assert sorted(group.nodes for group in cluster.nodes) == ["n[1-2]", "n[3-4]", "n[5-6]"]
+    assert [len(one.nodes) for one in cluster.partitions] == [2, 2]
+    played = json.loads(run_ok("replay", log, "--cluster", out, "--policy", "fcfs+easy", "--json"))
+    assert played["jobs.started"] == 160
+
+
+def test_shared_nodes_have_cores_and_windows_are_played_with_them(tmp_path: Path) -> None:
+    """Both jobs of a pair fit on one node: with its cores the second half is met, with a pool it is not."""
+    table = rows_of(40, pairs=True).assign(procs=1, cores=4, ran_on="n1", gpus_per_node=1)
+    log, out = write(table, tmp_path), tmp_path / "c.toml"
+    how = ("--window", 20, "--windows", 2, "--json")
+    document = json.loads(run_ok("cluster", "infer", log, "--out", out, *how))
+    (step,) = document["steps"]
+    assert (step["name"], step["kept"], step["after"]) == ("pools", True, 0.0)
+    assert any("without what the estimates do not cover: gpus_per_node" in one for one in document["notes"])
+    cluster = read_cluster_toml(out)
+    assert [(group.nodes, group.cores) for group in cluster.nodes] == [("n1", 16)]
+    assert [one.exclusive for one in cluster.partitions] == [False, False]

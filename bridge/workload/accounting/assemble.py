@@ -19,6 +19,7 @@ from bridge.workload.accounting.choices import ImportConfig
 from bridge.workload.accounting.lives import AT_WORK, WAITING, JobLife, RecordCounter
 from bridge.workload.accounting.machine import AccountingMachine
 from bridge.workload.accounting.site_requests import SiteRequests, array_of
+from bridge.workload.ran_on import RAN_ON
 from bridge.workload.table import STATUS_CANCELLED, STATUS_COMPLETED, SWF_COLUMNS, Workload, note_order
 
 #: The time limit of a partition, s (infinite: none), or the one of jobs that name none.
@@ -35,6 +36,8 @@ _TEXTS: Mapping[str, str] = {
     "reservation": "reservation",
     "licenses": "licenses",
 }
+#: Texts in the place of a list of nodes of a job that had none.
+_NO_NODES = ("None assigned", "None")
 #: Whose accounting -> what tells how many processors a job had, by unit.
 _TELLS: Mapping[str, Mapping[str, str]] = {
     "Slurm": {"nodes": "NNodes", "cores": "AllocCPUS"},
@@ -317,6 +320,9 @@ def _words(kept: list[JobLife], anonymous: bool) -> dict[str, object]:
     for name, word in {**_TEXTS, **({} if anonymous else PERSONAL)}.items():
         if any(texts := [life.words.get(word, "") for life in kept]):
             values[name] = texts
+    nodes = ["" if life.start is None else life.words.get("node_list", "") for life in kept]
+    if any(nodes := ["" if text in _NO_NODES else text for text in nodes]):
+        values[RAN_ON] = nodes
     return values
 
 

@@ -1,5 +1,7 @@
 """Goes on from the recorded state: jobs that ran run on, who waited waits, and a window of jobs arrives."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from bridge.base.arrays import Flags, Ints
@@ -13,6 +15,32 @@ from bridge.worlds.fast import episode
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import allocate, play
 from bridge.worlds.fast.world import WorldState, push_completion
+
+
+@dataclass(frozen=True)
+class WindowStarts:
+    """How the jobs of W windows of L jobs started; all [W, L].
+
+    Attributes:
+        start: µs; -1: the job never started.
+        how, reserved: as in `bridge.worlds.fast.replay.Schedule`.
+        past: the log's job that it overtook, or -1.
+    """
+
+    start: Ints
+    how: Ints
+    past: Ints
+    reserved: Ints
+
+    @classmethod
+    def empty(cls, windows: int, length: int) -> "WindowStarts":
+        return cls(*(np.full((windows, length), -1, np.int64) for _ in range(4)))
+
+    def note(self, w: int, which: Ints, start: Ints, how: Ints, past: Ints, reserved: Ints) -> None:
+        """Note the last jobs of a window's records; `which`: the log's job of each record."""
+        n = self.start.shape[1]
+        self.start[w], self.how[w], self.reserved[w] = start[-n:], how[-n:], reserved[-n:]
+        self.past[w] = np.where(past[-n:] >= 0, which[past[-n:]], -1)
 
 
 @kernel
@@ -45,8 +73,8 @@ def jobs_at(now: int, first: int, has_record: Flags, start: Ints, end: Ints) -> 
 def continue_from_record(
     prepared: Scenario, has_record: Flags, start: Ints, firsts: Ints, length: int,
     progress: ProgressCallback = ignore_progress,
-) -> Ints:  # fmt: skip
-    """Return the starts [W, length], µs, of windows of jobs, each played from what the record says of before.
+) -> WindowStarts:  # fmt: skip
+    """Return how windows of jobs start, each played from what the record says of before.
 
     A window is the `length` jobs from `firsts` [W] on; the others of the log after it never come. Of the jobs
     before it those run that the record has running when it begins, since their recorded `start` [n] (µs) and
@@ -55,7 +83,7 @@ def continue_from_record(
     """
     prepared.compiled.refuse_action("a replay that goes on from the record")
     jobs = prepared.jobs
-    starts = np.empty((len(firsts), length), np.int64)
+    starts = WindowStarts.empty(len(firsts), length)
     end = start + jobs.run
     memory: tuple[State, WorldState] | None = None
     for w, first in enumerate(firsts.tolist()):
@@ -66,13 +94,15 @@ def continue_from_record(
             memory = allocate(prepared, n + n // 4)
         state, clock = memory
         reset(state, 0)
-        for place, job in enumerate([*running.tolist(), *waiting.tolist()]):
+        which = np.concatenate((running, waiting, np.arange(first, first + length)))
+        for place, job in enumerate(which[:here].tolist()):
             episode.write(state, 0, place, prepared, job, job + 1)
         episode.write(state, 0, here, prepared, first, first + length)
         state.jobs[0]["start"][: len(running)] = start[running]
         clock.clock[0] = (here, n, 0, 0, NEVER, -1)
         _load(state, clock, len(running), here, now)
         play(state, clock, prepared)
-        starts[w] = state.jobs[0]["start"][here:n]
+        row = state.jobs[0][:n]
+        starts.note(w, which, row["start"], row["how"], row["past"], row["reserved"])
         progress(w + 1)
     return starts

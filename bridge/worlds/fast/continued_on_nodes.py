@@ -13,35 +13,36 @@ from bridge.base.arrays import Flags, Ints
 from bridge.base.progress import ProgressCallback, ignore_progress
 from bridge.scheduler.state import SECOND
 from bridge.workload.select import Jobs
-from bridge.worlds.fast.continued import jobs_at
+from bridge.worlds.fast.continued import WindowStarts, jobs_at
 from bridge.worlds.fast.episode import Scenario
-from bridge.worlds.fast.replay import replay
+from bridge.worlds.fast.replay import Schedule, replay
 
 
 def continue_on_nodes(
     jobs: Jobs, has_record: Flags, start: Ints, firsts: Ints, length: int,
     scenario_of: Callable[[Jobs], Scenario], progress: ProgressCallback = ignore_progress,
-) -> Ints:  # fmt: skip
-    """Return the starts [W, length], µs, of windows of jobs, each played from what the record says of before.
+) -> WindowStarts:  # fmt: skip
+    """Return how windows of jobs start, each played from what the record says of before.
 
-    As `continue_from_record`, but that waiting jobs are submitted when the window begins. -1: the cluster
-    refuses the job, or it never starts.
+    As `continue_from_record`, but that waiting jobs are submitted when the window begins. Start -1: the
+    cluster refuses the job, or it never starts.
     """
-    starts = np.empty((len(firsts), length), np.int64)
+    starts = WindowStarts.empty(len(firsts), length)
     end = start + jobs.run
     for w, first in enumerate(firsts.tolist()):
         now = int(jobs.submit[first])
         running, waiting = jobs_at(now, first, has_record, start, end)
         which = np.concatenate((running, waiting, np.arange(first, first + length)))
-        starts[w] = _played(jobs, which, len(running), now, start, scenario_of)[-length:]
+        one = _played(jobs, which, len(running), now, start, scenario_of)
+        starts.note(w, which, one.start, one.how, one.past, one.reserved)
         progress(w + 1)
     return starts
 
 
 def _played(
     jobs: Jobs, which: Ints, n_running: int, now: int, start: Ints, scenario_of: Callable[[Jobs], Scenario]
-) -> Ints:
-    """Return the starts of these jobs; the first ones run already, and start an instant before `now`."""
+) -> Schedule:
+    """Return the schedule of these jobs; the first ones run already, and start an instant before `now`."""
     part = jobs.take(which)
     submit, run, request = (np.maximum(part.submit, now), part.run.copy(), part.request.copy())
     ran = now - start[which[:n_running]]
@@ -51,5 +52,4 @@ def _played(
     own = replace(part, submit=submit, run=run, request=request, follows=None, think=None)
     scenario = scenario_of(own)
     scenario.compiled.refuse_action("a replay that goes on from the record")
-    starts: Ints = replay(scenario).start
-    return starts
+    return replay(scenario)

@@ -143,7 +143,7 @@ class SchedulerConfig:
             remedy = "Leave out --cluster, or use the standard protocol, alea or slurm."
             raise BridgeError("has one pool of nodes", where=f"protocol {self.protocol!r}", remedy=remedy)
         if self.recorded:
-            what, remedy = "recorded starts were on nodes that the log does not name", "Leave out --cluster."
+            what, remedy = "recorded starts are not placed on nodes of a cluster", "Leave out --cluster."
             raise BridgeError(what, where=f"policy {self.order!r}", remedy=remedy)
         if self.nodes is not None:
             what = "the cluster says how many nodes there are"

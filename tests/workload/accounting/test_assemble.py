@@ -51,6 +51,17 @@ def test_one_job() -> None:
     assert assembled(LIFE, machine=MACHINE).capacity == {"nodes": 4, "cores": 32, "main_memory": 1600}
 
 
+def test_nodes_that_jobs_ran_on_are_kept_where_the_list_names_them() -> None:
+    assert "ran_on" not in assembled(LIFE).jobs
+    listed = replace(LIFE, words={**LIFE.words, "node_list": "n[0-1]"})
+    never = replace(
+        LIFE, number=2, start=None, state="CANCELLED", words={**LIFE.words, "node_list": "None assigned"}
+    )
+    jobs = assembled(listed, never).jobs.set_index("job_id")
+    assert jobs["ran_on"].to_dict() == {1: "n[0-1]", 2: ""}
+    assert "ran_on" not in assembled(replace(LIFE, words={**LIFE.words, "node_list": "None assigned"})).jobs
+
+
 def test_a_job_waits_from_when_it_is_eligible() -> None:
     first = replace(LIFE, number=2, submit=900, eligible=900, start=900, end=920)
     workload = assembled(first, replace(LIFE, submit=950, eligible=1005))

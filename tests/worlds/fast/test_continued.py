@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from small_jobs import make_jobs, prepared
 
 from bridge.scheduler.protocol import Policy
-from bridge.scheduler.state import SECOND
+from bridge.scheduler.state import HOW_BACKFILLED, SECOND, STARTED_AS_HEAD
 from bridge.worlds.fast.continued import continue_from_record
 from bridge.worlds.fast.replay import replay
 
@@ -24,14 +24,16 @@ def test_running_jobs_run_on_and_waiting_ones_stand_before_the_window() -> None:
     scenario = prepared(jobs, Policy("fcfs", "easy"))
     start = np.array([5, 90, 90, 90], np.int64) * SECOND
     begun = continue_from_record(scenario, np.ones(4, np.bool_), start, np.array([2]), 2)
-    assert (begun / SECOND).tolist() == [[10, 35]]  # 2 is backfilled, 3 would delay 1
+    assert (begun.start / SECOND).tolist() == [[10, 35]]  # 2 is backfilled, 3 would delay 1
+    assert (begun.how.tolist(), begun.past.tolist()) == ([[HOW_BACKFILLED, STARTED_AS_HEAD]], [[1, -1]])
+    assert begun.reserved.tolist() == [[-1, 35 * SECOND]]  # 1 runs from 25 to 35, on all of the machine
 
 
 def test_more_may_run_than_there_is() -> None:
     jobs = make_jobs([(0, 20, 20, 3), (0, 10, 10, 3), (5, 5, 5, 1)], [4])
     scenario = prepared(jobs, Policy("fcfs", "easy"))
     begun = continue_from_record(scenario, np.ones(3, np.bool_), np.zeros(3, np.int64), np.array([2]), 1)
-    assert (begun / SECOND).tolist() == [[10]]
+    assert (begun.start / SECOND).tolist() == [[10]]
 
 
 @settings(deadline=None, max_examples=60)
@@ -49,7 +51,7 @@ def test_it_goes_on_as_the_whole_replay_does(
     begun = continue_from_record(
         scenario, np.ones(len(jobs), np.bool_), start, firsts, min(length, len(jobs))
     )
-    assert begun.ravel().tolist() == start[: begun.size].tolist()
+    assert begun.start.ravel().tolist() == start[: begun.start.size].tolist()
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -57,4 +59,4 @@ def test_jobs_of_unknown_start_are_not_there_before(known: bool) -> None:
     jobs = make_jobs([(0, 20, 20, 4), (1, 5, 5, 4)], [4])
     scenario = prepared(jobs, Policy("fcfs", "easy"))
     begun = continue_from_record(scenario, np.array([known, True]), np.array([0, 0]), np.array([1]), 1)
-    assert (begun / SECOND).tolist() == [[20 if known else 1]]
+    assert (begun.start / SECOND).tolist() == [[20 if known else 1]]

@@ -24,4 +24,6 @@ def test_on_one_pool_both_ways_are_the_same(
     has_record, length = np.ones(len(jobs), np.bool_), min(length, len(jobs))
     here = continue_on_nodes(jobs, has_record, start, firsts, length, lambda own: prepared(own, policy))
     there = continue_from_record(prepared(jobs, policy), has_record, start, firsts, length)
-    assert here.tolist() == there.tolist()
+    assert here.start.tolist() == there.start.tolist()
+    assert (here.how.tolist(), here.past.tolist()) == (there.how.tolist(), there.past.tolist())
+    assert here.reserved.tolist() == there.reserved.tolist()

@@ -1,0 +1,36 @@
+"""Lists of nodes in Slurm's short form: ``n[1-3,7],gpu2``; `slurm_values.node_names` reads it back."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+#: A name with a number at its end that a list may count.
+_NUMBERED = re.compile(r"(.*?)(\d{1,12})", re.ASCII)
+
+
+def short_list(names: Iterable[str]) -> str:
+    """Return these names as one list, those with numbers at their end in ranges."""
+    numbers: dict[tuple[str, int], list[int]] = defaultdict(list)
+    words: list[str] = []
+    for name in sorted({*names}):
+        match = _NUMBERED.fullmatch(name)
+        if match:
+            numbers[match[1], len(match[2])].append(int(match[2]))
+        else:
+            words.append(name)
+    for (stem, width), of in numbers.items():
+        spans = _spans(sorted(of))
+        parts = [f"{a:0{width}}" if a == b else f"{a:0{width}}-{b:0{width}}" for a, b in spans]
+        is_one = len(of) == 1
+        words.append(f"{stem}{parts[0]}" if is_one else f"{stem}[{','.join(parts)}]")
+    return ",".join(words)
+
+
+def _spans(numbers: list[int]) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    for n in numbers:
+        if spans and n == spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], n)
+        else:
+            spans.append((n, n))
+    return spans

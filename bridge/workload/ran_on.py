@@ -1,0 +1,67 @@
+"""The nodes that a log says its jobs ran on: a column of texts, which is read only where it is asked for.
+
+The text is a list as Slurm writes it: ``n[1-3,7],gpu2``; empty: the log does not name the job's nodes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bridge.base.arrays import Flags, Ints
+from bridge.base.errors import BridgeError
+from bridge.cluster.slurm_values import node_names
+from bridge.workload.requests import intern_texts
+from bridge.workload.select import Ids
+from bridge.workload.table import Workload
+
+#: The column. (``nodelist`` holds nodes that a job must have.)
+RAN_ON = "ran_on"
+
+
+@dataclass(frozen=True)
+class NodesOfJobs:
+    """The nodes of n jobs: job `j` ran on ``node[first[j]:first[j + 1]]``, places in `names`."""
+
+    first: Ints
+    node: Ints
+    names: tuple[str, ...]
+
+    @property
+    def counts(self) -> Ints:
+        """How many nodes the log names of each job [n]."""
+        return np.diff(self.first)
+
+    def of(self, which: Flags) -> Ints:
+        """Return the nodes on which these jobs ran, each once."""
+        return np.unique(self.node[np.repeat(which, self.counts)])
+
+
+def read_ran_on(workload: Workload, ids: Ids) -> NodesOfJobs | None:
+    """Return the nodes of jobs `ids` [n]; None: the log names none.
+
+    BridgeError: a cell is no list of nodes.
+    """
+    import pandas as pd
+
+    table = workload.jobs
+    if RAN_ON not in table:
+        return None
+    rows = pd.Index(table["job_id"]).get_indexer(pd.Index(ids))
+    texts = intern_texts([str(text).strip() for text in table[RAN_ON].fillna("").iloc[rows]])
+    index: dict[str, int] = {}
+    lists: list[Ints] = []
+    for code, text in enumerate(texts.texts):
+        try:
+            names = dict.fromkeys(node_names(text))
+        except ValueError as error:
+            job = table["job_id"].iloc[rows[int((texts.code == code).argmax())]]
+            remedy = "Mend the cell, or leave it empty."
+            where = f"{workload.where}, job {job}"
+            raise BridgeError(f"its {RAN_ON!r} {error}", where=where, remedy=remedy) from error
+        lists.append(np.array([index.setdefault(name, len(index)) for name in names], np.int64))
+    if not index:
+        return None
+    nothing = np.zeros(0, np.int64)
+    of_jobs = [lists[code] if code >= 0 else nothing for code in texts.code.tolist()]
+    first = np.concatenate(([0], np.cumsum([len(one) for one in of_jobs])))
+    return NodesOfJobs(first, np.concatenate(of_jobs), tuple(index))
