@@ -17,7 +17,7 @@ from bridge.report.fidelity_tables import measures
 from bridge.report.plots import COLOURS, new_figure, plain, save
 from bridge.report.table import Table
 from bridge.report.tables import duration
-from papers import logs, store
+from papers import inferred, logs, store
 
 #: Logs of real machines with recorded starts; LLNL-Atlas and the Lublin logs record none.
 LOGS = ("SDSC-SP2", "CTC-SP2", "HPC2N", "DataStar", "Curie", "Theta")
@@ -66,8 +66,30 @@ the paired difference of log errors. Their 95 % intervals come from 20 blocks of
 
 {second}
 
-This page does not have LLNL-Atlas and the Lublin logs, because they record no waits. It also does not have
-Slurm's order `multifactor`, and sites with their cluster. Made by `python -m papers.fidelity`.
+## A cluster from the record: by counts, and by lists of nodes
+
+The accounting of pozidriv (the public sample of XDMoD) names the nodes on which each job ran. The table has
+the number of nodes of each partition as `bridge cluster infer` writes it. *By counts* is what it writes if
+the lists are left out: the largest number of nodes in use, if the partition was full. *By lists* is what it
+writes with them. A job counts with all of its nodes. So where jobs share nodes, the count is too large. In
+the last column, the number of nodes that both partitions have is in brackets.
+
+{inferred}
+
+The next table has the log-MAE of windows of the second half. They are played from the recorded state under
+fcfs+easy: on one pool of whole nodes, and on the cluster with the partitions. With lists, jobs share nodes
+by their cores. The nodes and their cores come from the whole log, also from its second half. How much of the
+difference this makes was not measured.
+
+{steps}
+
+## What is not on this page
+
+- LLNL-Atlas and the Lublin logs record no waits.
+- The order `multifactor` needs the weights of a site. None of these logs comes with them.
+- Whole replays of pozidriv, ThetaGPU, Philly and Cirrus with their clusters were not measured.
+
+Made by `python -m papers.inferred` and `python -m papers.fidelity`.
 """
 
 
@@ -130,6 +152,8 @@ def page() -> str:
         shares=shares.markdown().rstrip(),
         near=near.markdown().rstrip(),
         second=second.markdown().rstrip(),
+        inferred=inferred.table().markdown().rstrip(),
+        steps=inferred.steps().markdown().rstrip(),
     )
 
 
