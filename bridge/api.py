@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bridge.base.cache import shipped_agents
 from bridge.base.errors import BridgeError
 from bridge.base.plugins import Typed, did_you_mean
-from bridge.base.progress import SILENT
+from bridge.base.progress import SILENT, ProgressReporter
 from bridge.commands.request import CommandBackend, CommandRequest, scheduler, scheduler_for
 from bridge.config import from_tables
 from bridge.config.fields import fields_of
@@ -124,7 +124,7 @@ def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) 
     task = prepare_experiment(experiment)
     for text in task.warnings:
         warnings.warn(text, stacklevel=2)
-    return run_fast(task)
+    return run_fast(task, _Warner())
 
 
 def evaluate(
@@ -450,6 +450,14 @@ def forecast(
     starts = of_state(present, policy=policy, futures=futures, seed=seed, jobs=wanted)
     columns = ("job", "submitted", "low90", "low50", "median", "high50", "high90", "reserved")
     return pd.DataFrame(starts.rows(), columns=columns).set_index("job").astype("float64")
+
+
+class _Warner(ProgressReporter):
+    """Turns what a run warns of into Python's warnings."""
+
+    def warn(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            warnings.warn(text, stacklevel=4)
 
 
 def _named(value: object, what: str) -> str:
