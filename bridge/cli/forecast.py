@@ -92,7 +92,7 @@ def _forecast(source: Path | None, as_json: bool, options: dict[str, Any]) -> No
 
     plot: Path | None = options["plot"]
     if plot is not None:
-        shared.check_output(plot, options["force"])
+        shared.check_picture(plot, options["force"])
     submissions = [parse_job(text) for text in options["submits"]]
     TERMINAL.compiling()
     if source is not None and not is_there(source, Path.is_dir):

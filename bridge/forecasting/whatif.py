@@ -167,7 +167,8 @@ def whatif(
     if len(states) == 1:
         refuse_twice(names)
     if not len(presents[0].waiting):
-        raise BridgeError("no job waits: nothing can differ", where="what if")
+        remedy = "Name a time or a state in which jobs wait, or submit a job."
+        raise BridgeError("no job waits: nothing can differ", where=_when(presents[0]), remedy=remedy)
     if futures < 2:
         raise BridgeError("an interval needs two futures at least", where="what if")
     runs = draw(presents[-1], futures, seed)
@@ -176,7 +177,8 @@ def whatif(
     can = np.all([(one[:, :n] != NEVER).all(axis=0) for one in starts], axis=0)
     judged = np.array([j for j in presents[0].waiting if can[j]], np.int64)
     if not len(judged):
-        raise BridgeError("none of the waiting jobs can start", where="what if")
+        what, remedy = "none of the waiting jobs can start under every rule", "Drain fewer nodes."
+        raise BridgeError(what, where=_when(presents[0]), remedy=remedy)
     results = [_values(presents[0], runs, one, judged) for one in starts]
     base = results[0]
     return [
@@ -191,6 +193,10 @@ def whatif(
         )
         for k, (name, values) in enumerate(zip(names, results, strict=True))
     ]
+
+
+def _when(state: MachineState) -> str:
+    return f"what if, at {state.now / SECOND:g} s"
 
 
 def _played(presents: Sequence[MachineState], names: Sequence[str], runs: Ints) -> list[Ints]:

@@ -101,6 +101,13 @@ def test_jobs_that_never_start_are_not_compared_and_this_is_stated() -> None:
         ),
         (("state", "run", "--at", "50", "--out", "x.json"), "a state's file is of one pool"),
         (("whatif", "run", "--at", "50", "--drain", "n9"), "n9"),
+        (
+            ("whatif", "run", "--at", "-5", "--drain", "n0"),
+            "what if, at -5 s: no job waits",
+        ),
+        (("whatif", "run", "--at", "9999", "--add", "n:1"), "Name a time or a state in which jobs wait"),
+        (("forecast", "run", "--at", "50", "--plot", "x.gif"), "x.gif: pictures are saved as .png or .svg"),
+        (("fidelity", "none.swf", "--plot", "x.gif"), "x.gif: pictures are saved as .png or .svg"),
         (("whatif", "run", "--at", "50", "--add", "m:2"), "is no group of nodes"),
         (("whatif", "run", "--at", "50.5", "--drain", "n1"), "at whole seconds only"),
     ],
