@@ -15,7 +15,7 @@ from bridge.scheduler.slurm.license_map import LicenseMap
 from bridge.scheduler.slurm.limits import job_limit
 from bridge.scheduler.slurm.main_pass import next_change
 from bridge.scheduler.slurm.node_words import mask_of_words, words_of
-from bridge.scheduler.slurm.order import priority_in
+from bridge.scheduler.slurm.order import by_ranks, priority_in
 from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import Site, SlurmPart
 from bridge.scheduler.slurm.time_map import TimeMap
@@ -29,7 +29,9 @@ def _end_of(job: SlurmJob) -> int:
     return job.end
 
 
-class _Pass:
+class BackfillWalk:
+    """One walk through the queue, with a map of time."""
+
     def __init__(self, slurm: Controller, now: int) -> None:
         self.slurm, self.now = slurm, now
         site = slurm.site
@@ -151,19 +153,14 @@ class _Pass:
 
     def plan(self, entries: list[Entry]) -> tuple[int, str]:
         """Plan jobs in turn, up to one that starts; return how many, and what came of the last one."""
-        slurm, own = self.slurm, self.own
-        requests = self._requests(entries)
+        own, requests = self.own, self._requests(entries)
         last = len(entries) - 1
         own[kernels.WHICH] = own[kernels.RESUMES] = first = 0
         table, booked = self._who_runs(*entries[0]), self._booked_for(entries[0][0])
         result = "none"
         while first <= last:
             self.map.make_room(len(entries) - first)
-            came = _plan_jobs(
-                self.of_pass, own, self.map.times, self.map.free, self.map.sizes, slurm.usage.book,
-                slurm.future, slurm.site.table, slurm.weights, requests, self.completing, table, booked,
-                self.nodes, self.chosen, *slurm.site.scratch,
-            )  # fmt: skip
+            came = self._plan_on(requests, table, booked)
             here = int(own[kernels.WHICH])
             for k in range(first, min(here, last) + 1):
                 self._note_plan(entries[k][0], int(requests.totals[k]))
@@ -185,6 +182,36 @@ class _Pass:
             own[kernels.WHICH], own[kernels.RESUMES] = here + 1, 0
             first = here + 1
         return len(entries), result
+
+    def _plan_on(self, requests: kernels.Requests, table: kernels.Running, booked: kernels.Booked) -> int:
+        """Plan on until a start, or a plan to be asked about; see `plan_kernels.plan_jobs`."""
+        slurm, plan = self.slurm, self.map
+        return int(
+            _plan_jobs(
+                self.of_pass, self.own, plan.times, plan.free, plan.sizes, slurm.usage.book,
+                slurm.future, slurm.site.table, slurm.weights, requests, self.completing, table, booked,
+                self.nodes, self.chosen, *slurm.site.scratch,
+            )
+        )  # fmt: skip
+
+    def could_start(self, job: SlurmJob, part: SlurmPart) -> bool:
+        """Tell whether a job is planned to start now; nothing is reserved, and nothing counted."""
+        slurm = self.slurm
+        if job.het or job.state != PENDING or not slurm.is_independent(job, self.now):
+            return False
+        free = slurm.usage.idle if is_exclusive(job, part.about.exclusive) else slurm.usage.not_full
+        up = slurm.up & ~slurm.completing_nodes & part.mask
+        if job.min_nodes > (free & up).bit_count() or slurm.ledger.before(job, part):
+            return False
+        if job.licenses and not slurm.has_licenses(job):
+            return False
+        requests, own = self._requests([(job, part)]), self.own.copy()
+        requests.stops[:] = 1
+        self.own[kernels.WHICH] = self.own[kernels.RESUMES] = 0
+        self.map.make_room(1)
+        came = self._plan_on(requests, self._who_runs(job, part), self._booked_for(job))
+        self.own[:] = own
+        return came == kernels.START
 
     def _note_plan(self, job: SlurmJob, total: int) -> None:
         """Take note of the CPUs of a job's plan, and when a component of others would start."""
@@ -331,27 +358,44 @@ def _sets_of(site: Site, job: SlurmJob) -> tuple[Ints, Ints]:
 
 def backfill_pass(slurm: Controller, now: int) -> None:
     """Plan the queue once, and start what can start now. A pass that provably changes nothing is left out."""
-    slurm.het_estimates.clear()
-    if not slurm.pending:
+    entries = begin_backfill(slurm, now)
+    if entries is None:
         return
-    entries = slurm.queue(now)
-    if now < backfill_idle_until(slurm):
-        return
-    version, packed, horizon, n_starts = slurm.version, slurm.packed, FAR, slurm.n_starts
-    n = _last_that_counts(slurm, entries, 0, len(entries)) + 1
+    before, horizon = state_of(slurm), FAR
+    n = last_that_counts(slurm, entries, 0, len(entries)) + 1
     if n:
-        walk = _Pass(slurm, now)
+        walk = BackfillWalk(slurm, now)
         at = starts = 0
         while at < n and not walk.is_over:
             at = _look_at_some(walk, entries, at, n)
             if walk.starts > starts:  # fewer nodes are left
-                starts, n = walk.starts, _last_that_counts(slurm, entries, at, n) + 1
+                starts, n = walk.starts, last_that_counts(slurm, entries, at, n) + 1
         horizon = int(walk.own[kernels.HORIZON])
+    end_backfill(slurm, now, before, horizon)
+
+
+def begin_backfill(slurm: Controller, now: int) -> list[Entry] | None:
+    """Return the queue of a backfill pass; None: the pass provably changes nothing."""
+    slurm.het_estimates.clear()
+    if not slurm.pending:
+        return None
+    entries = slurm.queue(now)
+    if now < backfill_idle_until(slurm):
+        return None
+    return by_ranks(entries, slurm.ranks) if slurm.ranks else entries
+
+
+def state_of(slurm: Controller) -> tuple[int, int, int | None]:
+    """Return what changes if a backfill pass starts a job, plans one otherwise, or leaves other weights."""
+    return slurm.n_starts, slurm.version, slurm.packed
+
+
+def end_backfill(slurm: Controller, now: int, before: tuple[int, int, int | None], horizon: int) -> None:
+    """Take note of a backfill pass that changed nothing of the state `before` it."""
     _start_heterogeneous(slurm, now)
-    if slurm.n_starts == n_starts and slurm.version == version and slurm.packed == packed:
-        slurm.is_planned = IdlePass(
-            version, packed, slurm.line.changes, min(horizon, _next_change(slurm, now))
-        )
+    if state_of(slurm) == before:
+        until = min(horizon, _next_change(slurm, now))
+        slurm.is_planned = IdlePass(slurm.version, slurm.packed, slurm.line.changes, until)
 
 
 def backfill_idle_until(slurm: Controller) -> int:
@@ -370,7 +414,7 @@ def _next_change(slurm: Controller, now: int) -> int:
     return next_change(slurm, now)
 
 
-def _last_that_counts(slurm: Controller, entries: list[Entry], first: int, n: int) -> int:
+def last_that_counts(slurm: Controller, entries: list[Entry], first: int, n: int) -> int:
     """Return the place of the last of some jobs that a pass may start, or whose plan is read afterwards.
 
     Those behind it would only be planned, and the map of time is gone after the pass. -1: there is none.
@@ -393,7 +437,7 @@ def _last_that_counts(slurm: Controller, entries: list[Entry], first: int, n: in
     return -1
 
 
-def _look_at_some(walk: _Pass, entries: list[Entry], at: int, n: int) -> int:
+def _look_at_some(walk: BackfillWalk, entries: list[Entry], at: int, n: int) -> int:
     """Plan the job at a place of the queue, and others with it if they go together; return the next place."""
     group: list[Entry] = []
     places: list[int] = []
@@ -410,12 +454,12 @@ def _look_at_some(walk: _Pass, entries: list[Entry], at: int, n: int) -> int:
         planned, _ = walk.plan(group)
         return place if planned == len(group) else places[planned - 1] + 1
     if place == at:
-        _look_at_all(walk, *entries[at])
+        look_at_all(walk, *entries[at])
         return at + 1
     return place
 
 
-def _look_at_all(walk: _Pass, head: SlurmJob, part: SlurmPart) -> None:
+def look_at_all(walk: BackfillWalk, head: SlurmJob, part: SlurmPart) -> None:
     """Plan a job, or the next tasks of its array."""
     slurm, planned = walk.slurm, 0
     tasks = [head]

@@ -75,6 +75,8 @@ class Controller:
         ended: jobs that were killed, requeued or preempted since then, with how.
         completing: of each node, how many jobs are ending there; `completing_nodes` those with any.
         preempts: jobs may give way to others.
+        ranks: order of (job, partition) that an agent's last picks made, if it is not the queue's own.
+        held_picks: (job, partition) that an agent picked, and that did not start.
         limits_due: no check of limits before this instant ends a job.
     """
 
@@ -113,6 +115,8 @@ class Controller:
         self.is_planned = IdlePass()
         self.has_skipped = False  # the last main pass passed a job over, for its partition had failed
         self.has_barred = False  # in it, an advance reservation kept a job from its nodes
+        self.ranks: dict[tuple[int, int], int] = {}
+        self.held_picks: set[tuple[int, int]] = set()
         self.limits_due = 0
         self.preempts = site.cluster.scheduler.preempt != "none"
 

@@ -15,12 +15,48 @@ from bridge.scheduler.slurm.order import priority_in
 from bridge.scheduler.slurm.site import SlurmPart
 
 
-class _Walk:
-    def __init__(self, slurm: Controller, now: int) -> None:
-        self.slurm, self.now = slurm, now
+class MainWalk:
+    """One walk through the queue, entry by entry; `full`: to its end."""
+
+    def __init__(self, slurm: Controller, now: int, *, full: bool) -> None:
+        self.slurm, self.now, self.full = slurm, now, full
+        self.depth = 0
+        self.by_part: dict[int, int] = {}
         self.available = slurm.up & ~slurm.completing_nodes
         self.failed: set[int] = set()
         self.failed_reservations: set[str] = set()
+
+    def is_closed(self, job: SlurmJob, part: SlurmPart) -> bool:
+        """Tell whether an earlier job of its reservation or partition was blocked."""
+        return job.reservation in self.failed_reservations or (
+            part.index in self.failed and not job.reservation
+        )
+
+    def step(self, head: SlurmJob, part: SlurmPart) -> bool | None:
+        """Look at a job, or the next tasks of its array; the walk is over unless it is None.
+
+        False: the pass looks at no more jobs; True: nothing behind could start.
+        """
+        slurm, parameters = self.slurm, self.slurm.site.parameters
+        job: SlurmJob | None = head
+        if head.state != PENDING:
+            job = slurm.next_task(head, self.now) if head.task >= 0 else None
+        while job is not None:
+            if not self.full and self.depth > parameters.queue_depth:
+                return False
+            self.depth += 1
+            if parameters.partition_depth:
+                self.by_part[part.index] = self.by_part.get(part.index, 0) + 1
+                if self.by_part[part.index] > parameters.partition_depth:
+                    break
+            if self.is_closed(job, part):
+                slurm.has_skipped = True
+                break
+            result = self.look_at(job, part)
+            if result == "licenses" and parameters.bf_licenses:
+                return True
+            job = slurm.next_task(job, self.now) if result == STARTED else None
+        return None
 
     def look_at(self, job: SlurmJob, part: SlurmPart) -> str:
         """Try to start one job; returns what came of it, or empty if it was skipped."""
@@ -57,7 +93,8 @@ class _Walk:
         elif job.required and job.required.bit_count() >= job.min_nodes:
             self.available &= ~job.required
         else:
-            is_low = priority_in((job, part)) < parameters.bf_min_prio
+            least = parameters.bf_min_prio  # 0: there is none; an order's scores may be negative
+            is_low = bool(least) and priority_in((job, part)) < least
             is_young = self.now - job.eligible < parameters.bf_min_age
             if not is_low and not is_young:
                 self._fail(part)
@@ -69,17 +106,28 @@ class _Walk:
 
 def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
     """Walk the queue once; `full`: to its end. A pass that provably changes nothing is left out."""
+    entries = begin_main(slurm, now, full=full)
+    if entries is not None:
+        starts = slurm.n_starts
+        end_main(slurm, now, starts, whole=_walk(slurm, entries, now, full=full) or full)
+
+
+def begin_main(slurm: Controller, now: int, *, full: bool) -> list[Entry] | None:
+    """Return the queue of a main pass; None: the pass provably changes nothing."""
     if now < main_idle_until(slurm, full=full):
-        return
+        return None
     entries = slurm.queue(now)  # now the line is in order, so that more may be known
     if now < main_idle_until(slurm, full=full):
-        return
-    starts = slurm.n_starts
+        return None
     slurm.has_skipped = slurm.has_barred = False
-    whole = _walk(slurm, entries, now, full=full)
+    return entries
+
+
+def end_main(slurm: Controller, now: int, starts: int, *, whole: bool) -> None:
+    """Take note of a main pass that started nothing since there were `starts`; `whole`: it saw all jobs."""
     if slurm.n_starts == starts:  # else the next one may find a job over a limit that blocked in this one
         until = next_change(slurm, now)
-        slurm.is_passed = slurm.version, full or whole, until, slurm.line.changes, slurm.packed
+        slurm.is_passed = slurm.version, whole, until, slurm.line.changes, slurm.packed
 
 
 def main_idle_until(slurm: Controller, *, full: bool) -> int:
@@ -109,28 +157,9 @@ def next_change(slurm: Controller, now: int) -> int:
 
 
 def _walk(slurm: Controller, entries: list[Entry], now: int, *, full: bool) -> bool:
-    """Walk the queue; tell whether its end was reached."""
-    walk, parameters = _Walk(slurm, now), slurm.site.parameters
-    depth, by_part = 0, {}  # type: ignore[var-annotated]
+    """MainWalk the queue; tell whether its end was reached."""
+    walk = MainWalk(slurm, now, full=full)
     for head, part in entries:
-        job: SlurmJob | None = head
-        if head.state != PENDING:
-            job = slurm.next_task(head, now) if head.task >= 0 else None
-        while job is not None:
-            if not full and depth > parameters.queue_depth:
-                return False
-            depth += 1
-            if parameters.partition_depth:
-                by_part[part.index] = by_part.get(part.index, 0) + 1
-                if by_part[part.index] > parameters.partition_depth:
-                    break
-            if job.reservation in walk.failed_reservations or (
-                part.index in walk.failed and not job.reservation
-            ):
-                slurm.has_skipped = True
-                break
-            result = walk.look_at(job, part)
-            if result == "licenses" and parameters.bf_licenses:
-                return True
-            job = slurm.next_task(job, now) if result == STARTED else None
+        if (is_whole := walk.step(head, part)) is not None:
+            return is_whole
     return True
