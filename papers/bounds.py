@@ -64,9 +64,9 @@ def format_bound(names: Iterable[str]) -> str:
     if not parts:
         return ""
     return (
-        "Compared with the best rule (chosen afterwards), the mean bounded slowdown could change by these "
-        "shares, first with true run times, then with true run times and the arrivals of the next 12 h: "
-        f"{'; '.join(parts)} ([bounds](bounds.md))."
+        "Two oracles show how much is left. The first knows true run times. The second also knows the "
+        "arrivals of the next 12 h. Compared with the best rule (chosen afterwards), their mean bounded "
+        f"slowdown differs by: {'; '.join(parts)} ([bounds](bounds.md))."
     )
 
 
@@ -89,7 +89,8 @@ def page() -> str:
     )
     how = (
         f"For each log, {WINDOWS} windows of {LENGTH} jobs were taken from the last {1 - BEHIND:.0%}. "
-        f"Estimates are the requested times. {INTERVALS}"
+        f"Estimates are the requested times. {INTERVALS} A mean cannot fall by more than "
+        "100 %. If a few windows have most of the slowdown, an interval may reach beyond this."
     )
     command = "Made by `python -m papers.bounds`."
     foot = "\n\n" + "\n\n".join((*collapsible("How it was measured", [how]), command)) + "\n"

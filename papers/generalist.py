@@ -150,8 +150,9 @@ def page(documents: dict[str, dict[str, Any]]) -> str:
         for name, one in logs_of.items():
             written += collapsible(f"{name}, {title}", [_table(one["policies"]).markdown().rstrip()])
     written.append(
-        "In the folded tables, median and interquartile mean are over sequences. The last column is the "
-        "99.9th percentile of the waits of all jobs. Made by `python -m papers.generalist AGENT …`."
+        "The folded tables also show the median of the sequences, and the mean of their middle half "
+        "(interquartile mean). The last column is the 99.9th percentile of the "
+        "waits of all jobs. Made by `python -m papers.generalist AGENT …`."
     )
     return "\n\n".join(written) + "\n"
 

@@ -213,9 +213,7 @@ def sentence(headline: Headline) -> str:
         f"worse, {len(verdicts) - better - worse} not distinguishable."
     )
     missing = sum(entry.has_code and entry.values[KINDS[1]] is None for entry in lines)
-    text += (
-        f" The column *as the code* has no such result in {missing} of {len(lines)} rows." if missing else ""
-    )
+    text += f" In {missing} of {len(lines)} rows no training *as the code* was run." if missing else ""
     values = (value for entry in lines for value in (*entry.values.values(), entry.words))
     oracle = any(value and value.oracle for value in values)
     return text + " Policies marked * read true run times." * oracle

@@ -19,7 +19,11 @@ VARIABLES: tuple[Variable, ...] = (
     Variable("SLURM_CONF", "slurm.conf of the live commands", "/etc/slurm/slurm.conf"),
     Variable("NUMBA_DISABLE_JIT", "1 = kernels run as plain Python, for debuggers", "0"),
     Variable("BRIDGE_GOLDEN", "tests only: schedules that other simulators made", "those tests are skipped"),
-    Variable("BRIDGE_FUZZ", "tests only: how many random inputs `make test-slow` tries on a part", "25000"),
+    Variable(
+        "BRIDGE_FUZZ",
+        "tests only: how many random inputs `make test-slow` gives to each tested part of bridge",
+        "25000",
+    ),
     Variable("BATSIM", "tests only: a Batsim to test against", "those tests are skipped"),
 )
 

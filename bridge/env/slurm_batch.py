@@ -54,7 +54,7 @@ class SlurmBatch(Batch):
         self.worlds[b] = playing = LogReplay(self.prepared, None if whole else (first, first + length))
         self._steps[b] = playing.decisions(self.prepared.seed)
         assert playing.agent is not None
-        playing.agent = playing.agent.shown(self.encoder.encoder.window)
+        playing.agent = playing.agent.within(self.encoder.encoder.window)
 
     def step(self, actions: Ints) -> PackedObservations:
         """See `Batch.step`."""

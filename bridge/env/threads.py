@@ -3,7 +3,7 @@
 import functools
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -34,8 +34,7 @@ def with_own_scratch(state: S, of_one_episode: S) -> S:
     """
     if isinstance(state, tuple) and isinstance(of_one_episode, tuple):
         fields = [with_own_scratch(a, b) for a, b in zip(state, of_one_episode, strict=True)]
-        make = getattr(type(state), "_make", tuple)
-        return make(fields)  # type: ignore[no-any-return]
+        return cast(S, getattr(type(state), "_make", tuple)(fields))
     if isinstance(state, np.ndarray) and isinstance(of_one_episode, np.ndarray):
         return of_one_episode if state.shape == of_one_episode.shape else state
     return state

@@ -40,15 +40,13 @@ def compute_sequence_metric(prepared: Scenario, schedule: Schedule, first: int, 
     """
     part = slice(first, first + len(schedule.start))
     submit, run = schedule.submit, prepared.jobs.run[part] / 1e6
-    wait = (schedule.start - submit) / 1e6
-    if schedule.lives is not None:  # it may have had several starts
-        wait = (schedule.end - submit) / 1e6 - run
+    wait = _waits(schedule, submit, run)
     turnaround = wait + run
     if schedule.eligible is not None:  # on a cluster: those that started; they wait since they are eligible
         has_started = schedule.start >= 0
         if not has_started.all():
             return _of_some(prepared, schedule, first, metric, has_started)
-        wait = (schedule.start - schedule.eligible) / 1e6
+        wait = _waits(schedule, schedule.eligible, run)
     what, _, resource = metric.partition(".") if metric.startswith("utilisation.") else (metric, "", "nodes")
     match what:
         case "bsld" | "bsld.max":
@@ -104,6 +102,13 @@ def _by_size(nodes: Ints, metric: str) -> Flags:
     low, high = np.quantile(nodes, (0.25, 0.75))
     which: Flags = nodes >= high if metric == "wait.large" else nodes <= low
     return which
+
+
+def _waits(schedule: Schedule, since: Ints, run: Floats) -> Floats:
+    """Return for how long jobs wait [n], s; of several lives: all the time until the end but the run."""
+    if schedule.lives is not None:
+        return (schedule.end - since) / 1e6 - run
+    return (schedule.start - since) / 1e6
 
 
 def _of_some(prepared: Scenario, schedule: Schedule, first: int, metric: str, which: Flags) -> float:

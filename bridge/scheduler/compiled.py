@@ -314,7 +314,6 @@ def _refuse_action_on_nodes(policy: Policy, action: Action) -> None:
     books = policy.backfill == "conservative" and action.kind in ("las", "hybrid")
     pairs = (
         (bool(policy.agent), "an agent that decides", "its decisions name no nodes yet"),
-        (action.kind == "guest", "a guest", "whose memory a suspended host would lend is not modelled yet"),
         (books, "conservative backfilling", "which has no head that could preempt"),
     )
     for is_wrong, subject, why in pairs:

@@ -4,10 +4,9 @@ from bridge.base.jit import by_type, inline, inner
 from bridge.scheduler.acting_state import ActingNodes
 from bridge.scheduler.action_state import PREEMPTED as STOPPED
 from bridge.scheduler.actions import LAS
-from bridge.scheduler.calendar import is_awaiting, stop_victim
+from bridge.scheduler.calendar import is_awaiting, stop_on_nodes, stop_victim
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.heads import reserve_heads, set_caps
-from bridge.scheduler.node_starts import stop_on_nodes
 from bridge.scheduler.placement import select
 from bridge.scheduler.preemption_rules import goes_first, may_preempt, remaining_area, victim_key
 from bridge.scheduler.queue_key import level_of
@@ -197,13 +196,16 @@ def _go_first(state: TimedState, b: int, j: int) -> None:
 
 @inner
 def _list_by_rule(state: ActingNodes, b: int, j: int) -> int:
-    """List the jobs that give way to job `j` by the rule of action, in its order; return how many."""
+    """List the jobs that give way to job `j` by the rule of action, in its order; return how many.
+
+    None that may preempt it by tier or QOS: else each would stop the other for ever.
+    """
     level, area = level_of(state, state.lives[b, j].progress), remaining_area(state, b, j)
     n, place = 0, first_place(state, b)
     while job_at(state, b, place) >= 0:
         v = job_at(state, b, place)
-        is_going = state.timed_jobs[b, v].grace_end >= 0
-        if not is_going and may_preempt(state, b, j, v, level, area, True) and _reaches(state, b, v, j):
+        may_go = state.timed_jobs[b, v].grace_end < 0 and not _ranks_below(state, b, j, v)
+        if may_go and may_preempt(state, b, j, v, level, area, True) and _reaches(state, b, v, j):
             key, k = victim_key(state, b, v), n
             n += 1
             while k > 0 and goes_first(state, b, v, key, state.victims[k - 1], state.victim_keys[k - 1]):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.base.errors import BridgeError
-from bridge.scheduler.slurm.request_words import tasks_of
+from bridge.scheduler.slurm.request_words import tasks_listed, tasks_of
 from bridge.slurm_demo.case_log import CaseLog, LoggedRun, read_log
 from bridge.slurm_demo.scenario import RecordingScenario
 from bridge.worlds.fast.slurm.requests import options_of
@@ -73,9 +73,7 @@ def _ids_of(words: dict[str, str]) -> list[str]:
     if offset := words.get("HetJobOffset"):
         return [f"{words['HetJobId']}+{offset}"]
     if text := words.get("ArrayTaskId"):
-        if "..." in text:
-            return []
-        return [f"{words['ArrayJobId']}_{task}" for task in tasks_of(text)[0]]
+        return [f"{words['ArrayJobId']}_{task}" for task in tasks_listed(text)]
     return [words["JobId"]]
 
 

@@ -39,7 +39,7 @@ _ONE_CALCULATION = 5.0
 
 @dataclass
 class LoggedRun:
-    """One episode of a job; instants in s since 1970, 0: none is logged."""
+    """One episode of a job; instants in s since 1970, 0: none. `freed`: when which node was free."""
 
     start: float
     nodes: str
@@ -47,7 +47,12 @@ class LoggedRun:
     by: str
     end: float = 0.0
     is_killed: bool = False
-    free: float = 0.0
+    freed: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def free(self) -> float:
+        """When its last node was free."""
+        return max(self.freed.values(), default=0.0)
 
 
 @dataclass
@@ -95,10 +100,10 @@ def read_log(text: str) -> CaseLog:
     for job, runs in log.runs.items():
         for run in runs:
             if run.end:
-                run.free = max(
-                    _first_after(run.end, epilogs.get((job, node), []), answers.get(node, []))
+                run.freed = {
+                    node: _first_after(run.end, epilogs.get((job, node), []), answers.get(node, []))
                     for node in node_names(run.nodes)
-                )
+                }
     return log
 
 

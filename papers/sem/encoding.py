@@ -54,7 +54,9 @@ def most_running(data: pd.DataFrame) -> dict[str, Any]:
             for log, paper in MOST.items()
         ],
         "exact": [log for log in MOST if most[log][0] == MOST[log]],
-        "off": [f"{log} {most[log][0]} for {MOST[log]}" for log in MOST if most[log][0] != MOST[log]],
+        "off": [
+            f"{most[log][0]} on {log} (the paper: {MOST[log]})" for log in MOST if most[log][0] != MOST[log]
+        ],
         "datastar": most["DataStar"][1],
     }
 
@@ -68,7 +70,7 @@ def node_hours(data: pd.DataFrame) -> dict[str, Any]:
             paper = LOSS.get((log, k))
             rows.append((log, k, "–" if paper is None else f"{paper:g} %", *(f"{s[k]:.3f} %" for s in both)))
             if paper is not None and abs(both[0][k] - paper) > 0.005:
-                off.append(f"{log} at K = {k} ({both[0][k]:.3f} % for {paper:g} %)")
+                off.append(f"{log} at K = {k} ({both[0][k]:.3f} %, the paper: {paper:g} %)")
     return {
         "rows": rows,
         "off": off,
@@ -95,7 +97,9 @@ def coverage(data: pd.DataFrame) -> dict[str, Any]:
         rows.append((log, k, " / ".join(paper), *cells))
         for percent, ours, printed in zip((90, 95), logged, paper, strict=True):
             if not as_said(ours, printed):
-                off.append(f"{log} at K = {k} ({percent} % of the nodes: {ours:.1f} % for {printed} %)")
+                off.append(
+                    f"{log} at K = {k} ({percent} % of the nodes: {ours:.1f} %, the paper: {printed} %)"
+                )
     least = min(float(pick(data, "covered 95", log, SCHEDULES[0])[40]) for log in LOGS)
     return {"rows": rows, "off": off, "least": 100 * least}
 

@@ -31,7 +31,7 @@ def one_log(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("one_log")
 def test_the_best_that_knows_as_much_is_said_of_each_log_once() -> None:
     said = bounds.format_bound(["Lublin-1", "nowhere", "Lublin-1"])
-    assert said.endswith("the arrivals of the next 12 h: Lublin-1 -30 %, -60 % ([bounds](bounds.md)).")
+    assert said.endswith("bounded slowdown differs by: Lublin-1 -30 %, -60 % ([bounds](bounds.md)).")
     assert bounds.format_bound(["nowhere"]) == ""
 
 

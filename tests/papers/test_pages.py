@@ -97,7 +97,7 @@ def test_a_line_of_a_paper_s_table(monkeypatch: pytest.MonkeyPatch) -> None:
     said = headlines.sentence(headlines.of("sem"))
     assert said.startswith("Compared with the best rule, of 1 recommended agents: 0 better, 1 worse, 0 not")
     missing, oracle = said.split(". ")[1:]
-    assert missing == "The column *as the code* has no such result in 1 of 2 rows"
+    assert missing == "In 1 of 2 rows no training *as the code* was run"
     assert oracle == "Policies marked * read true run times."
 
 

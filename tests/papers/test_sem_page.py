@@ -48,7 +48,7 @@ def test_shares_are_found_by_log_and_schedule() -> None:
 def test_the_page_names_what_differs_from_the_paper() -> None:
     text = block("sem/encoding.md", "node_hours", lost=node_hours(_data()))
     assert "| DataStar | 30 | 1.22 % | 3.226 % | 3.226 % |" in text
-    assert "Atlas at K = 30 (3.226 % for 0.23 %)" in text
+    assert "Atlas at K = 30 (3.226 %, the paper: 0.23 %)" in text
     assert "leaves out at most 3.23 %" in text
 
 

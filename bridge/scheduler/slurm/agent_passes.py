@@ -41,7 +41,7 @@ class AgentDecisions:
     held: bool = False
     window: int = 128
 
-    def shown(self, window: int) -> "AgentDecisions":
+    def within(self, window: int) -> "AgentDecisions":
         """Return the same with so many candidates at most."""
         return replace(self, window=window)
 

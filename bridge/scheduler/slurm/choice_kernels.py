@@ -87,13 +87,30 @@ def _take(need: Ints, left: Ints, taken: Ints, n: int, available: int) -> None:
 
 @inner
 def _fill(
-    need: Ints, left: Ints, usable: Ints, taken: Ints, first: int, last: int, required: int, suffices: bool
+    book: Ints,
+    need: Ints,
+    left: Ints,
+    usable: Ints,
+    taken: Ints,
+    first: int,
+    last: int,
+    required: int,
+    suffices: bool,
 ) -> None:
-    """Take nodes ``first…last`` of a run until nothing is missing."""
+    """Take nodes ``first…last`` of a run until nothing is missing.
+
+    If one node is missing, it is the smallest that suffices: of nodes that offer as many CPUs, as all do to a
+    job with so many tasks on each, the one with the fewest free.
+    """
     if required < 0 and suffices and left[_NODES] <= 1 and left[_MOST] >= 1:
         single = -1
         for n in range(first, last + 1):
-            if usable[n] >= left[_CPUS] and (single < 0 or usable[n] < usable[single]):
+            if usable[n] < left[_CPUS]:
+                continue
+            is_smaller = single < 0 or usable[n] < usable[single]
+            if not is_smaller and need[NODE_CPUS] > 0 and usable[n] == usable[single]:
+                is_smaller = book[n, FREE_CPUS] < book[single, FREE_CPUS]
+            if is_smaller:
                 single = n
         if single >= 0:
             _take(need, left, taken, single, usable[single])
@@ -113,7 +130,14 @@ def _fill(
 
 @inner
 def _tightest(
-    need: Ints, left: Ints, usable: Ints, taken: Ints, done: Ints, weights: Ints, required: Ints
+    book: Ints,
+    need: Ints,
+    left: Ints,
+    usable: Ints,
+    taken: Ints,
+    done: Ints,
+    weights: Ints,
+    required: Ints,
 ) -> bool:
     """Fill a job from the tightest run of neighbours that suffices, or from the largest ones."""
     count = usable.shape[0]
@@ -168,7 +192,7 @@ def _tightest(
             break
         if best < 0 or (need[CONTIGUOUS] != 0 and not best_suffices):
             return False
-        _fill(need, left, usable, taken, best, best_last, best_required, best_suffices)
+        _fill(book, need, left, usable, taken, best, best_last, best_required, best_suffices)
         if _is_met(left):
             return True
         if need[CONTIGUOUS] != 0:
@@ -231,7 +255,7 @@ def choose_nodes(
         if need[SPREAD] != 0:
             fits = _least_loaded(site, need, left, usable, taken, weights, required)
         else:
-            fits = _tightest(need, left, usable, taken, scratch[3], weights, required)
+            fits = _tightest(book, need, left, usable, taken, scratch[3], weights, required)
         if fits:
             break
         more = 0

@@ -54,3 +54,11 @@ def tasks_of(text: str) -> tuple[list[int], int]:
             raise ValueError(f"{text[:40]!r} is no array")
         indices.update(range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1)))
     return sorted(indices), int(most or 0)
+
+
+def tasks_listed(text: str) -> list[int]:
+    """Return the tasks that scontrol lists of an array; of a list cut short (``1,3,1...``), those before."""
+    whole, dots, _ = text.partition("...")
+    if dots:  # its last number may be cut as well
+        whole = whole.rpartition(",")[0]
+    return tasks_of(whole)[0] if whole else []

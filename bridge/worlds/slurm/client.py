@@ -106,6 +106,7 @@ class Client:
         self._rows: dict[str, QueueEntry] = {}
         path = os.environ.get("PATH", "")
         self.env = dict(os.environ, LC_ALL="C", SLURM_TIME_FORMAT="%s", PATH=f"{path}:/usr/sbin:/sbin")
+        self.env["SLURM_BITSTR_LEN"] = "0"  # else tasks of arrays are listed up to 64 letters
         if conf:
             self.env["SLURM_CONF"] = conf
         named = self.env.get("SLURM_CONF", "")
@@ -206,14 +207,15 @@ def _row(line: str) -> QueueEntry:
 class Control:
     """One `scontrol` that stays open: a command costs a message to slurmctld, not a process.
 
-    `details`: `show job` says what a job has on each of its nodes.
+    `details`: `show job` says what a job has on each of its nodes. `one_line`: it has one line a job.
 
     After each command a word that is none is sent, made up anew, and the answer ends where scontrol complains
     of it: whatever text a job carries, it cannot pass for the end of an answer.
     """
 
-    def __init__(self, client: Client, *, details: bool = False) -> None:
-        self._client, self._words = client, ["scontrol", *(["-d"] if details else [])]
+    def __init__(self, client: Client, *, details: bool = False, one_line: bool = False) -> None:
+        flags = [*(["-d"] if details else []), *(["-o"] if one_line else [])]
+        self._client, self._words = client, ["scontrol", *flags]
         self._process: subprocess.Popen[bytes] | None = None
 
     def __call__(self, command: str, patience: float = PATIENCE) -> str:

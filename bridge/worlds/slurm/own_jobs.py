@@ -13,11 +13,14 @@ from bridge.scheduler.slurm.request_words import (
     mebibytes,
     nodes_named,
     parts_named,
-    tasks_of,
+    tasks_listed,
 )
 from bridge.scheduler.slurm.site import Site
 
 _NONE = ("", "(null)", "N/A", "None")
+COMPLETING = "COMPLETING"
+_FIELD = re.compile(r" ?(\S+?)=(\S*)")
+_RUNTIME = re.compile(r" RunTime=\S+")
 _DETAIL = re.compile(r" Nodes=(\S+) CPU_IDs=(\S+) Mem=")
 
 
@@ -26,7 +29,7 @@ class OwnJob:
     """One job of a reading; instants in whole seconds since 1970.
 
     Attributes:
-        cores: CPUs on each of its nodes, of one that has any.
+        cores: CPUs on each of its nodes, of one that has any or had them.
         left_out: why nothing is predicted of it; empty: it is.
     """
 
@@ -46,9 +49,15 @@ class OwnJob:
         return self.state == "PENDING"
 
     @property
-    def is_here(self) -> bool:
-        """It has nodes, or they are not free yet."""
-        return self.state in ("RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING")
+    def runs(self) -> bool:
+        return self.state in ("RUNNING", "SUSPENDED", "CONFIGURING")
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """Its nodes that are not free yet: of a job that completes, Slurm lists those."""
+        if self.runs:
+            return frozenset(self.cores)
+        return frozenset(node_names(self.text("NodeList"))) if self.state == COMPLETING else frozenset()
 
     def text(self, name: str) -> str:
         """Return a field; empty: Slurm has none."""
@@ -56,22 +65,31 @@ class OwnJob:
         return "" if value in _NONE else value
 
 
+class JobReader:
+    """Reads one reading after the other; a job that is as it was is the same object as before."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[OwnJob]] = {}
+
+    def read(self, text: str) -> dict[str, OwnJob]:
+        """Return all jobs by their labels; an array's waiting record is one job for each task."""
+        before, self._lines = self._lines, {}
+        for line in text.splitlines():
+            if line.startswith("JobId="):
+                key = _RUNTIME.sub("", line, count=1)  # it changes each second
+                self._lines[key] = before.get(key) or _jobs_of(dict(_FIELD.findall(line)), line)
+        return {one.label: one for jobs in self._lines.values() for one in jobs}
+
+
 def read_jobs(text: str) -> dict[str, OwnJob]:
-    """Return all jobs of a reading by their labels; an array's waiting record is one job for each task."""
-    result: dict[str, OwnJob] = {}
-    for line in text.splitlines():
-        if not line.startswith("JobId="):
-            continue
-        fields = dict(re.findall(r" ?(\S+?)=(\S*)", line))
-        for one in _jobs_of(fields, line):
-            result[one.label] = one
-    return result
+    """Return all jobs of one reading by their labels."""
+    return JobReader().read(text)
 
 
 def _jobs_of(fields: dict[str, str], line: str) -> list[OwnJob]:
     number, tasks = int(fields["JobId"]), [-1]
     if text := fields.get("ArrayTaskId", ""):
-        number, tasks = int(fields["ArrayJobId"]), tasks_of(text)[0]
+        number, tasks = int(fields["ArrayJobId"]), tasks_listed(text)
     cores = {name: _count(ids) for nodes, ids in _DETAIL.findall(line) for name in node_names(nodes)}
     more = (_instant(fields, "StartTime"), _instant(fields, "EndTime"), _instant(fields, "SubmitTime"), cores)
     return [

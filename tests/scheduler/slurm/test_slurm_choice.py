@@ -99,7 +99,9 @@ def by_runs(
         first = min((n for n in best if n in required), default=-1)
         singles = [n for n in best if there[n] >= cpus]
         if first < 0 and suffices and count <= 1 and singles:
-            take(min(singles, key=lambda n: there[n]))
+            # of nodes that give equally many CPUs by --ntasks-per-node, the fullest
+            free = {n: int(slurm.usage.book[n, 0]) if job.node_cpus else 0 for n in singles}
+            take(min(singles, key=lambda n: (there[n], free[n])))
         else:
             order = [n for n in best if n >= first] + [n for n in reversed(best) if n < first]
             for n in order:
