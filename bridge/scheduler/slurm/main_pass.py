@@ -1,82 +1,22 @@
 """The main pass: the sorted walk, in which a job that does not fit closes its partition for the rest."""
 
-from bridge.scheduler.slurm.advance import Advance
-from bridge.scheduler.slurm.controller import (
-    BUSY,
-    FAR,
-    LIMIT,
-    RESERVED,
-    STARTED,
-    Controller,
-)
-from bridge.scheduler.slurm.eligible import Entry
-from bridge.scheduler.slurm.jobs import PENDING, SlurmJob
-from bridge.scheduler.slurm.order import priority_in
-from bridge.scheduler.slurm.site import SlurmPart
+from bridge.scheduler.slurm import arrays as at
+from bridge.scheduler.slurm import main_kernels as kernels
+from bridge.scheduler.slurm.controller import FAR, OUTCOMES, STARTED, Controller
+from bridge.scheduler.slurm.quick import Quick
 
-
-class _Walk:
-    def __init__(self, slurm: Controller, now: int) -> None:
-        self.slurm, self.now = slurm, now
-        self.available = slurm.up & ~slurm.completing_nodes
-        self.failed: set[int] = set()
-        self.failed_reservations: set[str] = set()
-
-    def look_at(self, job: SlurmJob, part: SlurmPart) -> str:
-        """Try to start one job; returns what came of it, or empty if it was skipped."""
-        slurm, now = self.slurm, self.now
-        if job.het:
-            self._fail(part)
-            return ""
-        if reason := slurm.ledger.before(job, part):
-            if slurm.site.parameters.limit_stop:
-                self._fail(part)
-            return reason and ""
-        own = slurm.reservations.get(job.reservation) if job.reservation else None
-        if own is not None and job.min_nodes > own.nodes.bit_count():
-            return ""
-        usable = self.available & part.mask
-        if usable.bit_count() < job.min_nodes and own is None:
-            self._fail(part)
-            return ""
-        if not slurm.has_licenses(job):
-            return "licenses"
-        result = slurm.try_start(job, part, self.available, now, "main")
-        slurm.has_barred |= result == RESERVED
-        if result == BUSY and not job.blocked_at:
-            job.blocked_at = now
-        if result == BUSY or (result == LIMIT and slurm.site.parameters.limit_stop):
-            self._block(job, part, own)
-        return result
-
-    def _block(self, job: SlurmJob, part: SlurmPart, own: Advance | None) -> None:
-        parameters = self.slurm.site.parameters
-        if own is not None:
-            self.failed_reservations.add(own.name)
-            self.available &= ~own.nodes
-        elif job.required and job.required.bit_count() >= job.min_nodes:
-            self.available &= ~job.required
-        else:
-            is_low = priority_in((job, part)) < parameters.bf_min_prio
-            is_young = self.now - job.eligible < parameters.bf_min_age
-            if not is_low and not is_young:
-                self._fail(part)
-
-    def _fail(self, part: SlurmPart) -> None:
-        self.failed.add(part.index)
-        self.available &= ~part.mask
+_begin, _go_on = Quick(kernels.begin_main), Quick(kernels.walk)
 
 
 def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
     """Walk the queue once; `full`: to its end. A pass that provably changes nothing is left out."""
     if now < main_idle_until(slurm, full=full):
         return
-    entries = slurm.queue(now)  # now the line is in order, so that more may be known
+    n = slurm.queue(now)  # now the line is in order, so that more may be known
     if now < main_idle_until(slurm, full=full):
         return
     starts = slurm.n_starts
-    slurm.has_skipped = slurm.has_barred = False
-    whole = _walk(slurm, entries, now, full=full)
+    whole = _walk(slurm, n, now, full=full)
     if slurm.n_starts == starts:  # else the next one may find a job over a limit that blocked in this one
         until = next_change(slurm, now)
         slurm.is_passed = slurm.version, full or whole, until, slurm.line.changes, slurm.packed
@@ -108,29 +48,19 @@ def next_change(slurm: Controller, now: int) -> int:
     return until
 
 
-def _walk(slurm: Controller, entries: list[Entry], now: int, *, full: bool) -> bool:
-    """Walk the queue; tell whether its end was reached."""
-    walk, parameters = _Walk(slurm, now), slurm.site.parameters
-    depth, by_part = 0, {}  # type: ignore[var-annotated]
-    for head, part in entries:
-        job: SlurmJob | None = head
-        if head.state != PENDING:
-            job = slurm.next_task(head, now) if head.task >= 0 else None
-        while job is not None:
-            if not full and depth > parameters.queue_depth:
-                return False
-            depth += 1
-            if parameters.partition_depth:
-                by_part[part.index] = by_part.get(part.index, 0) + 1
-                if by_part[part.index] > parameters.partition_depth:
-                    break
-            if job.reservation in walk.failed_reservations or (
-                part.index in walk.failed and not job.reservation
-            ):
-                slurm.has_skipped = True
-                break
-            result = walk.look_at(job, part)
-            if result == "licenses" and parameters.bf_licenses:
-                return True
-            job = slurm.next_task(job, now) if result == STARTED else None
-    return True
+def _walk(slurm: Controller, n: int, now: int, *, full: bool) -> bool:
+    """Walk so many entries; tell whether the end was reached."""
+    store, came = slurm.store, -1
+    _begin(store.bundle, now, full, n)
+    while (stop := _go_on(store.bundle, came)) not in (kernels.DONE, kernels.CUT):
+        came, (job, part) = -1, slurm.entry()
+        if stop == kernels.START:
+            slurm.start_entry(now, "main")
+        elif stop == kernels.PREEMPT and (result := slurm.let_give_way(now, "main")) != STARTED:
+            came = OUTCOMES.index(result)
+            continue
+        task = slurm.next_task(job, now)
+        store.now[at.ENTRY] = -1 if task is None else task.entries[part.index]
+    slurm.take_changes()
+    slurm.has_skipped, slurm.has_barred = store.now[[at.HAS_SKIPPED, at.HAS_BARRED]].astype(bool).tolist()
+    return bool(stop == kernels.DONE)

@@ -106,7 +106,7 @@ class Priorities:
             most = max((one.about.priority for one in self.site.users.values() if one.about), default=0)
             own = job.assoc.about.priority if job.assoc.about else 0
             yield weights.association * own / most if most else 0.0
-        request = self.ledger.request(job, planned=False) if weights.tres else {}
+        request = self.ledger.request(job) if weights.tres else {}
         for name, weight in weights.tres.items():
             whole = {"cores": part.cpus, "memory": part.memory, "nodes": part.mask.bit_count()}.get(name, 0)
             if name.startswith("gpus"):
@@ -182,6 +182,6 @@ class Priorities:
     def _add(self, job: SlurmJob, elapsed: int, life: int) -> None:
         decay = math.pow(0.5, elapsed / life) if life else 1.0
         qos = self.site.qos[job.qos]
-        amount = elapsed * decay * job.tres.get("cores", 0) * qos.usage_factor
+        amount = elapsed * decay * job.cpus * qos.usage_factor
         for assoc in job.assoc.chain():
             assoc.usage += amount

@@ -87,8 +87,6 @@ class SlurmWorld(abc.ABC):
         while self.heap or self._may_go_on(clock):
             event = self.heap[0][0] if self.heap else _FAR
             due = clock.next(event, self._idle() if self.heap else Idle())
-            if clock.has_left_out:
-                self.slurm.line.is_seen()
             if due is not None:
                 before = self.slurm.n_starts
                 self.happen(*due, None)
@@ -156,7 +154,7 @@ class SlurmWorld(abc.ABC):
             slurm.check_limits(now)
         elif kind == "prio":
             slurm.priorities.run_period([*slurm.pending.values(), *slurm.running.values()], now)
-            slurm.line.see_new_priorities()
+            slurm.line.see_new_priorities(slurm.pending.values())
         elif kind == "reservation":
             slurm.version += 1
             slurm.line.is_valid = False
