@@ -13,8 +13,8 @@ from bridge.base.arrays import Bundle, Floats, Ints
 #: `now`: numbers of a pass, and of where it stands.
 (
     NOW, FULL, AT, LENGTH, ENTRY, DEPTH, HAS_SKIPPED, HAS_BARRED, IS_PACKED, CHANGED, NEW_PLANS, IS_RESERVED,
-    FOUND, RESERVATIONS, RUNS, LAST, SINGLE, POOL, GIVING, STAYING, RESULT, NOW_SIZE,
-) = range(22)  # fmt: skip
+    FOUND, RESERVATIONS, RUNS, LAST, SINGLE, POOL, GIVING, STAYING, RESULT, IS_STALE, RUNS_BY_ID, NOW_SIZE,
+) = range(24)  # fmt: skip
 #: `rules`: numbers of a site that never change.
 (
     QUEUE_DEPTH, PARTITION_DEPTH, LIMIT_STOP, BF_LICENSES, BF_MIN_PRIO, BF_MIN_AGE, BF_PART_RESERVE,
@@ -24,14 +24,18 @@ from bridge.base.arrays import Bundle, Floats, Ints
 #: `jobs`: a job that waits.
 (
     IS_WAITING, SUBMIT, ID, TASK, HET, PLANNED, BLOCKED, CPUS_ASKED, USER, ASSOC, ELIGIBLE, NO_RESERVE, OWN,
-    NAMES_ONE, PREEMPTING_UNTIL, MEMORY_EACH, MEMORY_CORE, HAS_LICENSES, IS_CLOSED, COUNT, JOB_SIZE,
-) = range(21)  # fmt: skip
+    NAMES_ONE, PREEMPTING_UNTIL, MEMORY_EACH, MEMORY_CORE, HAS_LICENSES, IS_CLOSED, ASSOC_ROW, SITE_FACTOR,
+    NICE, IS_FROZEN, COUNT, JOB_SIZE,
+) = range(25)  # fmt: skip
 #: `entries`: one of its partitions.
 (
     JOB, PART, TIER, LIMIT, BF_LIMIT, CLASS, COULD, FIRST_SET, LAST_SET, REQUIRED, EXCLUDED, ENTRY_SIZE,
 ) = range(12)  # fmt: skip
-#: `runs`: a running job.
-END, SERIAL, IS_RUNNING, FIRST_ROW, LAST_ROW, RUN_CLASS, IS_WHOLE, RUN_SIZE = range(8)
+#: `runs`: a job that has started; IS_RUNNING: 1; 2: it is suspended; SINCE: its usage does not count yet.
+(
+    END, SERIAL, IS_RUNNING, FIRST_ROW, LAST_ROW, RUN_CLASS, IS_WHOLE, SINCE, RUN_ASSOC, RUN_ID, RUN_TASK,
+    RUN_KEY, RUN_SIZE,
+) = range(13)  # fmt: skip
 #: `masks`: sets of a pass; BEFORE: of COMPLETING those at its begin.
 UP, COMPLETING, BEFORE, AVAILABLE, TRY, NODES, CHOSEN, TAKEN, MASKS = range(9)
 #: `booked`: an advance reservation.
@@ -66,6 +70,8 @@ class _Fields(NamedTuple):
             `giving` those that give way, by their places in it.
         run_nodes, run_gres, run_amounts: [·, W], [·, G], [·, K] of a running job; `pool`: their `found`.
         own, times, free, sizes: see `plan_kernels`.
+        usage, fs, above, factors, terms, run_factors: see `usage_kernels`; `which`: the association at each
+            place of the tree that `fair_tree` ranks; `by_id`: running jobs in the order of their ids.
         user_counts, assoc_counts, both_counts: jobs that a backfill pass has counted.
     """
 
@@ -121,6 +127,14 @@ class _Fields(NamedTuple):
     times: Ints
     free: Ints
     sizes: Ints
+    usage: Floats
+    fs: Floats
+    above: Ints
+    which: Ints
+    factors: Floats
+    terms: Floats
+    run_factors: Floats
+    by_id: Ints
     user_counts: Ints
     assoc_counts: Ints
     both_counts: Ints

@@ -78,7 +78,7 @@ class Controller:
         self.store = self._store()
         self.ledger = Ledger(site, self.store)
         self.rows = Rows(site, self.ledger, self.store)
-        self.priorities = Priorities(site, self.ledger)
+        self.priorities = Priorities(site, self.rows)
         self.usage, self.empty = SlurmUsage(self.store.book), SlurmUsage(self.store.empty)
         self.jobs: dict[int, SlurmJob] = {}
         self.by_id: dict[int, list[SlurmJob]] = {}
@@ -220,12 +220,14 @@ class Controller:
         self.by_id.setdefault(job.id, []).append(job)
         self.pending[job.key] = job
         self.ledger.submit(job)
+        self.rows.add(job)
         first = self.by_id[job.id][0]
         if job.task >= 0 and first is not job and self.priorities.is_basic:
             job.priority = first.priority  # one record until a task is split from it
         else:
             self.priorities.submit(job, now)
-        self.rows.add(job)
+        if self.priorities.is_basic:
+            self.rows.write_priorities((job,))
         self.line.add(job, now)
 
     # --- the queue
@@ -247,7 +249,7 @@ class Controller:
         if job.singleton and eligible.singleton_waits(job, (*self.pending.values(), *self.running.values())):
             return False
         if not job.eligible:
-            job.eligible = now
+            job.eligible = self.store.jobs[job.row, at.ELIGIBLE] = now
         if eligible.array_is_full(job, self.by_id):
             return False
         return eligible.reservation_is_open(job, self.reservations, now)
@@ -264,7 +266,6 @@ class Controller:
             closed = self._closed_odd(now)
             for job in self.line.odd.values():
                 store.jobs[job.row, at.IS_CLOSED] = int(job.key in closed)
-                store.jobs[job.row, at.ELIGIBLE] = job.eligible
         self._write_state()
         n = self.line.take_turns()
         if self.preempts:
@@ -284,6 +285,13 @@ class Controller:
         if self.reservations or self.store.now[at.RESERVATIONS]:
             self.rows.write_reservations(self.reservations, self.pending.values())
 
+    def write_rows(self) -> None:
+        """Write jobs as they are after an event that may have changed them."""
+        for job in self.pending.values():
+            self.rows.write(job)
+        self.rows.write_ends(self.running.values())
+        self.ends_changed = True
+
     def entry(self) -> tuple[SlurmJob, SlurmPart]:
         """Return the job at which a pass stopped, and in which partition."""
         e = int(self.store.now[at.ENTRY])
@@ -297,6 +305,9 @@ class Controller:
         for row in store.changed[:count].tolist():
             job = self.rows.jobs[row]
             job.planned, job.blocked_at = store.jobs[row, (at.PLANNED, at.BLOCKED)].tolist()
+            if self.site.cluster.priority.job_size and job.state == PENDING:
+                for part in job.parts:
+                    self.priorities.write_terms(job, part, job.entries[part.index])
         store.now[at.CHANGED] = 0
         return count
 
@@ -439,12 +450,12 @@ class Controller:
         if self.site.gres:
             job.gres_row = as_gres_row(self.site, job)
             store.run_gres[run] = job.gres_row
-        _start_job(store.bundle, e, run, self.n_starts, job.end)
+        _start_job(store.bundle, e, run, self.n_starts, now, job.end)
         job.rows = store.found[: int(store.now[at.FOUND])].copy()
         job.alloc = dict(job.rows[:, :2].tolist())
         job.nodes = mask_of_words(store.run_nodes[run])
         job.cpus = job.planned = int(store.run_amounts[run, CORES_USED])
-        job.last_usage, job.stands, job.is_victim = now, [], False
+        job.stands, job.is_victim = [], False
         own = self.reservations.get(job.reservation) if job.reservation else None
         job.until = own.end if own is not None and not own.flex else 0
         self.limits_due = min(self.limits_due, self._limit_of(job))
@@ -541,6 +552,7 @@ class Controller:
         _pause_job(self.store.bundle, job.run, -1)
         self.ends_changed = True
         job.state, job.suspended_at = SUSPENDED, now
+        self.store.runs[job.run, at.IS_RUNNING] = 2
         self.ended.append((job, "suspended"))
 
     def resume(self, job: SlurmJob, now: int) -> None:
@@ -549,7 +561,8 @@ class Controller:
             return
         job.stands.append((job.suspended_at, now))
         job.end += now - job.suspended_at
-        job.state, job.last_usage = RUNNING, now
+        job.state = RUNNING
+        self.store.runs[job.run, at.SINCE], self.store.runs[job.run, at.IS_RUNNING] = now, 1
         self.limits_due = min(self.limits_due, self._limit_of(job))
         self.version += 1
         _pause_job(self.store.bundle, job.run, 1)

@@ -98,7 +98,6 @@ class SlurmJob:
     #: Since when and until when it was suspended in this life, s.
     stands: list[tuple[int, int]] = field(default_factory=list)
     suspended_by: set[int] = field(default_factory=set)
-    last_usage: int = 0
     episode: int = 0
     requeued_until: int = 0
     whole: bool = False

@@ -44,9 +44,8 @@ class PassLine:
         """Tell whether the line would be the same if it were made anew."""
         return self.is_valid and not self.has_gone
 
-    def see_new_priorities(self, pending: Iterable[SlurmJob]) -> None:
+    def see_new_priorities(self) -> None:
         """Take note of new priorities."""
-        self.rows.write_priorities(pending)
         if self.is_valid:
             self.changes += _sort(self.store.bundle, self.n)
 

@@ -1,6 +1,7 @@
 """Jobs as kernels read them: rows of jobs that wait, of each of their partitions, and of jobs that run."""
 
 from collections.abc import Iterable
+from typing import Protocol
 
 import numpy as np
 
@@ -16,8 +17,19 @@ from bridge.scheduler.slurm.order import priority_in
 from bridge.scheduler.slurm.site import Assoc, Site, SlurmPart
 
 _JOB_ARRAYS = ("jobs", "asked", "each", "licenses")
-_ENTRY_ARRAYS = ("entries", "need", "priority", "line", "turn", "changed")
-_RUN_ARRAYS = ("runs", "run_nodes", "run_gres", "run_amounts", "ends", "staying", "giving", "by_end")
+_ENTRY_ARRAYS = ("entries", "need", "priority", "line", "turn", "changed", "terms")
+_RUN_ARRAYS = (
+    "runs",
+    "run_nodes",
+    "run_gres",
+    "run_amounts",
+    "ends",
+    "staying",
+    "giving",
+    "by_end",
+    "by_id",
+    "run_factors",
+)
 #: Whether a job fits the empty nodes of a partition.
 UNKNOWN, FITS, FITS_NOT = range(3)
 
@@ -53,6 +65,16 @@ def rules_of(site: Site) -> Ints:
     return rules
 
 
+class Scores(Protocol):
+    """What writes of jobs' rows what their priorities are made of."""
+
+    def place_of(self, assoc: Assoc) -> int:
+        """Return the row of an association."""
+
+    def write_terms(self, job: SlurmJob, part: SlurmPart, e: int) -> None:
+        """Write what of an entry's priority does not change."""
+
+
 class Rows:
     """The rows of jobs; `jobs` and `runs` say whose they are, `parts` of which partition an entry is."""
 
@@ -73,6 +95,7 @@ class Rows:
         self._users: dict[str, int] = {}
         self._assocs: dict[Assoc, int] = {}
         self.count = 0
+        self.scores: Scores
         resources, n_parts, n_words = len(ledger.resources), len(site.parts), site.n_words
         store.put(
             jobs=np.zeros((64, at.JOB_SIZE), np.int64),
@@ -95,6 +118,8 @@ class Rows:
             staying=np.zeros(64, np.int64),
             giving=np.zeros(64, np.int64),
             by_end=np.zeros(64, np.int64),
+            by_id=np.zeros(64, np.int64),
+            run_factors=np.zeros(64),
             user_counts=np.zeros(64, np.int64),
             assoc_counts=np.zeros(64, np.int64),
             both_counts=np.zeros((64, n_parts), np.int64),
@@ -175,6 +200,7 @@ class Rows:
               self._place(self._assocs, job.assoc, "assoc_counts")),
             *(job.eligible, int(qos.no_reserve), -1, int(bool(job.reservation)), job.preempting_until),
             *(*limit, int(bool(job.licenses)), 0),
+            *(self.scores.place_of(job.assoc), job.site_factor, job.nice, int(job.held or job.never)),
         )  # fmt: skip
         if len(self.ledger.resources) > 3:
             store.asked[j], store.each[j] = self.ledger.asked(job), self.ledger.each(job)
@@ -218,6 +244,7 @@ class Rows:
         )
         store.need[e] = need_of(site, job, part.index, is_exclusive(job, part.about.exclusive))
         store.priority[e] = priority_in((job, part))
+        self.scores.write_terms(job, part, e)
 
     # --- reservations and licences
 
@@ -244,6 +271,8 @@ class Rows:
             self.runs.append(job)
             self.store.make_room(2 * len(self.runs), *_RUN_ARRAYS)
         self.runs[job.run] = job
+        self.store.runs[job.run, at.RUN_KEY] = job.key
+        self.store.run_factors[job.run] = self.site.qos[job.qos].usage_factor
         if self.store.now[at.POOL] + len(self.site.nodes) > len(self.store.pool):
             self._pack_pool()
         return job.run
@@ -277,7 +306,8 @@ class Rows:
         store, n = self.store, 0
         for job in running:
             is_running = job.state == RUNNING
-            store.runs[job.run, at.END], store.runs[job.run, at.IS_RUNNING] = job.end, int(is_running)
+            store.runs[job.run, at.END], store.runs[job.run, at.IS_RUNNING] = job.end, 1 if is_running else 2
+            store.run_factors[job.run] = self.site.qos[job.qos].usage_factor
             if is_running:
                 store.by_end[n] = job.run
                 n += 1

@@ -3,6 +3,7 @@
 from bridge.base.arrays import Ints
 from bridge.base.jit import inline, inner, kernel
 from bridge.scheduler.slurm.arrays import (
+    ASSOC_ROW,
     CLASS,
     CLOSES,
     COULD,
@@ -11,6 +12,7 @@ from bridge.scheduler.slurm.arrays import (
     FIRST_ROW,
     FIRST_SET,
     FOUND,
+    ID,
     IS_FLEX,
     IS_MAINT,
     IS_RESERVED,
@@ -29,10 +31,16 @@ from bridge.scheduler.slurm.arrays import (
     PREEMPTS,
     REQUIRED,
     RESERVATIONS,
+    RUN_ASSOC,
     RUN_CLASS,
+    RUN_ID,
+    RUN_TASK,
     RUNS,
+    RUNS_BY_ID,
     SERIAL,
+    SINCE,
     TAKEN,
+    TASK,
     TRY,
     SlurmArrays,
 )
@@ -205,7 +213,7 @@ def _use(b: SlurmArrays, r: int, sign: int, memory: bool) -> None:
 
 
 @kernel
-def start_job(b: SlurmArrays, e: int, r: int, serial: int, end: int) -> None:
+def start_job(b: SlurmArrays, e: int, r: int, serial: int, start: int, end: int) -> None:
     """Let a job run with the CPUs of ``scratch[1]``, in the row `r`; `found` has its nodes then."""
     j, taken = b.entries[e, JOB], b.scratch[1]
     take_amounts(b, e, j, taken)
@@ -227,8 +235,11 @@ def start_job(b: SlurmArrays, e: int, r: int, serial: int, end: int) -> None:
         b.run_amounts[r, k] = b.amounts[k]
     _use(b, r, 1, True)
     count_job(b, b.entries[e, CLASS], b.run_amounts[r], b.pool, first, at, 1)
-    b.by_end[b.now[RUNS]] = r
+    b.runs[r, SINCE], b.runs[r, RUN_ID], b.runs[r, RUN_TASK] = start, b.jobs[j, ID], b.jobs[j, TASK]
+    b.runs[r, RUN_ASSOC] = b.jobs[j, ASSOC_ROW]
+    b.by_end[b.now[RUNS]] = b.by_id[b.now[RUNS_BY_ID]] = r
     b.now[RUNS] += 1
+    b.now[RUNS_BY_ID] += 1
 
 
 @kernel
@@ -252,7 +263,7 @@ def order_runs(b: SlurmArrays) -> None:
     count = 0
     for k in range(b.now[RUNS]):
         r = b.by_end[k]
-        if b.runs[r, IS_RUNNING] == 0:
+        if b.runs[r, IS_RUNNING] != 1:
             continue
         n, end, serial = count, b.runs[r, END], b.runs[r, SERIAL]
         while n > 0 and (
@@ -263,3 +274,9 @@ def order_runs(b: SlurmArrays) -> None:
         b.by_end[n], b.ends[n] = r, end
         count += 1
     b.now[RUNS] = count
+    count = 0
+    for k in range(b.now[RUNS_BY_ID]):
+        if b.runs[b.by_id[k], IS_RUNNING] != 0:
+            b.by_id[count] = b.by_id[k]
+            count += 1
+    b.now[RUNS_BY_ID] = count

@@ -69,7 +69,7 @@ class LogReplay(SlurmWorld):
         site = Site(cluster, settings, where)
         slurm = Controller(site)
         if not by_multifactor:
-            slurm.priorities = OrderPriorities(site, slurm.ledger, scorer(prepared))
+            slurm.priorities = OrderPriorities(site, slurm.rows, scorer(prepared))
         super().__init__(site, slurm, EPOCH)
         self.maker = LogJobs(self.all, self.arrays, site, EPOCH)
         self.is_foreign = names_foreign_reservation(cluster, self.arrays.requests)

@@ -153,16 +153,19 @@ class SlurmWorld(abc.ABC):
         elif kind == "limits":
             slurm.check_limits(now)
         elif kind == "prio":
-            slurm.priorities.run_period([*slurm.pending.values(), *slurm.running.values()], now)
-            slurm.line.see_new_priorities(slurm.pending.values())
+            slurm.priorities.run_period(slurm.pending.values(), slurm.running.values(), now)
+            slurm.line.see_new_priorities()
         elif kind == "reservation":
             slurm.version += 1
             slurm.line.is_valid = False
             self._end_reservation(str(what), now)
+            slurm.write_rows()
         elif kind != "moment":
             slurm.version += 1
             slurm.line.is_valid = slurm.line.is_valid and kind == "submit"
             self.happen_more(kind, what, time, now)
+            if kind != "submit":
+                slurm.write_rows()
         if slurm.started or slurm.ended:
             self._carry_out(time)
 
