@@ -39,6 +39,10 @@ class OrderPriorities(Priorities):
             self._take_score(job, self.score([job.key], now)[0])
             self.rows.write(job)
 
+    def submit(self, job: SlurmJob, now: int) -> None:
+        """Give a job that waits its score."""
+        self.refresh(job, now)
+
     def _take_score(self, job: SlurmJob, score: float) -> None:
         job.priorities = {}
         job.priority = score or _ZERO

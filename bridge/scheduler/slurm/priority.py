@@ -1,6 +1,6 @@
 """Slurm's multifactor priority: when its factors are fresh, and how usage decays."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -37,6 +37,17 @@ def size_factor(
 
 def _by_id(job: SlurmJob) -> tuple[int, int, int]:
     return job.id, job.task, job.key
+
+
+def _take(job: SlurmJob, fresh: Sequence[float]) -> None:
+    """Take over the priorities that kernels computed of all entries."""
+    if len(job.parts) == 1:
+        part = job.parts[0].index
+        job.priority = int(fresh[job.entries[part]])
+        job.priorities = {part: job.priority}
+    else:
+        job.priorities = {part.index: int(fresh[job.entries[part.index]]) for part in job.parts}
+        job.priority = max(job.priorities.values())
 
 
 class Priorities:
@@ -97,12 +108,13 @@ class Priorities:
             shares.forget_effective(self.site.users.values())
 
     def submit(self, job: SlurmJob, now: int) -> None:
+        """Give a job that waits, whose rows are written, its priority."""
         if self.is_basic:
             if job.priority == 0 and not job.held:
                 job.priority = max(self.next_basic - job.nice, 1)
             self.next_basic -= 1
-            return
-        self.refresh(job, now)
+        elif not job.held and not job.never:
+            self._compute(job, now)
 
     def refresh(self, job: SlurmJob, now: int) -> None:
         """Compute the priorities of a job that waits afresh, one for each partition."""
@@ -122,13 +134,7 @@ class Priorities:
                 store.fs[self.place_of(job.assoc)] = shares.classic(job.assoc, root)
         for part in job.parts:
             _set_priority(store.bundle, job.entries[part.index], now)
-        self._take(job)
-
-    def _take(self, job: SlurmJob) -> None:
-        """Take over the priorities that kernels computed."""
-        fresh = self.store.priority
-        job.priorities = {part.index: int(fresh[job.entries[part.index]]) for part in job.parts}
-        job.priority = max(job.priorities.values())
+        _take(job, store.priority)
 
     def write_terms(self, job: SlurmJob, part: SlurmPart, e: int) -> None:
         """Write what of an entry's priority does not change: the term of its size, and others."""
@@ -179,9 +185,10 @@ class Priorities:
         self.ledger.decay(decay)
         if self.site.cluster.priority.fair_tree:
             _run_period(self.store.bundle, self._arrays(), now, decay, len(self.rows.parts))
+            fresh = self.store.priority.tolist()
             for job in waiting:
                 if not job.held and not job.never:
-                    self._take(job)
+                    _take(job, fresh)
         else:
             _decay(self.store.bundle, decay)
             self._refresh_shares()

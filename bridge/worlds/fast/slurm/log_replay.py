@@ -151,6 +151,7 @@ class LogReplay(SlurmWorld):
         if job is not None and job.state == PENDING and job.held:
             job.held, job.priority = False, 0
             job.eligible = max(now, job.begin) if not job.dependencies else 0
+            self.slurm.rows.write(job)
             self.slurm.priorities.submit(job, now)
 
     def _announce(self, one: Any) -> None:

@@ -35,6 +35,8 @@ class Lateness:
 
     def draw(self, source: random.Random, count: int) -> Floats:
         """Draw so many times."""
+        if not any(self.late):
+            return np.zeros(count)
         return np.interp([source.random() for _ in range(count)], self.shares, self.late)
 
 

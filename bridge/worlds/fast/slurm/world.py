@@ -118,21 +118,17 @@ class SlurmWorld(abc.ABC):
 
     def _idle(self) -> Idle:
         """Return until when passes do nothing but write why jobs wait; full ones may not even do that."""
-        slurm, time = self.slurm, self._time
-        full, writes = time(main_idle_until(slurm, full=True)), bool(slurm.pending) and self._main_writes()
+        slurm, epoch = self.slurm, self.epoch
+        full, writes = main_idle_until(slurm, full=True) - epoch, bool(slurm.pending) and self._main_writes()
         return Idle(
-            time(slurm.limits_due),
+            slurm.limits_due - epoch,
             full,
-            time(main_idle_until(slurm, full=False)),
-            time(backfill_idle_until(slurm)),
-            time(0) if writes else full,
+            main_idle_until(slurm, full=False) - epoch,
+            backfill_idle_until(slurm) - epoch,
+            -epoch if writes else full,
             writes,
             bool(slurm.pending) and self.has_marked,
         )
-
-    def _time(self, now: int) -> float:
-        """Return the instant at which a whole second since 1970 begins."""
-        return float(now - self.epoch)
 
     def _may_go_on(self, clock: OwnClock) -> bool:
         return bool(self.slurm.running) or (bool(self.slurm.pending) and clock.idle < PATIENCE)
