@@ -29,10 +29,10 @@ def measure(workload: Workload) -> dict[str, float]:
     size = jobs["procs"].to_numpy()
     return {
         "mean time between arrivals, s": float(gap.mean()),
-        "mean log time between arrivals": float(np.log(np.maximum(gap, 1)).mean()),
+        "mean of ln(time between arrivals)": float(np.log(np.maximum(gap, 1)).mean()),
         "mean run time, s": float(run.mean()),
-        "mean log run time": float(np.log(np.maximum(run, 1)).mean()),
-        "standard deviation of log run time": float(np.log(np.maximum(run, 1)).std()),
+        "mean of ln(run time)": float(np.log(np.maximum(run, 1)).mean()),
+        "standard deviation of ln(run time)": float(np.log(np.maximum(run, 1)).std()),
         "mean processors": float(size.mean()),
         "share on one processor": float((size == 1).mean()),
         "share on a power of two": float(((size & (size - 1)) == 0).mean()),

@@ -63,15 +63,21 @@ def log(traces: str) -> Path:
     return path if traces and path.exists() else next(iter(bundled().values()))
 
 
-def core(jobs: Jobs, setup: SchedulerConfig, decision: Any, *, crowded: bool) -> tuple[float, float]:
-    """Return decisions a second of processor time in the compiled core (best of rounds), and rows of one.
+def core(
+    jobs: Jobs, setup: SchedulerConfig, decision: Any, *, crowded: bool, threads: int = 1
+) -> tuple[float, float]:
+    """Return decisions a second in the compiled core (best of rounds), and rows of one.
+
+    With one thread seconds are of processor time, with several they are of the clock on the wall.
 
     Args:
         jobs: the log.
         setup: order and backfilling.
         decision: what random answers decide.
         crowded: all jobs of an episode arrive at once, so that the queue fills the window.
+        threads: play the episodes in so many threads.
     """
+    clock = time.process_time if threads == 1 else time.perf_counter
     if crowded:
         jobs = replace(jobs, submit=np.zeros_like(jobs.submit))
     features = {
@@ -83,7 +89,7 @@ def core(jobs: Jobs, setup: SchedulerConfig, decision: Any, *, crowded: bool) ->
     prepared = setup.build_scenario(
         jobs, Policy(setup.order, setup.backfill, agent=frozenset({decision}), guard=False)
     )
-    batch = Batch(prepared, encoder, EPISODES, LENGTH)
+    batch = Batch(prepared, encoder, EPISODES, LENGTH, threads=threads)
     rng = np.random.default_rng(1)
     starts = np.linspace(0, len(jobs) - LENGTH, EPISODES).astype(np.int64)
     fastest, rows = 0.0, 0.0
@@ -96,19 +102,19 @@ def core(jobs: Jobs, setup: SchedulerConfig, decision: Any, *, crowded: bool) ->
             actions = rng.integers(0, choices)
             decisions += int((sizes > 0).sum())
             seen += len(view.rows)
-            begun = time.process_time()
+            begun = clock()
             view = batch.step(actions)
-            spent += time.process_time() - begun
+            spent += clock() - begun
         fastest, rows = max(fastest, decisions / spent), seen / decisions
     return fastest, rows
 
 
-def on_teaching_site() -> tuple[float, float]:
+def on_teaching_site(threads: int) -> tuple[float, float]:
     """Return what `core` does for jobs that are placed on the nodes of the teaching site."""
     path = ROOT / "clusters" / "teaching-site.toml"
     setup = SchedulerConfig(cluster=str(path))
     jobs = setup.select(generate_site(read_cluster_toml(path), 10_000, 1))
-    return core(jobs, setup, "backfill", crowded=False)
+    return core(jobs, setup, "backfill", crowded=False, threads=threads)
 
 
 def environment(env: Any, seconds: float) -> float:
@@ -206,8 +212,12 @@ def main() -> None:
             12_700.0,
         ),
     ):
-        rate(what, *core(jobs, setup, decision, crowded=crowded), target, public, peer)
-    rate("backfill, teaching site", *on_teaching_site(), 300_000, "public code at best", 3_200.0)
+        rate(
+            what, *core(jobs, setup, decision, crowded=crowded, threads=options.threads), target, public, peer
+        )
+    rate(
+        "backfill, teaching site", *on_teaching_site(options.threads), 300_000, "public code at best", 3_200.0
+    )
     table.add("Gymnasium environment, one at a time", f"{slow:,.0f}/s")
     for setting in ("paper", "recommended"):
         recipe = recipe_of("rlbackfilling", setting)

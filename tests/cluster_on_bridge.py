@@ -46,6 +46,8 @@ _RENAMED = {
     "preempts": "preempt",
 }
 _RENAMED_IN_ACCOUNTS = {"max_submit": "max_submit_jobs", "grp_submit": "grp_submit_jobs"}
+#: What jobs say of their costs under a rule of action.
+OF_ACTIONS = ("suspended_memory", "restart_cost", "host_cost", "resume_cost")
 #: Arrays have numbers beyond those of jobs.
 _FIRST_ARRAY = 1_000_000
 
@@ -207,6 +209,7 @@ def build_workload(case: Case) -> Workload:
                 "nodelist": ",".join(_names(job.get("nodelist", []))),
                 "exclude": ",".join(_names(job.get("exclude", []))),
                 **dict.fromkeys(PERMITS, int(job.get("permits", True))),
+                **{name: job.get(name, -1.0) for name in OF_ACTIONS},
             }
         )
     table = pd.DataFrame(rows)

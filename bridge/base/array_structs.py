@@ -26,10 +26,13 @@ class BundleType(types.Type):
         fields: name -> the array's type, and where its address stands among the words.
         words: how many there are.
         kinds: names of the class and of those that it inherits from.
+        large: as of a `Bundle`.
     """
 
-    def __init__(self, kinds: tuple[str, ...], arrays: tuple[tuple[str, Any], ...]) -> None:
-        self.kinds = kinds
+    def __init__(
+        self, kinds: tuple[str, ...], arrays: tuple[tuple[str, Any], ...], *, large: bool = False
+    ) -> None:
+        self.kinds, self.large = kinds, large
         self.fields: dict[str, tuple[Any, int]] = {}
         self.words = 0
         for field, array in arrays:
@@ -44,7 +47,8 @@ def _type_of(value: Any, context: Any) -> BundleType:
     arrays = tuple(
         (name, typeof_impl(array, context)) for name, array in zip(value._fields, value, strict=True)
     )
-    return BundleType(tuple(kind.__name__ for kind in type(value).__mro__), arrays)
+    kinds = tuple(kind.__name__ for kind in type(value).__mro__)
+    return BundleType(kinds, arrays, large=type(value).large)
 
 
 @register_default(BundleType)

@@ -51,7 +51,13 @@ def _as_float(value: Any) -> float:
 
 
 class Bundle:
-    """What a named tuple of arrays inherits from, before its fields, to be taken by one address."""
+    """What a named tuple of arrays inherits from, before its fields, to be taken by one address.
+
+    Attributes:
+        large: so much is compiled for it that kernels call their parts, see `bridge.base.jit.inner`.
+    """
+
+    large = False
 
     @cached_property
     def _words(self) -> Any:

@@ -332,8 +332,15 @@ def hot(function: F) -> F:
 
 
 def inner(function: F) -> F:
-    """Compile a large function that only kernels call."""
-    return cast(F, _part(function))
+    """Compile a large function that only kernels call.
+
+    Numba gives it what its first caller has, most often that it is copied to wherever it is called. So each
+    loop is fast, but of a `Bundle` that is ``large`` the kernel would be so large that LLVM needs minutes.
+    """
+    copied, called = _part(function), _part(function, forceinline=False)
+    if copied is function:
+        return function
+    return cast(F, _choose(lambda first: called if getattr(first, "large", False) else copied))
 
 
 def inline(function: F) -> F:
@@ -358,10 +365,14 @@ def by_type(general: F, special: Callable[..., object], kind: type) -> F:
             return (special if isinstance(first, kind) else general)(first, *others)
 
         return cast(F, choose)
-    chosen: Any = numba.njit(**_OPTIONS)(_no_body)
+    return cast(
+        F, _choose(lambda first: special if kind.__name__ in getattr(first, "kinds", ()) else general)
+    )
 
-    def function_for(first: Any) -> Any:
-        return special if kind.__name__ in getattr(first, "kinds", ()) else general
+
+def _choose(function_for: Callable[[Any], Any]) -> Any:
+    """Return a function that is, in kernels, the one for the type of the first argument."""
+    chosen: Any = numba.njit(**_OPTIONS)(_no_body)
 
     def get_call_template(args: Any, words: Any) -> Any:
         return function_for(args[0]).get_call_template(args, words)
@@ -370,7 +381,7 @@ def by_type(general: F, special: Callable[..., object], kind: type) -> F:
         return function_for(args[0]).get_overload(args)
 
     chosen.get_call_template, chosen.get_overload = get_call_template, get_overload
-    return cast(F, chosen)
+    return chosen
 
 
 def _no_body() -> None:

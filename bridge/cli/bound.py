@@ -63,8 +63,6 @@ def bound(ctx: click.Context, /, log: str, actions: bool, share: float, as_json:
     from bridge.workload.catalogue import read_log
 
     request = CommandRequest((), log, given_on_command_line(ctx))
-    if actions:
-        shared.refuse_options({"cluster"} & {*request.typed}, "--actions")
     setup, sampling = request.settings(SchedulerConfig), request.settings(Sampling)
     jobs = setup.select(read_log(log, request.typed.get("malformed", "refuse")))
     watch, usual = TERMINAL, SAMPLERS["standard"]

@@ -61,7 +61,8 @@ class TrainOptions:
         data: job set (CSV), or `synthetic`.  [default: synthetic]
         teacher: a trained agent that is the teacher; only for settings in which the agent kills jobs.
         device: the device for the networks.
-        threads: number of threads for the networks. With another number, the last bits of results may differ.
+        threads: number of threads for simulation and networks. With another number, the last bits of
+            results may differ, because networks add up in another order.
             Small networks gain little from more.  [default: 1, or as before]
         out: the folder of the agent.  [default: agents/POLICY-WORKLOAD-sSEED]
         resume: continue the training in --out. On the CPU the result is the same as without a break, to the

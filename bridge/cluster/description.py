@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from bridge.cluster.limits import Account, License, Names, PreemptMode, Qos, User
-from bridge.config import Constraint, Count, Natural, Unsigned
+from bridge.config import Constraint, Count, Natural, Share, Unsigned
 
 #: How nodes are chosen: by weight, by index, the smallest rest, or the most free cores.
 Select = Literal["weight", "first_fit", "best_fit", "least_loaded"]
@@ -87,6 +87,13 @@ class Partition:
             log's column]
         checkpointable: rules of action may stop the partition's jobs, whose progress is kept.  [default: the
             log's column]
+        suspended_memory: the share of its memory that a suspended job keeps, from 0 to 1.  [default: 1]
+        restart_cost: the next run of a killed job begins with so many seconds of overhead.  [default:
+            the rule's]
+        host_cost: a suspended job works again so many seconds after its guest has gone.  [default:
+            the rule's]
+        resume_cost: the next run of a job that was stopped at a checkpoint begins with so many seconds of
+            overhead.  [default: the rule's]
     """
 
     name: str
@@ -114,6 +121,10 @@ class Partition:
     restartable: bool | None = None
     suspendable: bool | None = None
     checkpointable: bool | None = None
+    suspended_memory: Share | None = None
+    restart_cost: Natural | None = None
+    host_cost: Count | None = None
+    resume_cost: Natural | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

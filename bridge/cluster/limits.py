@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from bridge.config import Constraint, Count, Natural, Unsigned
+from bridge.config import Constraint, Count, Natural, Share, Unsigned
 
 #: Resource -> amount: whole numbers; memory in MiB.
 Amounts = Mapping[str, Natural]
@@ -75,6 +75,14 @@ class Qos(Limits):
             partition's]
         checkpointable: rules of action may stop the QOS' jobs, whose progress is kept.  [default: the
             partition's]
+        suspended_memory: the share of its memory that a suspended job keeps, from 0 to 1.  [default: the
+            partition's]
+        restart_cost: the next run of a killed job begins with so many seconds of overhead.  [default:
+            the partition's]
+        host_cost: a suspended job works again so many seconds after its guest has gone.  [default:
+            the partition's]
+        resume_cost: the next run of a job that was stopped at a checkpoint begins with so many seconds of
+            overhead.  [default: the partition's]
     """
 
     name: str
@@ -99,6 +107,10 @@ class Qos(Limits):
     restartable: bool | None = None
     suspendable: bool | None = None
     checkpointable: bool | None = None
+    suspended_memory: Share | None = None
+    restart_cost: Natural | None = None
+    host_cost: Count | None = None
+    resume_cost: Natural | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

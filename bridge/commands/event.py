@@ -67,7 +67,7 @@ class Contestant:
         return self.setup.estimator or self.setup.rules()[0].estimator
 
     def prepare(self, jobs: Jobs) -> Scenario:
-        return self.setup.build_scenario(jobs, self.agent.recipe.policy() if self.agent else None)
+        return self.setup.build_scenario(jobs, self.agent.recipe.policy(self.setup) if self.agent else None)
 
     def play(self) -> Play | None:
         """Return the function that plays its sequences; None = the built-in rules."""
@@ -204,20 +204,18 @@ def contestants_of(
     request: CommandRequest, setup: SchedulerConfig, agents: "Sequence[LogAgent]", named: bool
 ) -> list[Contestant]:
     """Return the contestants, the base first; `named`: an agent's folder stands for the log."""
-    typed = request.typed
+    typed, usual = request.typed, SchedulerConfig(protocol=setup.protocol).with_usual_policy(())
     rules = [policy for policy in request.policies if not (policy.agent or policy.plugin)]
     chosen = bool(rules or {"order", "backfill", "estimator", "candidate_order"} & {*typed})
     if rules and "backfill" in typed and "order" not in typed:
         remedy = f"Write it behind the policy's name, as in sjf+{typed['backfill'][0]}, or give --order."
         raise BridgeError("is the backfilling of --order", where="--backfill", remedy=remedy)
     if {"order", "backfill"} & {*typed} or not rules:
-        short = combine_names(
-            typed.get("order", (SchedulerConfig.order,)), typed.get("backfill", (SchedulerConfig.backfill,))
-        )
+        short = combine_names(typed.get("order", (usual.order,)), typed.get("backfill", (usual.backfill,)))
         rules = [*map(parse_policy, short), *rules]
     ruled = []
     for policy in rules:
-        own: dict[str, Any] = {"backfill": SchedulerConfig.backfill, **policy_fields(policy)}
+        own: dict[str, Any] = {"backfill": usual.backfill, **policy_fields(policy)}
         for believed in dict.fromkeys(("",) if policy.is_recorded else typed.get("estimator", ("",))):
             ruled.append(Contestant(replace(setup, **own, estimator=believed)))
     learnt = {str(agent.folder): Contestant(_rules_of(agent, setup), agent) for agent in agents}

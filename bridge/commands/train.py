@@ -1,6 +1,7 @@
 """`bridge train` and `bridge.train`: which recipe is trained, and the training that is ready to run."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,9 @@ def recipe_for(policy: str, options: Mapping[str, Any], before: AnyRecipe | None
     if isinstance(recipe, Recipe) and changes[part].get("protocol", recipe.protocol) != recipe.protocol:
         fits = changes[part]["protocol"] in ("schedgym", "schedgym-code") and recipe.name in PRESETS
         changes = merged({part: {"preset": recipe.name if fits else ""}}, changes)
+        changed = from_dict(changes, "the options", recipe)
+        assert isinstance(changed, Recipe)
+        return replace(changed, setup=changed.setup.with_usual_policy({*changes[part]}))
     return from_dict(changes, "the options", recipe)
 
 

@@ -18,6 +18,7 @@ from bridge.env.parts import (
     run_until_decision,
     write_context,
 )
+from bridge.env.threads import bounds_of, helpers, with_own_scratch
 from bridge.scheduler.core import INSPECT, PAUSE
 from bridge.scheduler.state import SECOND, State
 from bridge.worlds.fast import episode, world
@@ -42,14 +43,17 @@ def _advance(
     keys: Array,
     offsets: Array,
     context: Array,
+    first: int,
+    last: int,
 ) -> int:
-    """Answer every waiting decision, play on, and write the rows of the next ones, episode after episode.
+    """Answer the waiting decisions of episodes ``first:last``, play on, and write the rows of the next ones.
 
-    Returns the first episode that cannot go on, or -1.
+    Rows are written episode after episode, from `rows[0]` on. Returns the first episode that cannot go on,
+    or -1.
     """
     total = 0
     refused = -1
-    for b in range(kinds.shape[0]):
+    for b in range(first, last):
         kind = kinds[b]
         if kind >= 0:
             choice = actions[b]
@@ -101,8 +105,8 @@ class Batch:
     """B episodes of one workload under one policy, whose agent decisions are the encoder's, played together.
 
     `length`: most jobs of an episode. `whole`: on a cluster, what every job was allocated is kept for
-    `schedule`. Raises BridgeError: the workload lacks a resource that the encoder speaks of, or a rule is in
-    Python.
+    `schedule`. `threads`: play the episodes in so many threads; results do not depend on them. Raises
+    BridgeError: the workload lacks a resource that the encoder speaks of, or a rule is in Python.
 
     Attributes:
         decision_kinds: int64 [B] the decision that waits (`bridge.scheduler.decisions`), or DONE.
@@ -110,7 +114,14 @@ class Batch:
     """
 
     def __init__(
-        self, prepared: Scenario, encoder: CompiledEncoder, size: int, length: int, *, whole: bool = False
+        self,
+        prepared: Scenario,
+        encoder: CompiledEncoder,
+        size: int,
+        length: int,
+        *,
+        whole: bool = False,
+        threads: int = 1,
     ) -> None:
         self.prepared, self.encoder, self.length = prepared, encoder, length
         self._encoder = encoder  # whose rows the kernel writes
@@ -123,19 +134,34 @@ class Batch:
                 remedy="Choose a named one, or an expression.",
             )
         self._refuse_unfit(encoder)
-        self.state = episode.allocate(prepared, size, length, window=shape.window, whole=whole)
-        self.memory = world.allocate(size, length)
+        self._allocate(size, length, whole=whole, threads=threads)
         self.decision_kinds = np.full(size, DONE, np.int64)
         self.delays_head = np.zeros(size, np.bool_)
-        self._rows = np.zeros((size * min(shape.rows, length + 1), shape.width), np.float32)
+        self._most = min(shape.rows, length + 1)  # rows of a decision
+        self._rows = np.zeros((size * self._most, shape.width), np.float32)
         self._keys = np.zeros(len(self._rows), np.int64)
         self._offsets = np.zeros(size + 1, np.int64)
         self._context = np.zeros((size, shape.context), np.float32)
         self._counts = np.zeros(size, np.int64)
         self._advance: Any = _advance
 
-    def _refuse_unfit(self, encoder: CompiledEncoder) -> None:
-        """Refuse an encoder of resources or places that are not there."""
+    def _allocate(self, size: int, length: int, *, whole: bool, threads: int) -> None:
+        """Make the records of scheduler and world."""
+        window = self.encoder.encoder.window
+        self.state = episode.allocate(self.prepared, size, length, window=window, whole=whole)
+        self.memory = world.allocate(size, length)
+        self._bounds = bounds_of(size, threads)
+        self._states = [self.state]  # of each thread
+        for _ in self._bounds[1:]:
+            one = episode.allocate(self.prepared, 1, length, window=window, whole=whole)
+            self._states.append(with_own_scratch(self.state, one))
+
+    def _load(self, b: int, first: int, length: int) -> None:
+        """Make an episode of some jobs."""
+        episode.load_episode(self.state, self.memory, b, self.prepared, first, first + length)
+
+    def _refuse_resources(self, encoder: CompiledEncoder) -> None:
+        """Refuse an encoder of resources that are not there."""
         jobs, resources = self.prepared.jobs, encoder.encoder.resources
         if resources > len(jobs.resources):
             raise BridgeError(
@@ -143,6 +169,10 @@ class Batch:
                 where=f"{jobs.name}: {', '.join(jobs.resources)}",
                 remedy="Use a workload with as many, for example of `bridge workload generate mrsch`.",
             )
+
+    def _refuse_unfit(self, encoder: CompiledEncoder) -> None:
+        """Refuse an encoder of resources or places that are not there."""
+        self._refuse_resources(encoder)
         cluster = self.prepared.cluster
         if cluster is None:
             encoder.refuse_places(None, 0)
@@ -171,7 +201,7 @@ class Batch:
         self.decision_kinds[places] = 0
         self._counts[places] = length
         for b, first in zip(places.tolist(), starts.tolist(), strict=True):
-            episode.load_episode(self.state, self.memory, b, self.prepared, first, first + length)
+            self._load(b, first, length)
         view = self.step(np.zeros(len(self.decision_kinds), np.int64))
         waiting[places] = self.decision_kinds[places]
         self.decision_kinds[:] = waiting
@@ -183,19 +213,13 @@ class Batch:
         `actions`: [B] a row of each episode's decision; INSPECT: 0 accepts, 1 rejects; not read where none
         waits. BridgeError: a feature is not a number, or nothing will ever happen again in an episode.
         """
-        refused = self._advance(
-            self.state,
-            self.memory,
-            self._encoder.programs,
-            self._encoder.encoder.stop,
-            np.ascontiguousarray(actions, np.int64),
-            self.decision_kinds,
-            self.delays_head,
-            self._rows,
-            self._keys,
-            self._offsets,
-            self._context,
-        )
+        actions = np.ascontiguousarray(actions, np.int64)
+        further = [
+            helpers(len(self._bounds) - 1).submit(self._play, thread, actions)
+            for thread in range(1, len(self._bounds))
+        ]
+        results = [self._play(0, actions), *(played.result() for played in further)]
+        refused = next((b for b in results if b >= 0), -1)
         if self._advance is _advance:  # compiled now, if it was not
             self._advance = entry(_advance, self.state)
         if refused >= 0 and self.prepared.cluster is not None:  # jobs that can never start wait for ever
@@ -203,8 +227,40 @@ class Batch:
             refused = int(np.append(np.flatnonzero(self.decision_kinds < DONE), -1)[0])
         if refused >= 0:
             self._refuse(refused)
-        total = self._offsets[-1]
+        total = self._join()
         return PackedObservations(self._rows[:total], self._offsets, self._keys[:total], self._context)
+
+    def _play(self, thread: int, actions: Ints) -> int:
+        """Play a thread's episodes on; their rows begin where all before them could have ended."""
+        first, last = self._bounds[thread]
+        place = first * self._most
+        refused = self._advance(
+            self._states[thread],
+            self.memory,
+            self._encoder.programs,
+            self._encoder.encoder.stop,
+            actions,
+            self.decision_kinds,
+            self.delays_head,
+            self._rows[place:],
+            self._keys[place:],
+            self._offsets,
+            self._context,
+            first,
+            last,
+        )
+        return int(refused)
+
+    def _join(self) -> int:
+        """Let the rows of each thread follow those of the one before; returns how many there are."""
+        total = int(self._offsets[self._bounds[0][1]])
+        for first, last in self._bounds[1:]:
+            n, place = int(self._offsets[last]), first * self._most
+            self._rows[total : total + n] = self._rows[place : place + n]
+            self._keys[total : total + n] = self._keys[place : place + n]
+            self._offsets[first + 1 : last + 1] += total
+            total += n
+        return total
 
     def _refuse(self, b: int) -> None:
         now = self.state.scalars.now[b] / SECOND

@@ -15,6 +15,7 @@ from bridge.env.encoder import DECISIONS, DecisionKind, Encoder
 from bridge.env.options import refuse_kinds
 from bridge.env.reward import OwnReward, Reward
 from bridge.scheduler.compiled import ACTING
+from bridge.scheduler.names import SLURM_BACKFILL
 from bridge.scheduler.protocol import Policy
 from bridge.workload.select import Jobs
 from bridge.workload.table import Workload
@@ -95,17 +96,17 @@ class DecisionConfig:
     max_rejects: int
     retry_after: float
 
-    def policy(self) -> Policy:
-        """Return the scheduler's policy with the agent in it."""
+    def policy(self, setup: SchedulerConfig | None = None) -> Policy:
+        """Return the scheduler's policy with the agent in it; `setup`: this one's, not its own."""
         guard, decision = self.guard == "mask", self.encoder.decision
-        rejects, after = self.max_rejects, self.retry_after
-        return self.setup.policy(decision, guard=guard, max_rejects=rejects, retry_after=after)
+        rejects, after, setup = self.max_rejects, self.retry_after, setup or self.setup
+        return setup.policy(decision, guard=guard, max_rejects=rejects, retry_after=after)
 
     def base(self) -> SchedulerConfig:
         """Return what rewards compare with: the setup without the agent, or a base of the reward's own."""
         order, candidates = self.reward.base_order, self.reward.base_candidate_order
         if not order:
-            return self.setup
+            return replace(self.setup, blocked="") if self.setup.backfill == SLURM_BACKFILL else self.setup
         return replace(self.setup, order=order, candidate_order=candidates, blocked="")
 
 
@@ -152,9 +153,9 @@ class EnvConfig(DecisionConfig):
         if shown_decision != self.decision:
             what = f"an encoder of {shown_decision} decisions shows no {self.decision} decision"
             raise BridgeError(what, where="encoder")
-        if "backfill" in self.decision and behind != "easy":
+        if "backfill" in self.decision and behind not in ("easy", SLURM_BACKFILL):
             what = f"no agent can backfill behind backfill={behind!r}"
-            raise BridgeError(what, remedy="Use backfill='easy'.")
+            raise BridgeError(what, remedy="Use backfill='easy', or 'slurm' with the protocol of this name.")
         if self.guard not in guards:
             remedy = f"Choose {', '.join(guards)}."
             raise BridgeError("unknown guard", where=repr(self.guard), remedy=remedy)

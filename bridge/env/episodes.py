@@ -9,7 +9,6 @@ from gymnasium.spaces import Discrete, Space
 
 from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
-from bridge.env.batch import Batch
 from bridge.env.bounds import VariableBounds, observation_bounds
 from bridge.env.env_config import EnvConfig
 from bridge.env.episode_starts import EpisodeStarts, constants_of, jobs_of
@@ -27,8 +26,9 @@ from bridge.env.reward import (
     scale,
     weights,
 )
+from bridge.env.slurm_batch import open_batch
 from bridge.env.snapshot import EpisodeSnapshot
-from bridge.scheduler.cluster_state import NOT_HELD
+from bridge.scheduler.cluster_state import NOT_HELD, ClusterState
 from bridge.scheduler.state import SECOND
 from bridge.worlds.fast.world import DONE
 
@@ -62,7 +62,7 @@ class LogEpisodes(ObservationBuffer):
         self.task = task
         self.starts = EpisodeStarts(len(jobs), task.length, task.part, task.starts)
         constants = constants_of(jobs) if task.constants is None else task.constants
-        self.batch = Batch(
+        self.batch = open_batch(
             task.setup.build_scenario(jobs, task.policy()), task.encoder.compile(constants), size, task.length
         )
         self._base_policy = task.base().build_scenario(jobs)
@@ -199,7 +199,7 @@ class LogEpisodes(ObservationBuffer):
     def _since(self, until: Floats, places: Ints | slice) -> Floats:
         """Return since when jobs wait, microseconds; on a cluster, since they are eligible."""
         state: Any = self.batch.state
-        if self.batch.prepared.cluster is None:
+        if not isinstance(state, ClusterState):
             return self._submit[places]
         eligible = state.jobs.view(np.ndarray)["submit"][places].astype(np.float64)
         held = state.node_jobs.view(np.ndarray)["held"][places] != NOT_HELD

@@ -68,8 +68,9 @@ class InspectedPicks(Batch):
         picks: Picks,
         *,
         whole: bool = False,
+        threads: int = 1,
     ) -> None:
-        super().__init__(prepared, picks.encoder, size, length, whole=whole)
+        super().__init__(prepared, picks.encoder, size, length, whole=whole, threads=threads)
         self._refuse_unfit(encoder)
         self.encoder, self._picks = encoder, picks
         shape = encoder.encoder

@@ -15,6 +15,7 @@ from bridge.experiment.site_jobs import on_nodes
 from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.judge.compare import trained_on_them
 from bridge.policy_name import is_own
+from bridge.scheduler.actions import COSTS
 from bridge.scheduler.session import JobEstimates
 from bridge.scheduler.state import SECOND
 from bridge.workload.catalogue import read_log
@@ -176,7 +177,7 @@ def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
     agent = policy = None
     if experiment.agent:
         agent, setup = _with_agent(experiment, setup)
-        policy = agent.recipe.policy()
+        policy = agent.recipe.policy(setup)
     follow = experiment.dependencies or (setup.recorded and setup.protocol == "standard")
     jobs = setup.select(records, dependencies=follow)
     kept = records if simulated else None
@@ -249,6 +250,12 @@ def beliefs(prepared: Scenario) -> tuple["EstimateLookup", "WorkloadFacts"]:
     queues = dict(zip(map(str, jobs.queue.tolist()), prepared.partition.tolist(), strict=True))
     longest = float(believed.order.max()) / SECOND
     permits: dict[int, int] = {}
+    if prepared.terms.has_costs:
+        what = "jobs have costs of their own for a rule of action, which the detailed world does not know yet"
+        where = ", ".join(f"{name}_cost" for name in COSTS)
+        raise BridgeError(
+            what, where=where, remedy="Leave these columns and settings out, or use bridge replay."
+        )
     if prepared.permits is not None:
         permits = dict(zip(jobs.number.tolist(), prepared.permits.tolist(), strict=True))
     facts = WorkloadFacts(longest, users, prepared.share.tolist(), queues, numbering, permits)

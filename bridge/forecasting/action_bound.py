@@ -92,7 +92,7 @@ def bound_actions(
         done += len(starts)
         wait = np.array([note["wait"] for note in notes], np.float64)
         name = "saf+easy" + (f"+{action}" if action else "")
-        return _Played(name, belief, bsld, wait, mean_of(notes), prepared.action_notes)
+        return _Played(name, belief, bsld, wait, mean_of(notes), prepared.terms.notes)
 
     base = min((play("", belief) for belief in REFERENCES), key=lambda one: float(one.bsld.mean()))
     believed = setup.estimator or REFERENCES[0]

@@ -6,6 +6,7 @@ from bridge.base.errors import BridgeError
 from bridge.env.batch import Batch
 from bridge.env.encoder import CompiledEncoder
 from bridge.env.inspected_picks import InspectedPicks, Picks
+from bridge.env.slurm_batch import open_batch
 from bridge.learn.checkpoint import LogAgent, load
 from bridge.learn.checkpoint_files import digest_of_agent
 from bridge.learn.recipe import Recipe
@@ -47,8 +48,9 @@ def batch_of(
     picks: Picks | None,
     *,
     whole: bool = False,
+    threads: int = 1,
 ) -> Batch:
     """Return a batch of whoever picks; the arguments are those of `bridge.env.batch.Batch`."""
     if picks is None:
-        return Batch(prepared, encoder, size, length, whole=whole)
-    return InspectedPicks(prepared, encoder, size, length, picks, whole=whole)
+        return open_batch(prepared, encoder, size, length, whole=whole, threads=threads)
+    return InspectedPicks(prepared, encoder, size, length, picks, whole=whole, threads=threads)

@@ -27,6 +27,7 @@ from bridge.env.env_config import DecisionConfig, Guard
 from bridge.env.reward import OwnReward
 from bridge.env.reward import Reward as Reward
 from bridge.learn.checkpoint_files import digest_of_agent
+from bridge.scheduler.names import SLURM_BACKFILL
 from bridge.scheduler.protocol import Policy
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
@@ -387,9 +388,9 @@ class Recipe(RecipeBase, DecisionConfig):
     def decision(self) -> DecisionKind:
         return self.encoder.decision
 
-    def policy(self) -> Policy:
+    def policy(self, setup: SchedulerConfig | None = None) -> Policy:
         """Return the scheduler's policy with the agent in it, and with the one that picks."""
-        own = super().policy()
+        own = super().policy(setup)
         return replace(own, agent=own.agent | {"pick"}) if self.picks else own
 
     @property
@@ -411,7 +412,7 @@ class Recipe(RecipeBase, DecisionConfig):
 
     def constraints(self) -> Iterator[Rule]:
         decision, training = self.decision, self.training
-        behind = "backfill" not in decision or self.setup.backfill == "easy"
+        behind = "backfill" not in decision or self.setup.backfill in ("easy", SLURM_BACKFILL)
         yield not behind, "setup.backfill", self.setup.backfill, "A backfilling agent decides behind `easy`."
         yield from self._rules_of_algorithm()
         free = self.guard == "penalty" and self.reward.penalty <= 0

@@ -78,7 +78,7 @@ def cluster_digest_of(recipe: AnyRecipe) -> str:
 
 
 def use_threads(threads: int | None, before: Provenance | None = None) -> None:
-    """Let networks compute with so many threads; else as many as the training began with, 1 for a new one."""
+    """Simulate and compute with so many threads; else as many as the training began with, 1 for a new one."""
     began = before.versions.get("threads", "") if before else ""
     torch.set_num_threads(threads or (int(began) if began.isdecimal() else 1))
 

@@ -30,7 +30,11 @@ class IdleFields(NamedTuple):
 
     speculator: Annotated[Array, "i4", "B", "N"]  # of counted classes: the job that speculates there, or -1
     on_idle: Annotated[Array, "i8", "B", "C", "R"]  # what speculating jobs have of nodes in service
-    idle_base: Annotated[Array, "i8", "C", "R"]  # scratch: what is free without them
+    # scratch
+    idle_base: Annotated[Array, "i8", "C", "R"]  # what is free without them; or what hosts lend
+    no_host: Annotated[
+        Array, "i8", "S"
+    ]  # the look for guests, as `mark` counts, in which a demand had no hosts
 
 
 if TYPE_CHECKING:

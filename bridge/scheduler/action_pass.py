@@ -1,37 +1,29 @@
 """What a rule of action adds to a pass: before it, for its blocked head, and behind it."""
 
 from bridge.base.jit import inline, inner
-from bridge.scheduler.action_state import KILLED, RUNS, ActionState
-from bridge.scheduler.actions import GUEST, LAS, SPECULATIVE, SUSPENDABLE
+from bridge.scheduler.action_state import ActionState
+from bridge.scheduler.actions import GUEST, LAS, SPECULATIVE
 from bridge.scheduler.amounts import copy_amounts, give
 from bridge.scheduler.decisions import DECLINE, NOTHING, PHASE_IDLE, PHASE_PICK, PHASE_TRIAL, TRIAL
-from bridge.scheduler.lives import enter_queue, speculate, stop, visit
+from bridge.scheduler.hosts import is_larger, is_smaller, list_hosts
+from bridge.scheduler.limited_lives import end_limited_lives, next_limit
+from bridge.scheduler.lives import enter_queue, speculate, visit
 from bridge.scheduler.preemption_rules import mark_urgent, next_preemption
 from bridge.scheduler.queue import first, list_in_order, may_fit, rearrange
 from bridge.scheduler.queue_key import set_key
 from bridge.scheduler.reservation import reserve_head
-from bridge.scheduler.running_jobs import first_place, fits, job_at, next_place
-from bridge.scheduler.service import attained_service
+from bridge.scheduler.running_jobs import fits
 from bridge.scheduler.state import NEVER
-
-#: A host has worked so many times as long as it was suspended, the coming guest included.
-HOST_FACTOR = 4
 
 
 @inner
 def begin_pass_with_lives(state: ActionState, b: int) -> None:
     """Open a pass: lives that have reached their limit end, killed."""
-    env, acts = state.scalars[b], state.acts[b]
-    k = 0
-    while k < acts.n_limited:
-        j = state.limited[b, k]
-        if state.lives[b, j].limit_at <= env.now:
-            stop(state, b, j, KILLED)  # the next one takes its place
-        else:
-            k += 1
+    env = state.scalars[b]
+    end_limited_lives(state, b)
     if state.action[0].guard > 0:
         mark_urgent(state, b)
-    acts.declined = 0
+    state.acts[b].declined = 0
     env.phase = PHASE_PICK
     env.is_sorted = 0
     env.wake_at = NEVER
@@ -59,15 +51,13 @@ def end_pass_with_lives(state: ActionState, b: int) -> None:
 @inner
 def _close(state: ActionState, b: int) -> None:
     """The pass is over: see when there will be something to do."""
-    env, acts = state.scalars[b], state.acts[b]
+    env = state.scalars[b]
     env.head = -1
     env.is_reserved = 0
-    wake = NEVER
-    for k in range(acts.n_limited):
-        wake = min(wake, state.lives[b, state.limited[b, k]].limit_at)
+    wake = next_limit(state, b)
     if state.action[0].kind >= LAS:  # LAS, HYBRID
         wake = min(wake, next_preemption(state, b))
-    acts.wake_at = wake
+    state.acts[b].wake_at = wake
 
 
 @inner
@@ -79,7 +69,7 @@ def _list_trials(state: ActionState, b: int) -> int:
     reserve_head(state, b, env.head)
     env.is_reserved = 1
     is_guest = state.action[0].kind == GUEST
-    n_hosts = _list_hosts(state, b) if is_guest else 0
+    n_hosts = list_hosts(state, b) if is_guest else 0
     n = list_in_order(state, b, which)
     env.n_candidates = 0
     for k in range(n):
@@ -90,7 +80,7 @@ def _list_trials(state: ActionState, b: int) -> int:
             continue
         if is_guest:
             can_start = _choose_hosts(state, b, j, n_hosts)[0] > 0
-            n_hosts = _list_hosts(state, b)  # choosing takes them out of the list
+            n_hosts = list_hosts(state, b)  # choosing takes them out of the list
         else:
             can_start = env.shadow > env.now and fits(state.demand[b, j], state.idle[b])
         if can_start:
@@ -106,7 +96,7 @@ def apply_trial(state: ActionState, b: int, choice: int) -> None:
     if choice != DECLINE:
         j = state.candidates[b, choice]
         if state.action[0].kind == GUEST:
-            n_hosts = _list_hosts(state, b)
+            n_hosts = list_hosts(state, b)
             visit(state, b, j, _choose_hosts(state, b, j, n_hosts)[0])
         else:
             speculate(state, b, j, min(env.shadow, env.now + state.action[0].limit))
@@ -179,7 +169,7 @@ def _speculate_on_idle(state: ActionState, b: int) -> None:
 def _admit_guests(state: ActionState, b: int) -> None:
     """Let waiting jobs that were never tried, in queue order, be guests of running jobs."""
     which = state.scratch[2]
-    n_hosts = _list_hosts(state, b)
+    n_hosts = list_hosts(state, b)
     if n_hosts == 0:
         return
     n = list_in_order(state, b, which)
@@ -193,24 +183,6 @@ def _admit_guests(state: ActionState, b: int) -> None:
 
 
 @inner
-def _list_hosts(state: ActionState, b: int) -> int:
-    """List the running jobs that may be suspended now, by believed end."""
-    now, limit = state.scalars[b].now, state.action[0].limit
-    n = 0
-    place = first_place(state, b)
-    while job_at(state, b, place) >= 0:
-        j = job_at(state, b, place)
-        life = state.lives[b, j]
-        returned = life.does == RUNS and now >= life.works_from
-        needed = HOST_FACTOR * (life.suspended + limit)
-        if returned and life.permits & SUSPENDABLE and attained_service(state, b, j) >= needed:
-            state.victims[n] = j
-            n += 1
-        place = next_place(state.run_job[b], place)
-    return n
-
-
-@inner
 def _choose_hosts(state: ActionState, b: int, j: int, n: int) -> tuple[int, int]:
     """Choose the smallest of `n` hosts that suffices, else the largest ones; return how many, and are left.
 
@@ -220,7 +192,7 @@ def _choose_hosts(state: ActionState, b: int, j: int, n: int) -> tuple[int, int]
     best = -1
     for k in range(n):
         if fits(demand, state.demand[b, hosts[k]]) and (
-            best < 0 or _is_smaller(state, b, hosts[k], hosts[best])
+            best < 0 or is_smaller(state, b, hosts[k], hosts[best])
         ):
             best = k
     if best >= 0:
@@ -240,7 +212,7 @@ def _choose_hosts(state: ActionState, b: int, j: int, n: int) -> tuple[int, int]
     while not fits(demand, sum_):
         best = 0
         for k in range(1, n):
-            if _is_larger(state, b, hosts[k], hosts[best]):
+            if is_larger(state, b, hosts[k], hosts[best]):
                 best = k
         state.chosen[n_chosen] = hosts[best]
         give(sum_, state.demand[b, hosts[best]])
@@ -248,15 +220,3 @@ def _choose_hosts(state: ActionState, b: int, j: int, n: int) -> tuple[int, int]
         n -= 1
         hosts[best] = hosts[n]
     return n_chosen, n
-
-
-@inline
-def _is_smaller(state: ActionState, b: int, j: int, other: int) -> bool:
-    nodes, others = state.demand[b, j, 0], state.demand[b, other, 0]
-    return bool(nodes < others or (nodes == others and j < other))
-
-
-@inline
-def _is_larger(state: ActionState, b: int, j: int, other: int) -> bool:
-    nodes, others = state.demand[b, j, 0], state.demand[b, other, 0]
-    return bool(nodes > others or (nodes == others and j < other))

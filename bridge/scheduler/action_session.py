@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bridge.scheduler.action_state import SPECULATES, allocate_actions, blank_lives, reset_actions
+from bridge.scheduler.action_state import SPECULATES, TERMS, allocate_actions, blank_lives, reset_actions
 from bridge.scheduler.session import JobEstimates, Session
 from bridge.scheduler.starts import HOW_SPECULATIVE
 from bridge.scheduler.state import NEVER, State, reset
@@ -59,7 +59,8 @@ class ActionSession(Session):
         lives, acts = state.lives[0], state.acts[0]
         lives[:left] = lives[kept]
         blank_lives(lives[left:n])
-        lives.permits[left:n] = 0
+        for name in TERMS:
+            lives[name][left:n] = 0
         state.limited[0, : acts.n_limited] = new[state.limited[0, : acts.n_limited]]
         super().compact(keep)
 

@@ -33,6 +33,9 @@ LIFE = np.dtype(
         ("est_wait", "i8"),  # what is believed of a whole run,
         ("est_run", "i8"),
         ("tie", "i8"),
+        ("restart_more", "i8"),  # by how much its own costs are above the rule's
+        ("host_more", "i8"),
+        ("resume_more", "i8"),
         ("t", "f8"),
         ("does", "i4"),
         ("permits", "i4"),  # bits of `bridge.scheduler.actions.PERMITS`
@@ -41,9 +44,13 @@ LIFE = np.dtype(
         ("stops", "i4"),  # lives that were cut short
         ("suspensions", "i4"),
         ("urgent", "i4"),  # it has waited so long that it goes ahead of all
+        ("memory_kept", "i4"),  # on a cluster: thousandths of its memory that it keeps while it is suspended
     ],
     align=True,
 )
+
+#: Of these, what the log or the cluster says.
+TERMS = ("permits", "memory_kept", "restart_more", "host_more", "resume_more")
 
 #: The rule. Times in microseconds.
 _TIMES = ("kind", "limit", "level", "restart", "host", "resume", "guard")
@@ -124,10 +131,11 @@ def reset_actions(state: ActionState, b: int) -> None:
 
 
 def blank_lives(lives: Records) -> None:
-    """Let jobs have had no life; what they permit stays."""
-    permits = lives.permits.copy()
+    """Let jobs have had no life; what the log or the cluster says of them stays."""
+    stays = {name: lives[name].copy() for name in TERMS}
     lives[:] = np.zeros((), LIFE)
-    lives.permits = permits
+    for name, values in stays.items():
+        lives[name] = values
     lives.limit_at = NEVER
     for name in ("first_start", "guest"):
         lives[name] = -1

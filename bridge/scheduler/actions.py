@@ -32,6 +32,8 @@ NO_ACTION, SPECULATIVE, TRIAL, GUEST, LAS, HYBRID = range(6)
 RESTARTABLE, SUSPENDABLE, CHECKPOINTABLE = 1, 2, 4
 #: Their columns in a log: 1 permits, 0 forbids.
 PERMITS = {"restartable": RESTARTABLE, "suspendable": SUSPENDABLE, "checkpointable": CHECKPOINTABLE}
+#: Costs that jobs may have of their own, as ``restart_cost``, in place of the rule's.
+COSTS = ("restart", "host", "resume")
 
 
 class ActionKind(NamedTuple):

@@ -4,7 +4,8 @@ A life is one run of a job. Whoever is cut short either waits again, as a new li
 """
 
 from bridge.base.jit import by_type, inline, inner, kernel
-from bridge.scheduler.action_state import GAVE_WAY
+from bridge.scheduler.acting_state import ActingNodes
+from bridge.scheduler.action_state import GAVE_WAY, KILLED, SPECULATES, VISITS
 from bridge.scheduler.cluster_state import GONE_CANCELLED, HELD_BY_JOBS, HELD_UNTIL, NOT_HELD, ClusterState
 from bridge.scheduler.eligibility import (
     count_end,
@@ -20,6 +21,7 @@ from bridge.scheduler.placement import release_allocation
 from bridge.scheduler.queue import precedes
 from bridge.scheduler.running_jobs import add_running, first_place, job_at, next_place, remove_running
 from bridge.scheduler.state import NEVER, SECOND, State
+from bridge.scheduler.stood_log import write_stood
 from bridge.scheduler.timed_jobs import lane_is_down
 from bridge.scheduler.timed_nodes import hold_entry, set_node
 from bridge.scheduler.timed_state import (
@@ -39,7 +41,6 @@ from bridge.scheduler.timed_state import (
     PREEMPTED_REQUEUED,
     RELEASE,
     RUNNING,
-    STOOD,
     SUSPENDED,
     WAITING,
     TimedState,
@@ -127,14 +128,9 @@ note_end = by_type(_nothing, _note_end, TimedState)
 @inner
 def _note_stood(state: TimedState, b: int, j: int) -> None:
     """Suspended job `j` goes on now, or is stopped for good: count for how long it stood."""
-    more, of = state.timed_scalars[b], state.timed_jobs[b, j]
+    of = state.timed_jobs[b, j]
     of.stood += state.scalars[b].now - of.suspended_at
-    if state.timed_switches[0].logs_lives:
-        life = state.life_log[b, more.n_lives]
-        more.n_lives += 1
-        life.job, life.episode, life.outcome = j, of.episode, STOOD
-        life.start, life.end = of.suspended_at, state.scalars[b].now
-        life.first = life.last = more.n_life_nodes
+    write_stood(state, b, j, of.suspended_at, state.scalars[b].now)
 
 
 @inner
@@ -181,8 +177,35 @@ def end_run(state: TimedState, b: int, j: int, outcome: int, ended: int) -> None
 
 
 @inner
+def come_back(state: TimedState, b: int, j: int) -> None:
+    """Job `j`, which a rule of action has stopped, comes back to its lane; its wait goes on."""
+    since, n_released = state.jobs[b, j].submit, state.node_scalars[b].n_released
+    wait_again(state, b, j, 0)
+    state.jobs[b, j].submit = since
+    state.node_scalars[b].n_released = n_released
+
+
+@inner
+def stop_on_nodes(state: ActingNodes, b: int, j: int, ended: int) -> None:
+    """Stop running job `j`, which waits again; no pass is among its lanes."""
+    end_run(state, b, j, PREEMPTED_REQUEUED, ended)
+    come_back(state, b, j)
+
+
+@inner
+def _stop_guest(state: ActingNodes, b: int, j: int) -> None:
+    if state.lives[b, j].guest >= 0:
+        stop_on_nodes(state, b, state.lives[b, j].guest, KILLED)
+
+
+#: Job `j` loses its nodes: let a guest on them go.
+_send_guest_away = by_type(_nothing, _stop_guest, ActingNodes)
+
+
+@inner
 def cut_life(state: TimedState, b: int, j: int, outcome: int) -> None:
     """Running or suspended job `j` is stopped now: it waits again, or is over."""
+    _send_guest_away(state, b, j)
     end_run(state, b, j, outcome, GAVE_WAY)
     if outcome >= PREEMPTED_REQUEUED:
         failed = outcome == FAILED_REQUEUED
@@ -273,10 +296,30 @@ def stop_victim(state: TimedState, b: int, v: int) -> None:
 
 
 # ---- events --------------------------------------------------------------------------------------
+@inline
+def _nobody_beside(_state: TimedState, _b: int) -> int:
+    return 0
+
+
+@inner
+def _list_beside(state: ActingNodes, b: int) -> int:
+    n = 0
+    for k in range(state.acts[b].n_limited):
+        j = state.limited[b, k]
+        if state.lives[b, j].does == SPECULATES or state.lives[b, j].does == VISITS:
+            state.victims[n] = j
+            n += 1
+    return n
+
+
+#: List the jobs that have nodes and do not count as running; return how many.
+_list_victims_beside = by_type(_nobody_beside, _list_beside, ActingNodes)
+
+
 @inner
 def _kill_on(state: TimedState, b: int, first: int, last: int) -> None:
-    """Stop all jobs, running and suspended, that have one of these nodes of events."""
-    more, n = state.timed_scalars[b], 0
+    """Stop all jobs, guests first, running and suspended, that have one of these nodes of events."""
+    more, n = state.timed_scalars[b], _list_victims_beside(state, b)
     state.mark[0] += 1
     for k in range(first, last):
         state.node_mark[state.event_nodes[k]] = state.mark[0]
@@ -480,7 +523,7 @@ def _lives_full(state: TimedState, b: int) -> bool:
     most = state.entry_class.shape[1]
     return bool(
         more.n_life_nodes > state.life_nodes.shape[1] - most
-        or more.n_lives > state.life_log.shape[1] - 2 * most  # each may have stood, and end
+        or more.n_lives > state.life_log.shape[1] - 3 * most  # each may have stood, twice, and end
     )
 
 

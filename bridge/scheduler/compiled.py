@@ -152,14 +152,16 @@ def compile_policy(policy: Policy, rules_of: Protocol, *, on_nodes: bool = False
 
 
 def _compile_own(policy: Policy, rules_of: Protocol, *, on_nodes: bool) -> CompiledPolicy:
-    """Return the policy under a protocol whose passes are its own: of a policy it has an order alone."""
-    remedy = "Leave it out: of a policy the protocol has an order alone, as in --policy saf."
+    """Return the policy under a protocol whose passes are its own: an order, and some agents."""
+    remedy = "Leave it out: the protocol has orders, as in --policy saf, and agents that pick or backfill."
+    others = ", ".join(sorted(policy.agent - {"pick", "backfill"}))
+    is_held = policy.blocked == "held" and "pick" in policy.agent
     for is_wrong, subject in (
         (policy.backfill not in rules_of.backfills, f"backfilling {policy.backfill!r}"),
-        (bool(policy.agent), "an agent"),
+        (bool(others), f"agent that decides {others}"),
         (bool(policy.action), f"the action {policy.action!r}"),
         (bool(policy.candidate_order), f"the candidate order {policy.candidate_order!r}"),
-        (bool(policy.blocked), f"blocked picks ({policy.blocked!r})"),
+        (bool(policy.blocked) and not is_held, f"blocked picks ({policy.blocked!r})"),
     ):
         if is_wrong:
             what = f"the protocol {rules_of.name} has its own backfilling and clocks, and no {subject}"
@@ -312,7 +314,6 @@ def _refuse_action_on_nodes(policy: Policy, action: Action) -> None:
     books = policy.backfill == "conservative" and action.kind in ("las", "hybrid")
     pairs = (
         (bool(policy.agent), "an agent that decides", "its decisions name no nodes yet"),
-        (action.kind == "guest", "a guest", "whose memory a suspended host would lend is not modelled yet"),
         (books, "conservative backfilling", "which has no head that could preempt"),
     )
     for is_wrong, subject, why in pairs:

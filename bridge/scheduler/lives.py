@@ -7,16 +7,16 @@ from bridge.scheduler.action_state import (
     PREEMPTED,
     RUNS,
     SPECULATES,
-    SUSPENDED,
     VISITS,
     WAITS,
     ActionState,
 )
 from bridge.scheduler.actions import LAS, SPECULATIVE, TRIAL
 from bridge.scheduler.amounts import copy_amounts, give, take
+from bridge.scheduler.hosts import let_hosts_return, note_stop, suspend_hosts
 from bridge.scheduler.queue import insert, remove, size_class
 from bridge.scheduler.queue_key import set_key
-from bridge.scheduler.running_jobs import add_running, first_place, job_at, next_place, remove_running
+from bridge.scheduler.running_jobs import remove_running
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.service import attained_service
 from bridge.scheduler.starts import HOW_GUEST, HOW_SPECULATIVE, announce_start, record_start
@@ -194,67 +194,21 @@ def speculate(state: ActionState, b: int, j: int, until: int) -> None:
 @inner
 def visit(state: ActionState, b: int, j: int, n_hosts: int) -> None:
     """Start waiting job `j` on the nodes of running jobs ``chosen[:n_hosts]``, which are suspended."""
-    env, life, limit = state.scalars[b], state.lives[b, j], state.action[0].limit
     remove(state, b, j)
+    begin_visit(state, b, j)
+    suspend_hosts(state, b, j, n_hosts)
+
+
+@inline
+def begin_visit(state: ActionState, b: int, j: int) -> None:
+    """Let job `j`, which has left the queue, start as a guest."""
+    env, life = state.scalars[b], state.lives[b, j]
     give_up_trying(state, b, j)
     life.does = VISITS
     if life.first_start < 0:
         life.first_start = env.now
     announce_start(state, b, j, HOW_GUEST, env.head)
-    limit_life(state, b, j, env.now + limit)
-    for k in range(n_hosts):
-        h = state.chosen[k]
-        host = state.lives[b, h]
-        host.does = SUSPENDED
-        host.guest = j
-        host.suspended_at = env.now
-        host.suspensions += 1
-        _move_end(state, b, h, limit + state.action[0].host)
-        _note_stop(state, b, h)
-
-
-@inline
-def _move_end(state: ActionState, b: int, j: int, later: int) -> None:
-    """Let running job `j` be believed to end so much later."""
-    env, job = state.scalars[b], state.jobs[b, j]
-    remove_running(state, b, j)
-    job.est_end += later
-    job.serial = env.serial  # as among equal ends it is the last
-    env.serial += 1
-    add_running(state, b, j)
-
-
-@inline
-def _note_stop(state: ActionState, b: int, j: int) -> None:
-    """Let the world know that job `j` does not go on."""
-    acts = state.acts[b]
-    state.stopped[b, acts.n_stopped] = j
-    acts.n_stopped += 1
-
-
-@inner
-def let_hosts_return(state: ActionState, b: int, guest: int) -> None:
-    """The guest has gone: its hosts go on after a while."""
-    env, rules = state.scalars[b], state.action[0]
-    n = 0
-    place = first_place(state, b)
-    while job_at(state, b, place) >= 0:
-        if state.lives[b, job_at(state, b, place)].guest == guest:
-            state.chosen[n] = job_at(state, b, place)
-            n += 1
-        place = next_place(state.run_job[b], place)
-    for k in range(n):
-        h = state.chosen[k]
-        host = state.lives[b, h]
-        stay = env.now - host.suspended_at
-        host.suspended += stay + rules.host
-        host.lost += rules.host
-        host.works_from = env.now + rules.host
-        host.guest = -1
-        host.does = RUNS
-        _move_end(state, b, h, stay - rules.limit)
-        state.started[b, env.n_started] = h
-        env.n_started += 1
+    limit_life(state, b, j, env.now + state.action[0].limit)
 
 
 @inline
@@ -277,10 +231,10 @@ def settle_life(state: ActionState, b: int, j: int, ended: int) -> None:
     if ended == PREEMPTED:
         life.lost += lasted - (attained - life.progress) - life.suspended
         life.progress = attained
-        life.overhead = rules.resume
+        life.overhead = rules.resume + life.resume_more
     else:
         life.lost += lasted - life.suspended
-        life.overhead = rules.restart if ended == KILLED else 0
+        life.overhead = rules.restart + life.restart_more if ended == KILLED else 0
     life.stops += 1
     life.suspended = 0
 
@@ -313,7 +267,7 @@ def end_life(state: ActionState, b: int, j: int, ended: int) -> None:
         job.end = env.now
         return
     job.start = -1
-    _note_stop(state, b, j)
+    note_stop(state, b, j)
 
 
 @inner

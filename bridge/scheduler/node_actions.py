@@ -3,14 +3,15 @@
 from bridge.base.arrays import Array
 from bridge.base.jit import by_type, inline, inner
 from bridge.scheduler.acting_state import ActingNodes
-from bridge.scheduler.action_state import KILLED
-from bridge.scheduler.actions import LAS, SPECULATIVE
+from bridge.scheduler.actions import GUEST, LAS, SPECULATIVE
+from bridge.scheduler.calendar import come_back
 from bridge.scheduler.cluster_state import ClusterState
-from bridge.scheduler.eligibility import is_eligible, lane_is_exhausted
 from bridge.scheduler.heads import open_head, reserve_heads
 from bridge.scheduler.idle_nodes import list_idle
 from bridge.scheduler.lanes import insert_in_lane, list_lanes, remove_from_lane, sort_lanes
-from bridge.scheduler.node_starts import come_back, speculate_on_nodes, stop_on_nodes
+from bridge.scheduler.limited_lives import end_limited_lives, next_limit
+from bridge.scheduler.node_guests import admit_guests, may_start_now
+from bridge.scheduler.node_starts import speculate_on_nodes
 from bridge.scheduler.placement import select
 from bridge.scheduler.preemption_rules import MINUTE
 from bridge.scheduler.queue import BY_ORDER, sort_jobs
@@ -26,15 +27,8 @@ def _nothing(_state: ClusterState, _b: int) -> None:
 
 @inner
 def _begin(state: ActingNodes, b: int) -> None:
-    env, acts = state.scalars[b], state.acts[b]
     _bring_back(state, b)
-    k = 0
-    while k < acts.n_limited:
-        j = state.limited[b, k]
-        if state.lives[b, j].limit_at <= env.now:
-            stop_on_nodes(state, b, j, KILLED)  # the next one takes its place
-        else:
-            k += 1
+    end_limited_lives(state, b)
     if state.action[0].guard > 0:
         _mark_urgent(state, b)
 
@@ -74,11 +68,12 @@ def _mark_urgent(state: ActingNodes, b: int) -> None:
 def _end(state: ActingNodes, b: int) -> None:
     env, acts, rules = state.scalars[b], state.acts[b], state.action[0]
     _bring_back(state, b)
-    if rules.kind == SPECULATIVE and acts.n_to_try > 0 and env.n_waiting > 0:
-        _speculate(state, b)
-    wake = NEVER
-    for k in range(acts.n_limited):
-        wake = min(wake, state.lives[b, state.limited[b, k]].limit_at)
+    if acts.n_to_try > 0 and env.n_waiting > 0:
+        if rules.kind == SPECULATIVE:
+            _speculate(state, b)
+        elif rules.kind == GUEST:
+            admit_guests(state, b)
+    wake = next_limit(state, b)
     if rules.kind >= LAS and env.n_waiting > 0 and env.n_running > 0:  # LAS, HYBRID
         wake = min(wake, (env.now // MINUTE + 1) * MINUTE)
     acts.wake_at = wake
@@ -104,11 +99,6 @@ group = by_type(_ungrouped, _group, ActingNodes)
 
 
 @inline
-def _may_start(state: ActingNodes, b: int, j: int) -> bool:
-    return not lane_is_exhausted(state, b, state.node_jobs[b, j].lane) and is_eligible(state, b, j)
-
-
-@inline
 def _select_idle(state: ActingNodes, b: int, j: int) -> int:
     """Choose idle nodes for job `j`; return in how many classes, or -1."""
     state.node_scalars[b].n_caps = 0
@@ -126,7 +116,7 @@ def _speculate(state: ActingNodes, b: int) -> None:
     n_fit = 0
     for k in range(n):
         j = which[k]
-        if state.lives[b, j].may_try and _may_start(state, b, j) and _select_idle(state, b, j) >= 0:
+        if state.lives[b, j].may_try and may_start_now(state, b, j) and _select_idle(state, b, j) >= 0:
             state.victims[n_fit] = j
             n_fit += 1
     if n_fit == 0:
@@ -135,7 +125,7 @@ def _speculate(state: ActingNodes, b: int) -> None:
     env.head = which[0]
     for k in range(n_fit):
         j = state.victims[k]
-        if _may_start(state, b, j):
+        if may_start_now(state, b, j):
             chosen = _select_idle(state, b, j)
             until = min(_first_reservation(state, b, chosen), env.now + state.action[0].limit)
             if chosen >= 0 and until > env.now:
@@ -153,7 +143,7 @@ def _reserve_first_jobs(state: ActingNodes, b: int, n: int) -> None:
         state.heads[b, p].n = 0
     for k in range(n):
         p = state.lanes[state.node_jobs[b, which[k]].lane].partition
-        if state.heads[b, p].job < 0 and _may_start(state, b, which[k]):
+        if state.heads[b, p].job < 0 and may_start_now(state, b, which[k]):
             open_head(state, b, which[k])
     reserve_heads(state, b)
 

@@ -6,13 +6,15 @@ its next one costs, and what is believed of that are the same as on the pool, se
 
 from bridge.base.jit import by_type, inline, inner
 from bridge.scheduler.acting_state import ActingNodes
-from bridge.scheduler.action_state import PREEMPTED, SPECULATES, WAITS
+from bridge.scheduler.action_state import COMPLETED, PREEMPTED, SPECULATES, VISITS, WAITS
 from bridge.scheduler.cluster_state import ClusterState
+from bridge.scheduler.hosts import forget_start, let_hosts_return, log_last_suspension
 from bridge.scheduler.lives import believe_rest, lift_limit, note_beliefs, settle_life
 from bridge.scheduler.running_jobs import remove_running
 from bridge.scheduler.service import attained_service
 from bridge.scheduler.state import State
-from bridge.scheduler.timed_state import STOOD, TimedState
+from bridge.scheduler.stood_log import write_stood
+from bridge.scheduler.timed_state import TimedState
 
 
 @inline
@@ -33,25 +35,20 @@ def _nothing_ends(_state: ClusterState, _b: int, _j: int, _ended: int) -> None:
 
 @inner
 def _settle(state: ActingNodes, b: int, j: int, ended: int) -> None:
-    acts, job, life = state.acts[b], state.jobs[b, j], state.lives[b, j]
-    lasted = state.scalars[b].now - job.start
+    acts, job, life, now = state.acts[b], state.jobs[b, j], state.lives[b, j], state.scalars[b].now
+    lasted = now - job.start
+    if life.suspended > 0 and life.works_from > now:  # it was not back from its guest yet
+        life.suspended -= life.works_from - now
+        life.lost -= life.works_from - now
     acts.stood = min(life.overhead, lasted) + life.suspended
     acts.kept = attained_service(state, b, j) - life.progress if ended == PREEMPTED else 0
     lift_limit(state, b, j)
-    if acts.stood > 0 and state.timed_switches[0].logs_lives:
-        _write_pause(state, b, j, job.start, job.start + acts.stood)
+    if life.overhead > 0:
+        write_stood(state, b, j, job.start, job.start + min(life.overhead, lasted))
+    log_last_suspension(state, b, j)
     settle_life(state, b, j, ended)
-
-
-@inner
-def _write_pause(state: ActingNodes, b: int, j: int, since: int, until: int) -> None:
-    """Write to the log that job `j` did not work for a time."""
-    more = state.timed_scalars[b]
-    row = state.life_log[b, more.n_lives]
-    more.n_lives += 1
-    row.job, row.episode, row.outcome = j, state.timed_jobs[b, j].episode, STOOD
-    row.start, row.end = since, until
-    row.first = row.last = more.n_life_nodes
+    if ended != COMPLETED:
+        forget_start(state, b, j)
 
 
 #: The life of job `j` ends now (as a code of `bridge.scheduler.action_state` says): count what it brought.
@@ -65,11 +62,13 @@ def _leave_running(state: State, b: int, j: int) -> None:
 
 @inline
 def _leave_nodes(state: ActingNodes, b: int, j: int) -> None:
-    if state.lives[b, j].does != SPECULATES:
+    if state.lives[b, j].does == VISITS:
+        let_hosts_return(state, b, j)
+    elif state.lives[b, j].does != SPECULATES:
         remove_running(state, b, j)
 
 
-#: Job `j` runs no more; whoever speculates counts as one that does not run.
+#: Job `j` runs no more; whoever speculates or is a guest counts as one that does not run.
 leave_running = by_type(_leave_running, _leave_nodes, ActingNodes)
 
 

@@ -6,7 +6,7 @@ from bridge.scheduler.action_state import KILLED, SPECULATES
 from bridge.scheduler.actions import SPECULATIVE
 from bridge.scheduler.calendar import end_run
 from bridge.scheduler.cluster_state import ClusterState
-from bridge.scheduler.eligibility import count_start, wait_again
+from bridge.scheduler.eligibility import count_start
 from bridge.scheduler.idle_nodes import is_lacking, last_on
 from bridge.scheduler.lanes import remove_from_lane
 from bridge.scheduler.lives import give_up_trying, limit_life, open_life
@@ -67,19 +67,3 @@ def speculate_on_nodes(state: ActingNodes, b: int, j: int, n: int, until: int) -
     announce_start(state, b, j, HOW_SPECULATIVE, env.head)
     limit_life(state, b, j, until)
     count_start(state, b, j)
-
-
-@inner
-def come_back(state: ActingNodes, b: int, j: int) -> None:
-    """Job `j`, which the rule has stopped, comes back to its lane; its wait goes on as if it had not run."""
-    since, n_released = state.jobs[b, j].submit, state.node_scalars[b].n_released
-    wait_again(state, b, j, 0)
-    state.jobs[b, j].submit = since
-    state.node_scalars[b].n_released = n_released
-
-
-@inner
-def stop_on_nodes(state: ActingNodes, b: int, j: int, ended: int) -> None:
-    """Stop running job `j`, which waits again; no pass is among its lanes."""
-    end_run(state, b, j, PREEMPTED_REQUEUED, ended)
-    come_back(state, b, j)

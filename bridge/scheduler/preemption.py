@@ -4,10 +4,9 @@ from bridge.base.jit import by_type, inline, inner
 from bridge.scheduler.acting_state import ActingNodes
 from bridge.scheduler.action_state import PREEMPTED as STOPPED
 from bridge.scheduler.actions import LAS
-from bridge.scheduler.calendar import is_awaiting, stop_victim
+from bridge.scheduler.calendar import is_awaiting, stop_on_nodes, stop_victim
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.heads import reserve_heads, set_caps
-from bridge.scheduler.node_starts import stop_on_nodes
 from bridge.scheduler.placement import select
 from bridge.scheduler.preemption_rules import goes_first, may_preempt, remaining_area, victim_key
 from bridge.scheduler.queue_key import level_of

@@ -6,7 +6,7 @@ Where nothing changes in time, classes count their nodes, and nobody asks which 
 from bridge.base.arrays import Array
 from bridge.base.jit import by_type, inline, inner
 from bridge.scheduler.acting_state import ActingNodes
-from bridge.scheduler.action_state import SPECULATES
+from bridge.scheduler.action_state import SPECULATES, VISITS
 from bridge.scheduler.cluster_state import ALL_OF_IT, UNCOUNTED, ClusterState
 from bridge.scheduler.fitting import note_change
 from bridge.scheduler.running_jobs import first_place, job_at, next_place
@@ -191,7 +191,7 @@ def _count_on_idle(state: ActingNodes, b: int, j: int, entry: int, sign: int) ->
 def _hold_as_it_runs(state: ActingNodes, b: int, j: int, entry: int, sign: int, part: int) -> None:
     if state.lives[b, j].does == SPECULATES:
         _hold_on_idle(state, b, j, entry, sign)
-    else:
+    elif state.lives[b, j].does != VISITS:  # a guest has what its hosts have
         _hold_entry(state, b, j, entry, sign, part)
 
 
@@ -239,17 +239,19 @@ def set_node(state: TimedState, b: int, node: int, is_out: int) -> None:
 
 
 @inline
-def _is_free_node(state: TimedState, b: int, node: int) -> bool:
+def _is_free_node(state: TimedState, b: int, _j: int, node: int) -> bool:
     return bool(state.node_holder[b, node] < 0 and not state.node_is_out[b, node])
 
 
 @inline
-def _is_idle_node(state: ActingNodes, b: int, node: int) -> bool:
-    return bool(_is_free_node(state, b, node) and state.speculator[b, node] < 0)
+def _is_idle_or_lent(state: ActingNodes, b: int, j: int, node: int) -> bool:
+    if state.lives[b, j].does == VISITS:
+        return bool(state.node_mark[node] == state.mark[0])
+    return bool(_is_free_node(state, b, j, node) and state.speculator[b, node] < 0)
 
 
-#: Whether a job can start on a node of a counted class.
-_can_take = by_type(_is_free_node, _is_idle_node, ActingNodes)
+#: Whether job `j` can start on a node of a counted class: nobody has it, or a host lends it to this guest.
+_can_take = by_type(_is_free_node, _is_idle_or_lent, ActingNodes)
 
 
 @inner
@@ -264,7 +266,7 @@ def allocate_nodes(state: TimedState, b: int, j: int, n: int) -> None:
         left = units if counted else 1
         while left > 0:
             node = state.class_nodes[at]
-            if not counted or _can_take(state, b, node):
+            if not counted or _can_take(state, b, j, node):
                 entry = more.free_entry
                 more.free_entry = state.entry_next[b, entry]
                 state.entry_class[b, entry] = c

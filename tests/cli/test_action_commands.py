@@ -74,6 +74,16 @@ def test_bound_shows_what_actions_win() -> None:
     assert "--share is the part of the jobs" in run_bridge("bound", "bundled-128", "--share", "0.5").err
 
 
+def test_bound_plays_all_actions_on_the_nodes_of_a_cluster(tmp_path: Path) -> None:
+    # one partition with all nodes, which gives whole ones, is the pool
+    (tmp_path / "site.toml").write_text("[[nodes]]\ncount = 128\n")
+    asked = ("bound", "bundled-128", "--actions", "--share", "0.5", *SMALL, "--json")
+    pool, site = (
+        json.loads(run_ok(*asked, *more)) for more in ((), ("--cluster", str(tmp_path / "site.toml")))
+    )
+    assert site["rows"] == pool["rows"]
+
+
 def test_a_replay_says_what_became_of_the_lives() -> None:
     policy = ("--policy", "saf+easy+las(300,3600)")
     metrics = json.loads(run_ok("replay", "bundled-128", *policy, "--first", "60", "--json"))

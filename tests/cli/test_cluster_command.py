@@ -129,7 +129,6 @@ def test_where_a_cluster_cannot_be_used_it_is_refused(log: Path, words: list[str
 @pytest.mark.parametrize(
     ("words", "who"),
     [
-        (["bound", "LOG", "--actions"], "--actions"),
         (["decide", "sjf", "--slurm"], "--slurm"),
         (["evaluate", "--scheduler", "pool", "--policy", "sjf"], "the time-stepped pool"),
         (["train", "rlschert"], "the time-stepped pool"),

@@ -1,12 +1,14 @@
 """Rules of action on a cluster in plain Python, from their definitions: what they add to `Simulation`.
 
-A case has an ``action``: kind, limit, level, restart, resume, guard (seconds), latest; jobs that forbid the
-rule have ``permits`` False. A job that speculates runs, but its nodes count as free.
+A case has an ``action``: kind, limit, level, restart, host, resume, guard (seconds), latest; jobs that forbid
+the rule have ``permits`` False. A job that speculates runs, but its nodes count as free; a guest runs on
+nodes of jobs that run, but stand. Jobs, QOS, partitions may have their own costs and ``suspended_memory``.
 """
 
+import math
 from contextlib import contextmanager
 
-from cluster_reference.scheduler import FOREVER, Simulation
+from cluster_reference.scheduler import FOREVER, Simulation, taken_by, times
 
 MINUTE = 60
 
@@ -25,6 +27,7 @@ class ActingSimulation(Simulation):
     def load(self, job):
         job |= {"done": 0, "overhead": 0, "tried": False, "idle": False, "limit": None, "away": False}
         job |= {"urgent": False, "occupied": 0, "lone": False}
+        job |= {"guest": None, "visits": False, "lent": 0, "lent_since": None, "works_from": 0}
         super().load(job)
         if job["state"] != "refused":
             job["whole"] = job["estimate"]
@@ -45,7 +48,8 @@ class ActingSimulation(Simulation):
     def attained(self, job):
         if job["state"] != "running":
             return job["done"]
-        return job["done"] + max(0, self.now - job["start"] - job["overhead"])
+        until = self.now if job["guest"] is None else job["lent_since"]
+        return job["done"] + max(0, until - job["start"] - job["overhead"] - job["lent"])
 
     def level(self, attained):
         if attained < self.rule["limit"]:
@@ -79,12 +83,22 @@ class ActingSimulation(Simulation):
 
     # ---- time -------------------------------------------------------------------------------------------
     def actual_end(self, job):
-        return super().actual_end(job) + job["overhead"] - job["done"]
+        if job["guest"] is not None:
+            return FOREVER
+        return super().actual_end(job) + job["overhead"] - job["done"] + job["lent"]
 
     def believed_end(self, job):
-        if job["lone"]:
-            return super().believed_end({**job, "estimate": job["whole"]})
-        return super().believed_end(job)
+        stands = 0 if job["guest"] is None else self.rule["limit"] + self.cost(job, "host")
+        estimate = job["whole"] if job["lone"] else job["estimate"]
+        return super().believed_end({**job, "estimate": estimate + job["lent"] + stands})
+
+    def stated(self, job, name, default):
+        """Return what a job says, or else its QOS, or its partition."""
+        of_qos = self.qos.get(job.get("qos"), {})
+        return job.get(name, of_qos.get(name, self.partitions[job["partition"]].get(name, default)))
+
+    def cost(self, job, name):
+        return self.stated(job, name + "_cost", self.rule[name])
 
     def next_event(self):
         times = [super().next_event()]
@@ -110,7 +124,8 @@ class ActingSimulation(Simulation):
     # ---- who has which nodes ----------------------------------------------------------------------------
     def running(self):
         jobs = self.in_state("running")
-        return [job for job in jobs if not job["idle"]] if self.sees_own_only else jobs
+        own = [job for job in jobs if not job["idle"] and not job["visits"]]
+        return own if self.sees_own_only else jobs
 
     @contextmanager
     def own(self, only=True):
@@ -183,16 +198,19 @@ class ActingSimulation(Simulation):
 
     # ---- stops ------------------------------------------------------------------------------------------
     def end_early(self, job, outcome, delay=0, overhead=0):
+        if job["guest"] is not None:
+            self.kill(self.jobs[job["guest"]])
         since, lasted = job["eligible"], self.now - job["start"]
         super().end_early(job, outcome, delay)
-        job |= {"limit": None, "idle": False, "lone": False, "overhead": overhead}
+        job |= {"limit": None, "idle": False, "lone": False, "overhead": overhead, "lent": 0}
         job["occupied"] += lasted
+        self.let_hosts_return(job)
         self.expect(job)
         return since
 
     def kill(self, job):
         """Stop a job, which runs again from the beginning; it waits since it was eligible first."""
-        job["eligible"] = self.end_early(job, "PREEMPTED_REQUEUED", overhead=self.rule["restart"])
+        job["eligible"] = self.end_early(job, "PREEMPTED_REQUEUED", overhead=self.cost(job, "restart"))
         self.back.append(job)
 
     def preempt(self, job):
@@ -217,7 +235,7 @@ class ActingSimulation(Simulation):
                 removed = others
         for victim in removed:
             attained = self.attained(victim)
-            since = self.end_early(victim, "PREEMPTED_REQUEUED", overhead=self.rule["resume"])
+            since = self.end_early(victim, "PREEMPTED_REQUEUED", overhead=self.cost(victim, "resume"))
             victim |= {"done": attained, "eligible": since}
             self.expect(victim)
         if removed:
@@ -271,6 +289,18 @@ class ActingSimulation(Simulation):
         self.bring_back()
         if self.rule["kind"] == "speculative":
             self.speculate()
+        if self.rule["kind"] == "guest":
+            self.admit_guests()
+
+    def could_have(self, job):
+        """Return the nodes that admit a job, and would hold some of it if they were empty."""
+        nodes = self.admissible_nodes(job, job["partition"])
+        return {
+            i
+            for c, group in enumerate(self.classes)
+            for i in group["nodes"]
+            if i in nodes and self.tasks_held(job, c) > 0
+        }
 
     def speculate(self):
         def chosen(job):
@@ -293,7 +323,7 @@ class ActingSimulation(Simulation):
             nodes = {self.classes[c]["nodes"][0] for c in takes}
             shadows = [
                 h["shadow"] for h in self.heads
-                if nodes & self.admissible_nodes(h["job"], h["job"]["partition"])
+                if nodes & self.could_have(h["job"])
             ]  # fmt: skip
             until = min([self.now + self.rule["limit"], *shadows, FOREVER])
             if until > self.now:
@@ -302,3 +332,144 @@ class ActingSimulation(Simulation):
                 Simulation.start(self, job, takes)
                 self.become(job, "running", idle=True)
                 self.heads = heads
+
+    # ---- guests -----------------------------------------------------------------------------------------
+    def finish(self, job):
+        super().finish(job)
+        self.let_hosts_return(job)
+
+    def let_hosts_return(self, guest):
+        for host in self.in_state("running") if guest["visits"] else ():
+            if host["guest"] == guest["number"]:
+                cost = self.cost(host, "host")
+                host["lent"] += self.now - host["lent_since"] + cost
+                host |= {"guest": None, "works_from": self.now + cost}
+        guest["visits"] = False
+        self.touch()
+
+    def apply_calendar(self, entry):
+        if entry.get("state") == "down":
+            for job in self.in_state("running"):
+                if job["visits"] and set(job["at"]) & set(entry["nodes"]):
+                    outcome = "REQUEUED" if job.get("requeue", True) else "NODE_FAIL"
+                    self.end_early(job, outcome, self.requeue_delay)
+        super().apply_calendar(entry)
+
+    def check_nodes(self):
+        with self.own():
+            super().check_nodes()
+
+    def may_lend(self, host):
+        ready = host.get("permits", True) and host["guest"] is None and host["works_from"] <= self.now
+        enough = self.attained(host) >= 4 * (host["lent"] + self.rule["limit"])
+        return ready and enough and host.get("grace_end") is None
+
+    def tasks_of_node(self, job, c):
+        """Return how many tasks of a job a whole node of a class may have; 1: it knows none."""
+        return self.tasks_held(job, c) if "tasks" in job else 1
+
+    def tasks_held(self, job, c):
+        """Return how many vectors of a job an empty node of a class holds."""
+        partition, capacity = self.partitions[job["partition"]], self.classes[c]["capacity"]
+        bounds = [
+            partition[limit] // job["vector"][name]
+            for name, limit in (("cores", "max_cores_per_node"), ("memory", "max_memory_per_node"))
+            if limit in partition and job["vector"][name] not in (0, "all")
+        ]
+        return min([times(job["vector"], capacity, capacity), *bounds])
+
+    def memory_of(self, job, c, tasks):
+        """Return the memory that a job asks for of a node with so many tasks."""
+        capacity = self.classes[c]["capacity"]
+        return min(taken_by(job["vector"], tasks, capacity).get("memory", 0), capacity["memory"])
+
+    def memory_kept(self, host, c):
+        if self.classes[c]["counted"] or self.is_exclusive(host):
+            memory = self.memory_of(host, c, self.tasks_of_node(host, c))
+        else:
+            memory = host["takes"][c].get("memory", 0)
+        return math.ceil(memory * self.stated(host, "suspended_memory", 1))
+
+    def lent_by(self, host, guest):
+        """Return what a host lends to a guest, by class, and the nodes."""
+        lent, nodes = {}, []
+        for c in self.admissible(guest, self.now):
+            group = self.classes[c]
+            at = [i for i in host["at"] if i in group["nodes"] and self.nodes[i]["state"] == "up"]
+            if c not in host["takes"] or not at:
+                continue
+            if group["counted"] or self.is_exclusive(guest):
+                if self.lends_whole(host, guest, c):
+                    lent[c] = {"nodes": len(at)} if group["counted"] else dict(group["capacity"])
+                    nodes += at
+                continue
+            amounts = dict.fromkeys(group["capacity"], 0) | {"cores": host["takes"][c]["cores"]}
+            if "memory" in group["capacity"]:
+                amounts["memory"] = host["takes"][c].get("memory", 0) - self.memory_kept(host, c)
+            lent[c] = amounts
+            nodes += at
+        return lent, nodes
+
+    def lends_whole(self, host, guest, c):
+        """Tell whether a host lends whole nodes of a class."""
+        capacity = self.classes[c]["capacity"]
+        if not self.classes[c]["counted"] and not self.is_exclusive(host):
+            return False
+        if any(amount for name, amount in guest["vector"].items() if name.startswith("gpu")):
+            return False
+        if "memory" not in capacity:
+            return True
+        needs = self.memory_of(guest, c, self.tasks_of_node(guest, c))
+        return needs <= capacity["memory"] - self.memory_kept(host, c)
+
+    def takes_of(self, guest, hosts):
+        """Return what a guest takes of what these hosts lend; None: they do not suffice."""
+        have = {
+            c: {"nodes": 0} if self.classes[c]["counted"] else dict.fromkeys(self.classes[c]["capacity"], 0)
+            for c in self.admissible(guest, self.now)
+        }
+        for host in hosts:
+            for c, amounts in self.lent_by(host, guest)[0].items():
+                for name, amount in amounts.items():
+                    have[c][name] += amount
+        return self.select(guest, have)
+
+    def hosts_for(self, guest):
+        hosts = [job for job in self.running() if not job["visits"] and self.may_lend(job)]
+        for host in sorted(hosts, key=lambda job: (job["tres"]["node"], job["submit"], job["number"])):
+            if self.takes_of(guest, [host]) is not None:
+                return [host]
+        hosts = [host for host in hosts if self.lent_by(host, guest)[1]]
+        hosts.sort(key=lambda job: (-job["tres"]["node"], job["submit"], job["number"]))
+        firsts = (hosts[:k] for k in range(1, len(hosts) + 1))
+        chosen = next((few for few in firsts if self.takes_of(guest, few) is not None), [])
+        for host in list(chosen):
+            others = [other for other in chosen if other is not host]
+            if self.takes_of(guest, others) is not None:
+                chosen = others
+        return chosen
+
+    def admit_guests(self):
+        self.heads, self.struck = [], set()
+        for job in self.sorted_jobs(self.order):
+            if job["tried"] or not job.get("permits", True) or self.reason(job) is not None:
+                continue
+            hosts = self.hosts_for(job)
+            if not hosts:
+                continue
+            takes = self.takes_of(job, hosts)
+            lent = {i for host in hosts for i in self.lent_by(host, job)[1]}
+            at = []
+            for c, amounts in takes.items():
+                nodes = [i for i in self.classes[c]["nodes"] if i in lent]
+                at += nodes[: amounts["nodes"]] if self.classes[c]["counted"] else nodes
+            for host in hosts:
+                host |= {"guest": job["number"], "lent_since": self.now}
+            self.serial = getattr(self, "serial", -1) + 1
+            job |= {"tried": True, "visits": True, "limit": self.now + self.rule["limit"], "grace_end": None}
+            self.become(
+                job, "running", start=self.now, takes=takes, at=sorted(at), stood=0, serial=self.serial
+            )
+            if job["first_start"] is None:
+                job["first_start"] = self.now
+            self.note(job, None)

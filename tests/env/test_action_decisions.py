@@ -111,6 +111,22 @@ def test_an_agent_that_tries_what_it_sees_of_the_rule_is_the_rule() -> None:
         assert agent.end.tolist() == rule.end.tolist()
 
 
+def test_threads_change_nothing() -> None:
+    setup = SchedulerConfig("saf", "easy", action="hybrid(300)")
+    jobs, encoder = make_jobs(ROWS * 4, [4]), Encoder("preempt", _BY_RULE, window=8, stop=True)
+    played = []
+    for threads in (1, 2):
+        scenario = setup.build_scenario(jobs, setup.policy("preempt"))
+        batch = Batch(scenario, encoder.compile({}), 4, len(ROWS), threads=threads)
+        view, seen = batch.reset(len(ROWS) * np.arange(4)), list[Any]()
+        while len(view.rows):
+            seen.append((view.rows.tolist(), view.offsets.tolist()))
+            view = batch.step(np.arange(4) % 2)
+        played.append((seen, [batch.starts_of(b).tolist() for b in range(4)]))
+    assert played[0] == played[1]
+    assert len(played[0][0]) > 1
+
+
 def test_what_is_seen_of_service_and_of_the_rule() -> None:
     setup = SchedulerConfig("saf", "easy", action="hybrid(300)")
     jobs, encoder = make_jobs(ROWS, [4]), Encoder("preempt", _BY_RULE, window=8, stop=True)

@@ -41,9 +41,11 @@ def odd_answer(rows: Floats32, decision: str) -> int:
     return int(rows.sum()) % (2 if decision == "inspect" else len(rows))
 
 
-def play(p: Scenario, shape: Encoder, starts: Ints) -> tuple[list[list[int]], list[list[bytes]]]:
+def play(
+    p: Scenario, shape: Encoder, starts: Ints, threads: int = 1
+) -> tuple[list[list[int]], list[list[bytes]]]:
     """Play episodes with the odd answer; return every episode's starts, and the rows that it saw."""
-    batch = Batch(p, shape.compile({}), len(starts), LENGTH)
+    batch = Batch(p, shape.compile({}), len(starts), LENGTH, threads=threads)
     view = batch.reset(starts)
     seen: list[list[bytes]] = [[] for _ in starts]
     while len(view.rows):
@@ -66,6 +68,8 @@ def test_a_batch_equals_its_episodes_one_by_one(decision: str, rules: str) -> No
     alone = [play(p, shape, STARTS[k : k + 1]) for k in range(len(STARTS))]
     assert together[0] == [starts for starts, _ in alone for starts in starts]
     assert together[1] == [seen for _, seen in alone for seen in seen]
+    assert play(p, shape, STARTS, threads=2) == together
+    assert play(p, shape, STARTS, threads=9) == together
     assert all(len(seen) > 10 for seen in together[1])
     assert min(min(starts) for starts in together[0]) >= 0
 

@@ -10,7 +10,8 @@ from cluster_on_bridge import build_scenario
 from cluster_reference.generate import draw_case
 
 from bridge.base.errors import BridgeError
-from bridge.env.encoder import DecisionKind
+from bridge.env.batch import Batch
+from bridge.env.encoder import DecisionKind, Encoder
 from bridge.env.environment import SchedulingEnv, SchedulingVectorEnv
 from bridge.env.reward import Reward, accrued_cost
 from bridge.workload.select import Jobs
@@ -76,6 +77,35 @@ def test_many_places_begin_again() -> None:
         _, _, terminated, _, _ = env.step(env.action_masks().argmax(axis=1))
         ended += int(terminated.sum())
     assert ended > 1
+
+
+def play(scenario: Any, encoder: Encoder, threads: int) -> list[Any]:
+    """Play eight episodes at once with answers that depend on what is seen; return all of it."""
+    n = len(scenario.jobs)
+    batch = Batch(scenario, encoder.compile({}), 8, n, threads=threads)
+    view = batch.reset(np.zeros(8, np.int64), n)
+    seen: list[Any] = []
+    while len(view.rows):
+        seen.append((view.rows.tolist(), view.offsets.tolist(), view.keys.tolist(), batch.now.tolist()))
+        sizes = np.maximum(np.diff(view.offsets), 1)
+        view = batch.step((len(seen) * (1 + np.arange(8)) + int(view.rows.sum())) % sizes)
+    return [*seen, [batch.starts_of(b).tolist() for b in range(8)]]
+
+
+@pytest.mark.parametrize("decision", ["pick", "backfill"])
+def test_threads_change_nothing(decision: DecisionKind) -> None:
+    features = {"n": "n", "t": "t", "free": "free", "admissible": "admissible"}
+    encoder = Encoder(decision, features, window=8, stop=decision == "backfill")
+    lengths = []
+    for seed in range(3):
+        case = {**draw_case(seed), "backfill": "easy"}
+        played = []
+        for threads in (1, 3):
+            scenario = build_scenario(case, agent=frozenset({decision}), guard=False)
+            played.append(play(scenario, encoder, threads))
+        assert played[1] == played[0]
+        lengths.append(len(played[0]))
+    assert max(lengths) > 3
 
 
 def test_what_accrues_leaves_out_who_never_starts() -> None:

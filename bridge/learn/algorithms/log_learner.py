@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from torch import nn
 
 from bridge.base.arrays import Floats, Ints
@@ -18,6 +19,7 @@ from bridge.env.batch import Batch
 from bridge.env.encoder import Encoder
 from bridge.env.episode_starts import jobs_of, part_bounds
 from bridge.env.reward import EpisodeOutcome, base_costs, episode_of
+from bridge.env.slurm_batch import open_batch
 from bridge.learn.agent import schedules_by
 from bridge.learn.learner import NAN, Learner, Mode, TrainingContext
 from bridge.learn.network import actor_of
@@ -90,7 +92,8 @@ class EpisodeSource:
         if training.order:
             policy = replace(recipe.policy(), order=training.order)
             played = recipe.setup.build_scenario(jobs, policy)
-        self.batch = batch_of(played, self.encoder, together, training.length, self.picks)
+        threads = torch.get_num_threads()
+        self.batch = batch_of(played, self.encoder, together, training.length, self.picks, threads=threads)
         phases = (phase.split(":") for phase in training.curriculum)
         self._kinds = [kind for kind, epochs in phases for _ in range(int(epochs))]
 
@@ -115,7 +118,8 @@ class EpisodeSource:
             recipe, starts = self.recipe, np.arange(n) * length
             played = recipe.setup.build_scenario(jobs, recipe.policy())
             costs = base_costs(recipe.base().build_scenario(jobs), starts, length, recipe.reward)
-            return EpisodeBatch(Batch(played, self.encoder, n, length), starts, costs)
+            batch = open_batch(played, self.encoder, n, length, threads=torch.get_num_threads())
+            return EpisodeBatch(batch, starts, costs)
         if training.min_base_metric <= 0:
             starts = rng.integers(low, high - length + 1, n)
             return EpisodeBatch(self.batch, starts, self.values(starts))
@@ -167,7 +171,14 @@ class LogLearner(Learner):
             if collecting or training.order or length != training.length:
                 # validation neither sees the rest nor has another order
                 compiled_encoder = context.recipe.encoder.compile(constants)
-                batch = batch_of(source.prepared, compiled_encoder, max(1, len(starts)), length, source.picks)
+                batch = batch_of(
+                    source.prepared,
+                    compiled_encoder,
+                    max(1, len(starts)),
+                    length,
+                    source.picks,
+                    threads=torch.get_num_threads(),
+                )
             base = float(source.values(starts, length).mean()) if len(starts) else NAN
             self.sources.append(source)
             self.validations.append(ValidationSet(batch, starts, base))

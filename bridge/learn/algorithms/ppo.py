@@ -14,9 +14,10 @@ from torch import Tensor, nn
 
 from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
-from bridge.env.batch import Batch, PackedObservations
+from bridge.env.batch import PackedObservations
 from bridge.env.encoder import Encoder
 from bridge.env.reward import compute_rewards
+from bridge.env.slurm_batch import open_batch
 from bridge.learn import checkpoint
 from bridge.learn.advantages import compute_gae
 from bridge.learn.algorithms.log_learner import EpisodeSource, LogLearner
@@ -291,7 +292,7 @@ def imitate(
     encoder = with_teacher(recipe.encoder, training.teacher).compile(origin.constants)
     lesson = DecisionRecorder(lambda view: teacher_actions(view, features, inspects))
     for prepared, starts in lessons:
-        play(Batch(prepared, encoder, len(starts), training.length), lesson, starts)
+        play(open_batch(prepared, encoder, len(starts), training.length), lesson, starts)
     if not lesson.kept:
         return 1.0
     rows, offsets, context, actions = lesson.packed()

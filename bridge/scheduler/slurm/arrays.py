@@ -13,7 +13,7 @@ from bridge.base.arrays import Bundle, Floats, Ints
 #: `now`: numbers of a pass, and of where it stands.
 (
     NOW, FULL, AT, LENGTH, ENTRY, DEPTH, HAS_SKIPPED, HAS_BARRED, IS_PACKED, CHANGED, NEW_PLANS, IS_RESERVED,
-    FOUND, RESERVATIONS, RUNS, LAST, SINGLE, POOL, GIVING, STAYING, RESULT, IS_STALE, RUNS_BY_ID, NOW_SIZE,
+    PLACED, RESERVATIONS, RUNS, LAST, SINGLE, POOL, GIVING, STAYING, RESULT, IS_STALE, RUNS_BY_ID, NOW_SIZE,
 ) = range(24)  # fmt: skip
 #: `rules`: numbers of a site that never change.
 (
@@ -57,18 +57,18 @@ class _Fields(NamedTuple):
         part_nodes: [P, W].
         sets: [·, W] of features, and of nodes that are required or excluded.
         priority: of entries.
-        asked, each: [·, K] amounts of a job on its least nodes, and on each node; 0: counted otherwise.
+        per_job, per_node: [·, K] amounts of a job on its least nodes, and on each node; 0: counted otherwise.
         licenses: [·, L] of a job.
         free_licenses: [L].
         line: entries in the order of the queue; `turn`: those at which a pass looks, in its order.
         changed: rows of jobs of which a pass has changed the plan, or has noted that they are blocked.
-        found: [N, 3] node, CPUs and MiB of a job that starts.
+        placed: [N, 3] node, CPUs and MiB of a job that starts.
         classes, limits, members: see `limit_kernels`, as are `counters`, `used`, `on_nodes`, `seconds` and
             `reserved` of tallies, and `amounts` [K] of the job that is tested.
         booked_nodes: [V, W].
         by_end: running jobs by their ends, as a pass saw them last; `ends` then; `staying` those that stay,
             `giving` those that give way, by their places in it.
-        run_nodes, run_gres, run_amounts: [·, W], [·, G], [·, K] of a running job; `pool`: their `found`.
+        run_nodes, run_gres, run_amounts: [·, W], [·, G], [·, K] of a running job; `pool`: their `placed`.
         own, times, free, sizes: see `plan_kernels`.
         usage, fs, above, factors, terms, run_factors: see `usage_kernels`; `which`: the association at each
             place of the tree that `fair_tree` ranks; `by_id`: running jobs in the order of their ids.
@@ -92,8 +92,8 @@ class _Fields(NamedTuple):
     room: Ints
     sets: Ints
     jobs: Ints
-    asked: Ints
-    each: Ints
+    per_job: Ints
+    per_node: Ints
     licenses: Ints
     free_licenses: Ints
     entries: Ints
@@ -102,7 +102,7 @@ class _Fields(NamedTuple):
     line: Ints
     turn: Ints
     changed: Ints
-    found: Ints
+    placed: Ints
     classes: Ints
     limits: Ints
     members: Ints
@@ -144,7 +144,7 @@ class SlurmArrays(Bundle, _Fields):
     """All of them, as kernels take them."""
 
 
-class Store:
+class SlurmStore:
     """The arrays while some of them grow."""
 
     def __init__(self) -> None:

@@ -325,18 +325,39 @@ def begin_single(b: SlurmArrays, e: int) -> bool:
 
 
 @kernel
-def go_on(b: SlurmArrays, said: int) -> int:
+def may_start(b: SlurmArrays, e: int) -> bool:
+    """Begin the plan of a job that has enough free nodes, no limit against it, and licences; else False."""
+    is_whole, nodes = b.need[e, WHOLE] != 0, b.masks[TRY]
+    _idle(b, nodes, JOBS if is_whole else FREE_CPUS)
+    for w in range(nodes.shape[0]):
+        nodes[w] &= b.masks[UP, w] & ~b.masks[COMPLETING, w]
+    if b.need[e, MIN_NODES] > count_both(nodes, b.part_nodes[b.entries[e, PART]]) or before_nodes(b, e):
+        return False
+    if not has_licenses(b, b.entries[e, JOB]):
+        return False
+    _begin_plan(b, e)
+    return True
+
+
+@kernel
+def would_start(b: SlurmArrays, e: int) -> bool:
+    """Tell whether a job whose plan has begun may start now by it."""
+    return bool(plan.plan_job(b, e) == plan.START)
+
+
+@kernel
+def go_on(b: SlurmArrays, answer: int) -> int:
     """Go on with the pass, or with one job by itself, until the caller has to do something."""
     now = b.now
-    if said == AGAIN:
+    if answer == AGAIN:
         start = b.own[plan.FROM]
         _begin_plan(b, now[ENTRY])
         b.own[plan.FROM] = start
-    elif said == RESERVES:
+    elif answer == RESERVES:
         _reserve(b, now[ENTRY])
-    elif said == HAS_NOT_STARTED:
+    elif answer == HAS_NOT_STARTED:
         b.own[plan.RESUMES] = 1
-    if said in (HAS_STARTED, IS_LIMITED, RESERVES):
+    if answer in (HAS_STARTED, IS_LIMITED, RESERVES):
         now[ENTRY] = -1
     while True:
         if now[ENTRY] < 0:

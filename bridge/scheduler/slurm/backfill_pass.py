@@ -5,17 +5,22 @@ from bridge.scheduler.slurm import backfill_kernels as kernels
 from bridge.scheduler.slurm import plan_kernels as plan
 from bridge.scheduler.slurm import preemption
 from bridge.scheduler.slurm.controller import FAR, LIMIT, STARTED, Controller, IdlePass
+from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
 from bridge.scheduler.slurm.license_map import LicenseMap
 from bridge.scheduler.slurm.main_pass import next_change
+from bridge.scheduler.slurm.order import by_ranks
 from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import SlurmPart
 
 _begin, _begin_single = Quick(kernels.begin_backfill), Quick(kernels.begin_single)
+_may_start, _would_start = Quick(kernels.may_start), Quick(kernels.would_start)
 _go_on, _set_last, _occupy = Quick(kernels.go_on), Quick(kernels.set_last), Quick(kernels.occupy)
 
 
-class _Pass:
+class BackfillWalk:
+    """One walk through the queue, of `length` entries, with a map of time."""
+
     def __init__(self, slurm: Controller, now: int, length: int) -> None:
         self.slurm, self.now, self.length = slurm, now, length
         self.store, self.parameters = slurm.store, slurm.site.parameters
@@ -32,6 +37,16 @@ class _Pass:
             for job in slurm.running.values():
                 if job.state == RUNNING:
                     self._take_licenses(job, self.begin, job.end)
+
+    @property
+    def horizon(self) -> int:
+        """Until when the pass would decide the same, if nothing but the time changed."""
+        return int(self.store.own[plan.HORIZON])
+
+    @property
+    def planned_at(self) -> int:
+        """For when the last job was planned; -1: it was not."""
+        return int(self.store.own[plan.PLANNED_AT])
 
     @property
     def begin(self) -> int:
@@ -55,32 +70,50 @@ class _Pass:
     def _set_last(self, first: int) -> None:
         _set_last(self.store.bundle, first, self.length)
 
-    def _go_on(self, said: int) -> bool:
+    def last_that_counts(self, entries: list[Entry], first: int, n: int) -> int:
+        """Return the place of the last of some jobs that may start, or whose plan is read afterwards; -1."""
+        self.slurm.write_turn(entries)
+        _set_last(self.store.bundle, first, n)
+        return int(self.store.now[at.LAST]) - 1
+
+    def could_start(self, job: SlurmJob, part: SlurmPart) -> bool:
+        """Tell whether a job is planned to start now; nothing is reserved, and nothing counted."""
+        if job.het or job.state != PENDING or not self.slurm.is_independent(job, self.now):
+            return False
+        own, e = self.store.own.copy(), job.entries[part.index]
+        if not _may_start(self.store.bundle, e):
+            return False
+        self._set_begin(job, part)
+        starts = bool(_would_start(self.store.bundle, e))
+        self.store.own[:] = own
+        return starts
+
+    def _go_on(self, answer: int) -> bool:
         """Let the pass, or one job by itself, go on to its end; tell whether the last job started."""
         slurm, has_started = self.slurm, False
         while not self.is_over:
-            came = _go_on(self.store.bundle, said)
+            came = _go_on(self.store.bundle, answer)
             slurm.version += slurm.take_changes()
             if came in (kernels.DONE, kernels.OVER):
                 self.is_over = self.is_over or came == kernels.OVER
                 break
-            said, has_started = kernels.GO_ON, False
+            answer, has_started = kernels.GO_ON, False
             if came == kernels.START:
                 slurm.start_entry(self.now, "backfill")
-                said, has_started = self._take_start(), True
+                answer, has_started = self._take_start(), True
             elif came == kernels.PREEMPT:
                 result = slurm.let_give_way(self.now, "backfill")
                 has_started = result == STARTED
                 if has_started:
-                    said = self._take_start()
+                    answer = self._take_start()
                 else:
-                    said = kernels.IS_LIMITED if result == LIMIT else kernels.HAS_NOT_STARTED
+                    answer = kernels.IS_LIMITED if result == LIMIT else kernels.HAS_NOT_STARTED
             elif came == kernels.ODD:
-                self._look_at_all(*slurm.entry())
+                self.look_at_all(*slurm.entry())
             elif came == kernels.SAY_WHO:
                 self._say_who(*slurm.entry())
             else:
-                said = self._plan_licenses(*slurm.entry())
+                answer = self._plan_licenses(*slurm.entry())
         return has_started
 
     def _take_start(self) -> int:
@@ -117,17 +150,9 @@ class _Pass:
         slurm, store = self.slurm, self.store
         if not _begin_single(store.bundle, job.entries[part.index]):
             return ""
-        if self.licenses is not None and job.licenses:
-            limit = int(store.own[plan.LASTS])
-            start = self.licenses.first_fit(self.not_before.get(job.key, self.now), limit, job.licenses)
-            store.own[plan.FROM] = start
-        elif job.het:
-            estimates = slurm.het_estimates.get(job.het, {})
-            store.own[plan.FROM] = max(self.now, max(estimates.values(), default=0))
-        if slurm.preempts:
-            self._say_who(job, part)
+        self._set_begin(job, part)
         has_started = self._go_on(kernels.GO_ON)
-        if job.het and (begin := int(store.own[plan.PLANNED_AT])) >= 0:
+        if job.het and (begin := self.planned_at) >= 0:
             slurm.het_estimates.setdefault(job.het, {})[job.het_offset] = begin
         if has_started:
             return STARTED
@@ -135,6 +160,19 @@ class _Pass:
             return ""
         self._take_licenses(job, int(store.own[plan.LOW]), int(store.own[plan.HIGH]))
         return "planned"
+
+    def _set_begin(self, job: SlurmJob, part: SlurmPart) -> None:
+        """Write from when on a job is planned whose plan has begun, and who may give way to it."""
+        slurm, own = self.slurm, self.store.own
+        if self.licenses is not None and job.licenses:
+            limit = int(own[plan.LASTS])
+            start = self.licenses.first_fit(self.not_before.get(job.key, self.now), limit, job.licenses)
+            own[plan.FROM] = start
+        elif job.het:
+            estimates = slurm.het_estimates.get(job.het, {})
+            own[plan.FROM] = max(self.now, max(estimates.values(), default=0))
+        if slurm.preempts:
+            self._say_who(job, part)
 
     def _plan_licenses(self, job: SlurmJob, part: SlurmPart) -> int:
         """Plan a job again from when on its licences are free, if they are not where it is planned."""
@@ -148,9 +186,10 @@ class _Pass:
         own[plan.FROM] = self.licenses.first_fit(later, limit, job.licenses)
         return kernels.AGAIN
 
-    def _look_at_all(self, head: SlurmJob, part: SlurmPart) -> None:
+    def look_at_all(self, head: SlurmJob, part: SlurmPart) -> None:
         """Plan a job, or the next tasks of its array, each by itself."""
         starts, store = self.starts, self.store
+        store.own[plan.PLANNED_AT] = -1
         self._look_at_tasks(head, part)
         store.now[at.SINGLE], store.now[at.ENTRY] = 0, -1
         if self.starts > starts:  # fewer nodes are left
@@ -181,21 +220,39 @@ class _Pass:
 
 def backfill_pass(slurm: Controller, now: int) -> None:
     """Plan the queue once, and start what can start now. A pass that provably changes nothing is left out."""
+    n = begin_backfill(slurm, now)
+    if n is None:
+        return
+    before, walk = state_of(slurm), BackfillWalk(slurm, now, n)
+    walk.plan()
+    end_backfill(slurm, now, before, walk.horizon)
+
+
+def begin_backfill(slurm: Controller, now: int) -> int | None:
+    """Return how many entries a backfill pass looks at; None: the pass provably changes nothing."""
     slurm.het_estimates.clear()
     if not slurm.pending:
-        return
+        return None
     n = slurm.queue(now)
+    slurm.rows.forget_left()
     if now < backfill_idle_until(slurm):
-        return
-    version, packed, n_starts = slurm.version, slurm.packed, slurm.n_starts
-    walk = _Pass(slurm, now, n)
-    walk.plan()
-    horizon = int(slurm.store.own[plan.HORIZON])
+        return None
+    if slurm.ranks:
+        slurm.write_turn(by_ranks(slurm.entries(n), slurm.ranks))
+    return n
+
+
+def state_of(slurm: Controller) -> tuple[int, int, bytes | None]:
+    """Return what changes if a backfill pass starts a job, plans one otherwise, or leaves other weights."""
+    return slurm.n_starts, slurm.version, slurm.packed
+
+
+def end_backfill(slurm: Controller, now: int, before: tuple[int, int, bytes | None], horizon: int) -> None:
+    """Take note of a backfill pass that changed nothing of the state `before` it."""
     _start_heterogeneous(slurm, now)
-    if slurm.n_starts == n_starts and slurm.version == version and slurm.packed == packed:
-        slurm.is_planned = IdlePass(
-            version, packed, slurm.line.changes, min(horizon, _next_change(slurm, now))
-        )
+    if state_of(slurm) == before:
+        until = min(horizon, _next_change(slurm, now))
+        slurm.is_planned = IdlePass(slurm.version, slurm.packed, slurm.line.changes, until)
 
 
 def backfill_idle_until(slurm: Controller) -> int:

@@ -8,9 +8,10 @@ from bridge.base.arrays import Ints
 from bridge.cluster.reasons import NEVER_FITS, PARTITION_INACTIVE
 from bridge.scheduler.slurm import advance, eligible, plan_kernels, preemption, start_kernels
 from bridge.scheduler.slurm import arrays as at
-from bridge.scheduler.slurm.arrays import Store
+from bridge.scheduler.slurm.arrays import SlurmStore
 from bridge.scheduler.slurm.choice import Chosen, as_gres_row, choose, is_exclusive, need_of
 from bridge.scheduler.slurm.choice_kernels import WHOLE
+from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import DONE, PENDING, RUNNING, SUSPENDED, SlurmJob
 from bridge.scheduler.slurm.limit_kernels import CORES_USED
 from bridge.scheduler.slurm.limits import Ledger, job_limit
@@ -70,6 +71,8 @@ class Controller:
         ended: jobs that were killed, requeued or preempted since then, with how.
         completing: of each node, how many jobs are ending there; `completing_nodes` those with any.
         preempts: jobs may give way to others.
+        ranks: order of (job, partition) that an agent's last picks made, if it is not the queue's own.
+        held_picks: (job, partition) that an agent picked, and that did not start.
         limits_due: no check of limits before this instant ends a job.
     """
 
@@ -105,13 +108,15 @@ class Controller:
         self.is_planned = IdlePass()
         self.has_skipped = False  # the last main pass passed a job over, for its partition had failed
         self.has_barred = False  # in it, an advance reservation kept a job from its nodes
+        self.ranks: dict[tuple[int, int], int] = {}
+        self.held_picks: set[tuple[int, int]] = set()
         self.limits_due = 0
         self.ends_changed = False
         self.preempts = site.cluster.scheduler.preempt != "none"
 
-    def _store(self) -> Store:
+    def _store(self) -> SlurmStore:
         """Return the arrays that do not grow, and those of the nodes."""
-        site, store = self.site, Store()
+        site, store = self.site, SlurmStore()
         book, n_nodes = SlurmUsage.of_site(site).book, len(site.nodes)
         self.masks = [-1] * at.MASKS  # as whole numbers, those that are written
         store.put(
@@ -131,7 +136,7 @@ class Controller:
             scratch=site.scratch[0],
             room=site.scratch[1],
             free_licenses=np.zeros(len(site.licenses), np.int64),
-            found=np.zeros((n_nodes, 3), np.int64),
+            placed=np.zeros((n_nodes, 3), np.int64),
             booked=np.zeros((1, at.BOOKED_SIZE), np.int64),
             booked_nodes=np.zeros((1, site.n_words), np.int64),
             own=np.zeros(plan_kernels.OWN_SIZE, np.int64),
@@ -269,10 +274,22 @@ class Controller:
         self._write_state()
         n = self.line.take_turns()
         if self.preempts:
-            entries = [(self.rows.jobs[store.entries[e, at.JOB]], self.rows.parts[e]) for e in store.turn[:n]]
-            entries = preemptors_first(self.site, entries)
-            store.turn[:n] = [job.entries[part.index] for job, part in entries]
+            self.write_turn(preemptors_first(self.site, self.entries(n)))
         return n
+
+    def _write_licenses(self) -> None:
+        """Write how many licences are free."""
+        if self.rows.kinds:
+            self.store.free_licenses[:] = [self.licenses.get(name, 0) for name in self.rows.kinds]
+
+    def entries(self, n: int) -> list[Entry]:
+        """Return the jobs at which a pass looks, each with a partition, in its order."""
+        store, rows = self.store, self.rows
+        return [(rows.jobs[store.entries[e, at.JOB]], rows.parts[e]) for e in store.turn[:n].tolist()]
+
+    def write_turn(self, entries: list[Entry]) -> None:
+        """Write the order in which a pass looks at jobs."""
+        self.store.turn[: len(entries)] = [job.entries[part.index] for job, part in entries]
 
     def _write_state(self) -> None:
         """Write what passes read of nodes, licences and reservations."""
@@ -280,8 +297,7 @@ class Controller:
             if self.masks[place] != mask:
                 self.masks[place] = mask
                 self.store.masks[place] = words_of(mask, self.site.n_words)
-        if self.site.licenses:
-            self.store.free_licenses[:] = [self.licenses.get(name, 0) for name in self.rows.kinds]
+        self._write_licenses()
         if self.reservations or self.store.now[at.RESERVATIONS]:
             self.rows.write_reservations(self.reservations, self.pending.values())
 
@@ -451,7 +467,7 @@ class Controller:
             job.gres_row = as_gres_row(self.site, job)
             store.run_gres[run] = job.gres_row
         _start_job(store.bundle, e, run, self.n_starts, now, job.end)
-        job.rows = store.found[: int(store.now[at.FOUND])].copy()
+        job.rows = store.placed[: int(store.now[at.PLACED])].copy()
         job.alloc = dict(job.rows[:, :2].tolist())
         job.nodes = mask_of_words(store.run_nodes[run])
         job.cpus = job.planned = int(store.run_amounts[run, CORES_USED])
@@ -461,6 +477,7 @@ class Controller:
         self.limits_due = min(self.limits_due, self._limit_of(job))
         for name, count in job.licenses.items():
             self.licenses[name] = self.licenses.get(name, 0) - count
+        self._write_licenses()
         self.ledger.start(job)
         del self.pending[job.key]
         self.rows.remove(job)
@@ -480,6 +497,7 @@ class Controller:
         _end_job(self.store.bundle, job.run, job.state != SUSPENDED)
         for name, count in job.licenses.items():
             self.licenses[name] = self.licenses.get(name, 0) + count
+        self._write_licenses()
         self.priorities.end(job, now)
         self.ledger.end(job, now)
         self.ledger.submit(job, -1)

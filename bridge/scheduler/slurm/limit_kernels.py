@@ -41,7 +41,7 @@ def ask_amounts(b: SlurmArrays, e: int, j: int) -> None:
     amounts = b.amounts
     cpus = b.jobs[j, PLANNED] if b.jobs[j, PLANNED] != 0 else b.jobs[j, CPUS_ASKED]
     for k in range(amounts.shape[0]):
-        amounts[k] = b.asked[j, k]
+        amounts[k] = b.per_job[j, k]
     least = b.need[e, MIN_NODES]
     amounts[CORES_USED], amounts[NODES_USED] = cpus, least
     each = b.jobs[j, MEMORY_EACH]
@@ -72,8 +72,8 @@ def take_amounts(b: SlurmArrays, e: int, j: int, taken: Ints) -> None:
     amounts = b.amounts
     amounts[CORES_USED], amounts[NODES_USED], amounts[MEMORY_USED] = cpus, nodes, memory
     for k in range(amounts.shape[0]):
-        if b.each[j, k] > 0:
-            amounts[k] = b.each[j, k] * nodes
+        if b.per_node[j, k] > 0:
+            amounts[k] = b.per_node[j, k] * nodes
 
 
 @inline

@@ -9,7 +9,7 @@ from bridge.base.arrays import Ints
 from bridge.cluster.limits import Amounts, Association, Limits, Qos
 from bridge.cluster.reasons import Scope, reason_of_limit
 from bridge.scheduler.slurm import limit_kernels as kernels
-from bridge.scheduler.slurm.arrays import Store
+from bridge.scheduler.slurm.arrays import SlurmStore
 from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import Assoc, Site, SlurmPart
@@ -52,7 +52,7 @@ class Ledger:
         resources: names of the resources that limits count, with their places.
     """
 
-    def __init__(self, site: Site, store: Store) -> None:
+    def __init__(self, site: Site, store: SlurmStore) -> None:
         self.site, self.store = site, store
         every: tuple[Limits, ...] = (*site.cluster.qos, *site.cluster.accounts, *site.cluster.users)
         named = set[str]().union(*map(_amounts_of, every)) - {"cores", "nodes", "memory"}
@@ -274,7 +274,7 @@ class Ledger:
                 return rule.reason
         if not its.denies:
             return ""
-        store.amounts[:] = self.asked(job)
+        store.amounts[:] = self.per_job(job)
         first = int(store.classes[its.row, kernels.FIRST_AFTER])
         rule_beyond = _own_beyond(store.bundle, first, first + len(its.own), job_limit(job, part))
         return its.own[rule_beyond - first] if rule_beyond >= 0 else ""
@@ -302,12 +302,12 @@ class Ledger:
         about = job.parts[0].about
         return about.default_memory_per_node or 0, about.default_memory_per_core or 0
 
-    def asked(self, job: SlurmJob) -> Ints:
+    def per_job(self, job: SlurmJob) -> Ints:
         """Return what a job asks for, of each resource that limits count."""
         tres = self.request(job)
         return np.array([tres.get(name, 0) for name in self.resources], np.int64)
 
-    def each(self, job: SlurmJob) -> Ints:
+    def per_node(self, job: SlurmJob) -> Ints:
         """Return what a job has on each of its nodes of resources that are counted so; else 0."""
         per_node = {_resource(kind): count for kind, count in job.gres.items()}
         return np.array([per_node.get(name, 0) for name in self.resources], np.int64)

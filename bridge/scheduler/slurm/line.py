@@ -83,8 +83,6 @@ class PassLine:
             self.n = int(_drop(self.store.bundle, self.n))
             self.odd = {key: job for key, job in self.odd.items() if job.state == PENDING}
             self.changes += 1
-        if self.has_gone:
-            self.rows.forget_left()
         self.is_valid, self.has_gone = True, False
 
     def take_turns(self) -> int:

@@ -50,8 +50,8 @@ from bridge.scheduler.slurm.start_kernels import (
 )
 
 #: What the caller does: nothing, the pass is over, at the queue's end or before it; start a job; let others
-#: give way to it; say which task of an array is the next one.
-DONE, CUT, START, PREEMPT, NEXT_TASK = range(5)
+#: give way to it; say which task of an array is the next one; nothing, for nobody behind could start.
+DONE, CUT, START, PREEMPT, NEXT_TASK, NONE_BEHIND = range(6)
 #: Of an attempt: it was none, for a limit or its partition; the job lacks a licence.
 _SKIPPED, _LICENSES = -1, -2
 
@@ -100,7 +100,8 @@ def _block(b: SlurmArrays, e: int) -> None:
         for w in range(b.masks.shape[1]):
             b.masks[AVAILABLE, w] &= ~required[w]
     else:
-        is_low = b.priority[e] < b.rules[BF_MIN_PRIO]
+        least = b.rules[BF_MIN_PRIO]  # 0: there is none; an order's scores may be negative
+        is_low = least != 0 and b.priority[e] < least
         is_young = b.now[NOW] - b.jobs[j, ELIGIBLE] < b.rules[BF_MIN_AGE]
         if not is_low and not is_young:
             _fail(b, b.entries[e, PART])
@@ -130,7 +131,7 @@ def _try(b: SlurmArrays, e: int) -> int:
 
 
 @inline
-def _is_closed(b: SlurmArrays, e: int) -> bool:
+def _is_blocked(b: SlurmArrays, e: int) -> bool:
     """Tell whether a job's partition, or its reservation, is closed in this pass."""
     j = b.entries[e, JOB]
     if b.jobs[j, NAMES_ONE] == 0:
@@ -181,7 +182,7 @@ def walk(b: SlurmArrays, came: int) -> int:
             if b.parts[b.entries[e, PART], LOOKED] > b.rules[PARTITION_DEPTH]:
                 now[ENTRY] = -1
                 continue
-        if _is_closed(b, e):
+        if _is_blocked(b, e):
             now[HAS_SKIPPED] = 1
             now[ENTRY] = -1
             continue
@@ -192,6 +193,18 @@ def walk(b: SlurmArrays, came: int) -> int:
             return PREEMPT
         now[ENTRY] = -1
         if result == _LICENSES and b.rules[BF_LICENSES] != 0:
-            return DONE
+            return NONE_BEHIND
         if result >= 0:
             _take_note(b, e, result)
+
+
+@kernel
+def is_closed(b: SlurmArrays, e: int) -> bool:
+    """Tell whether an earlier job of an entry's reservation or partition was blocked."""
+    return _is_blocked(b, e)
+
+
+@kernel
+def is_over_limit(b: SlurmArrays, e: int) -> bool:
+    """Tell whether a limit keeps a job from being tried at all."""
+    return before_nodes(b, e)

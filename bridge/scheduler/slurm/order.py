@@ -23,6 +23,22 @@ def sort_key(entry: Entry) -> Key:
     return (not job.reservation, -part.about.tier, -priority, job.submit, job.id, job.task)
 
 
+def before_priority(entry: Entry) -> tuple[bool, int]:
+    """Return by what entries are sorted before they are by priority."""
+    job, part = entry
+    return not job.reservation, -part.about.tier
+
+
+def by_ranks(entries: list[Entry], ranks: dict[tuple[int, int], int]) -> list[Entry]:
+    """Return sorted entries so that those with ranks come first, by them, where priorities would count."""
+    last = len(ranks)
+
+    def key(entry: Entry) -> tuple[tuple[bool, int], int]:
+        return before_priority(entry), ranks.get((entry[0].key, entry[1].index), last)
+
+    return sorted(entries, key=key)
+
+
 def preemptors_first(site: Site, entries: list[Entry]) -> list[Entry]:
     """Return sorted entries so that jobs come before those that they may preempt."""
 

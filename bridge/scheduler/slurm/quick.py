@@ -19,7 +19,7 @@ class Quick:
         if self._code is not None:
             return self._code(*arrays)
         answer = self._kernel(*arrays)
-        code = entry(self._kernel)
+        code = entry(self._kernel, arrays[0])  # of kernels for several kinds of state, this one's
         if code is not self._kernel:
             self._code = code
         return answer

@@ -8,7 +8,7 @@ import numpy as np
 from bridge.base.arrays import Ints
 from bridge.scheduler.slurm import arrays as at
 from bridge.scheduler.slurm.advance import Advance
-from bridge.scheduler.slurm.arrays import Store
+from bridge.scheduler.slurm.arrays import SlurmStore
 from bridge.scheduler.slurm.choice import is_exclusive, need_of
 from bridge.scheduler.slurm.jobs import RUNNING, SlurmJob
 from bridge.scheduler.slurm.limits import Ledger, job_limit
@@ -16,7 +16,7 @@ from bridge.scheduler.slurm.node_words import words_of
 from bridge.scheduler.slurm.order import priority_in
 from bridge.scheduler.slurm.site import Assoc, Site, SlurmPart
 
-_JOB_ARRAYS = ("jobs", "asked", "each", "licenses")
+_JOB_ARRAYS = ("jobs", "per_job", "per_node", "licenses")
 _ENTRY_ARRAYS = ("entries", "need", "priority", "line", "turn", "changed", "terms")
 _RUN_ARRAYS = (
     "runs",
@@ -78,7 +78,7 @@ class Scores(Protocol):
 class Rows:
     """The rows of jobs; `jobs` and `runs` say whose they are, `parts` of which partition an entry is."""
 
-    def __init__(self, site: Site, ledger: Ledger, store: Store) -> None:
+    def __init__(self, site: Site, ledger: Ledger, store: SlurmStore) -> None:
         self.site, self.ledger, self.store = site, ledger, store
         self.jobs: list[SlurmJob] = []
         self.parts: list[SlurmPart] = []
@@ -99,8 +99,8 @@ class Rows:
         resources, n_parts, n_words = len(ledger.resources), len(site.parts), site.n_words
         store.put(
             jobs=np.zeros((64, at.JOB_SIZE), np.int64),
-            asked=np.zeros((64, resources), np.int64),
-            each=np.zeros((64, resources), np.int64),
+            per_job=np.zeros((64, resources), np.int64),
+            per_node=np.zeros((64, resources), np.int64),
             licenses=np.zeros((64, len(self.kinds)), np.int64),
             entries=np.zeros((64, at.ENTRY_SIZE), np.int64),
             need=np.zeros((64, 12 + len(site.gres)), np.int64),
@@ -182,7 +182,7 @@ class Rows:
         self._left.append((job.row, list(job.entries.values())))
 
     def forget_left(self) -> None:
-        """Let rows of jobs that wait no more be others'."""
+        """Let rows of jobs that wait no more be others', before a pass and after the line is up to date."""
         for row, entries in self._left:
             self._free_jobs.append(row)
             self._free_entries += entries
@@ -203,13 +203,23 @@ class Rows:
             *(self.scores.place_of(job.assoc), job.site_factor, job.nice, int(job.held or job.never)),
         )  # fmt: skip
         if len(self.ledger.resources) > 3:
-            store.asked[j], store.each[j] = self.ledger.asked(job), self.ledger.each(job)
+            store.per_job[j], store.per_node[j] = self.ledger.per_job(job), self.ledger.per_node(job)
+        for name in job.licenses:
+            self._know(name)
         if job.licenses:
             store.licenses[j] = [job.licenses.get(name, 0) for name in self.kinds]
         elif self.kinds:
             store.licenses[j] = 0
         for part in job.parts:
             self._write_entry(job, part, no_reserve=qos.no_reserve)
+
+    def _know(self, name: str) -> None:
+        """Let there be a column for a licence, even if the site has none of it."""
+        if name not in self.kinds:
+            self.kinds.append(name)
+            wider = np.zeros((len(self.store.licenses), len(self.kinds)), np.int64)
+            wider[:, :-1] = self.store.licenses
+            self.store.put(licenses=wider, free_licenses=np.zeros(len(self.kinds), np.int64))
 
     def write_priorities(self, waiting: Iterable[SlurmJob]) -> None:
         """Write priorities that were computed afresh."""
@@ -256,6 +266,8 @@ class Rows:
         for v, one in enumerate(reservations.values()):
             booked[v] = (one.start, one.end, int(one.maint), int(one.flex), 0)
             nodes[v] = words_of(one.nodes, n_words)
+        if len(store.booked) == len(booked):  # in the midst of a pass
+            booked[:, at.IS_FAILED] = store.booked[:, at.IS_FAILED]
         store.put(booked=booked, booked_nodes=nodes)
         store.now[at.RESERVATIONS] = len(reservations)
         places = {name: place for place, name in enumerate(reservations)}

@@ -11,7 +11,6 @@ from bridge.scheduler.slurm.arrays import (
     EXCLUDED,
     FIRST_ROW,
     FIRST_SET,
-    FOUND,
     ID,
     IS_FLEX,
     IS_MAINT,
@@ -26,6 +25,7 @@ from bridge.scheduler.slurm.arrays import (
     OPENS,
     OWN,
     PART,
+    PLACED,
     POOL,
     PREEMPTING_UNTIL,
     PREEMPTS,
@@ -214,7 +214,7 @@ def _use(b: SlurmArrays, r: int, sign: int, memory: bool) -> None:
 
 @kernel
 def start_job(b: SlurmArrays, e: int, r: int, serial: int, start: int, end: int) -> None:
-    """Let a job run with the CPUs of ``scratch[1]``, in the row `r`; `found` has its nodes then."""
+    """Let a job run with the CPUs of ``scratch[1]``, in the row `r`; `placed` has its nodes then."""
     j, taken = b.entries[e, JOB], b.scratch[1]
     take_amounts(b, e, j, taken)
     nodes = b.run_nodes[r]
@@ -225,9 +225,9 @@ def start_job(b: SlurmArrays, e: int, r: int, serial: int, start: int, end: int)
             put(nodes, n)
             b.pool[at, 0], b.pool[at, 1], b.pool[at, 2] = n, taken[n], memory_on(b, e, n, taken[n])
             for k in range(3):
-                b.found[at - first, k] = b.pool[at, k]
+                b.placed[at - first, k] = b.pool[at, k]
             at += 1
-    b.now[POOL], b.now[FOUND] = at, at - first
+    b.now[POOL], b.now[PLACED] = at, at - first
     b.runs[r, END], b.runs[r, SERIAL], b.runs[r, IS_RUNNING] = end, serial, 1
     b.runs[r, FIRST_ROW], b.runs[r, LAST_ROW] = first, at
     b.runs[r, RUN_CLASS], b.runs[r, IS_WHOLE] = b.entries[e, CLASS], b.need[e, WHOLE]

@@ -27,6 +27,12 @@ class SlurmUsage:
         ]
         return cls(np.array(rows, np.int64))
 
+    @property
+    def not_full(self) -> int:
+        """Nodes with a free CPU."""
+        free = np.packbits(self.book[:, FREE_CPUS] > 0, bitorder="little")
+        return int.from_bytes(free.tobytes(), "little")
+
     def copy(self) -> "SlurmUsage":
         """Return a copy."""
         return SlurmUsage(self.book.copy())

@@ -1,6 +1,6 @@
 """A cluster and the jobs of a log as the arrays that `bridge.scheduler.cluster_state` describes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +12,6 @@ from bridge.cluster import reasons
 from bridge.cluster.description import Cluster
 from bridge.cluster.request_texts import parse_licenses
 from bridge.scheduler.acting_state import ActingNodes, allocate_acting, reset_acting
-from bridge.scheduler.actions import PERMITS
 from bridge.scheduler.cluster_state import (
     CONDITION,
     COUNT_RUNNING,
@@ -22,6 +21,7 @@ from bridge.scheduler.cluster_state import (
     LANE,
     NODE_JOB,
     TIME_UNIT,
+    UNCOUNTED,
     ClusterState,
     allocate_cluster,
 )
@@ -116,13 +116,13 @@ class ClusterArrays:
         gpus = int(total[GPUS]) // MILLI
         return {"cores": int(total[CORES])} | ({"gpus": gpus} if gpus else {})
 
-    def permits(self) -> dict[str, Floats]:
-        """Return by names of `PERMITS` what QOS or partitions say of their jobs [n]: 1 permits, 0 forbids.
+    def stated(self, names: Sequence[str]) -> dict[str, Floats]:
+        """Return by these settings of QOS and partitions what they say of their jobs [n], NaN: nothing.
 
-        What nobody says of any job is not there; else whoever is silent permits.
+        What nobody says of any job is not there.
         """
         columns: dict[str, Floats] = {}
-        for name in PERMITS:
+        for name in names:
             of_qos = [*(getattr(row, name) for row in self.cluster.qos), None]  # the last: of no QOS
             of_partition = [getattr(row, name) for row in self.classes.partitions]
             if any(value is not None for value in (*of_qos, *of_partition)):
@@ -131,9 +131,13 @@ class ClusterArrays:
                     for values in (of_qos, of_partition)
                 )
                 by_qos, by_partition = own[self.jobs.qos], other[self.demands.partition]
-                value = np.where(np.isnan(by_qos), by_partition, by_qos)
-                columns[name] = np.where(np.isnan(value), 1.0, value)
+                columns[name] = np.where(np.isnan(by_qos), by_partition, by_qos)
         return columns
+
+    @property
+    def counts_memory(self) -> bool:
+        """Tell whether nodes have a memory that jobs share."""
+        return bool((self.classes.amounts[:, MEMORY] < UNCOUNTED).any())
 
     def refuse_calendar(self, subject: str) -> None:
         """Raise BridgeError if the cluster changes in time, or preempts, which `subject` does not know."""
@@ -195,7 +199,7 @@ class ClusterArrays:
         }
         if self.calendar is not None:
             more = sizes | {"units": units}
-            sizes |= self.calendar.sizes(more, self.requested_nodes, length, whole)
+            sizes |= self.calendar.sizes(more, self.requested_nodes, length, whole, self.acts)
         return sizes
 
     def _most_steps(self, length: int) -> int:

@@ -87,13 +87,16 @@ class Calendar:
             (int(row.time), bool(row.kind != timed.NODES_UP), nodes[row.first : row.last]) for row in of_nodes
         )
 
-    def sizes(self, sizes: Mapping[str, int], nodes: Ints, length: int, whole: bool) -> dict[str, int]:
+    def sizes(
+        self, sizes: Mapping[str, int], nodes: Ints, length: int, whole: bool, acts: bool
+    ) -> dict[str, int]:
         """Return further sizes of a state, and how many entries of allocations there are.
 
-        `nodes`: [n] what each job takes; those that are suspended keep their entries.
+        `nodes`: [n] what each job takes; those that are suspended keep their entries; `acts`: guests have
+        entries, too.
         """
         n = len(self.static["node_class"])
-        entries = sizes["units"] + sizes["C"] + 1
+        entries = (1 + acts) * sizes["units"] + sizes["C"] + 1
         if self.suspends:
             entries += int(np.sort(nodes)[::-1][:length].sum())
         return {
@@ -106,7 +109,7 @@ class Calendar:
             "AR": len(self.static["reservations"]),
             "Y": len(self.static["preempts"]),
             "LN": 2 * entries + _LOG if whole else 0,
-            "LI": 3 * entries + _LOG if whole else 0,
+            "LI": 4 * entries + _LOG if whole else 0,
         }
 
     def write(self, state: Any, b: int, first: int, last: int) -> None:

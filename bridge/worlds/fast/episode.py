@@ -10,7 +10,7 @@ import numpy as np
 from bridge.base.arrays import Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.scheduler.action_state import ActionState, allocate_actions, reset_actions
-from bridge.scheduler.actions import Action, draw_permits, format_action
+from bridge.scheduler.actions import format_action
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.compiled import CompiledPolicy, Ranker, compile_policy
 from bridge.scheduler.estimators import RunTimeEstimates, estimate, last_two_runs, progress_file
@@ -23,6 +23,7 @@ from bridge.workload.rules import LOAD_RULES, LoadRule
 from bridge.workload.running_beliefs import RunningBeliefs, read_beliefs
 from bridge.workload.select import END, Jobs
 from bridge.worlds.fast import reestimates
+from bridge.worlds.fast.action_terms import NO_TERMS, ActionTerms, read_terms
 from bridge.worlds.fast.cluster_arrays import ClusterArrays, build_cluster_arrays, reset_cluster
 from bridge.worlds.fast.multifactor import MultifactorPriorities
 from bridge.worlds.fast.one_machine import check_machines
@@ -43,8 +44,7 @@ class Scenario:
         tie: [n] what breaks equal scores before the submission order does.
         true_requests: the loading rule put true run times in the requests' place.
         recorded: the log's own starts are played, see `bridge.worlds.fast.recorded`.
-        permits: [n] what may be done to each job, see `bridge.scheduler.actions`; None without an action.
-        action_notes: what is taken for granted about that.
+        terms: what a rule of action may do to jobs, and at what costs.
         cluster: the nodes and rules that the jobs meet; None: one pool of nodes.
         beliefs: what is believed of jobs as they run; None: the same from start to end.
         seed: of the phases of clocks, where passes come by clocks of their own.
@@ -59,8 +59,7 @@ class Scenario:
     tie: Ints
     true_requests: bool = False
     recorded: bool = False
-    permits: Ints | None = None
-    action_notes: tuple[str, ...] = ()
+    terms: ActionTerms = NO_TERMS
     cluster: ClusterArrays | None = None
     beliefs: RunningBeliefs | None = None
     seed: int = 0
@@ -72,6 +71,11 @@ class Scenario:
             raise BridgeError(what, where="estimator progress(FILE)", remedy="Use it in `bridge replay`.")
 
     @property
+    def permits(self) -> Ints | None:
+        """What may be done to each job [n], see `bridge.scheduler.actions`; None without an action."""
+        return self.terms.of_jobs.get("permits")
+
+    @property
     def oracle(self) -> bool:
         """Tell whether true run times are read, by the estimator or as the jobs' requests."""
         return self.estimate.oracle or self.true_requests
@@ -80,7 +84,7 @@ class Scenario:
     def warnings(self) -> list[str]:
         """What was decided for jobs in place of what they say, a line each."""
         notes = self.cluster.notes if self.cluster is not None else {}
-        return [*(f"{count:,} jobs {note}" for note, count in notes.items()), *self.action_notes]
+        return [*(f"{count:,} jobs {note}" for note, count in notes.items()), *self.terms.notes]
 
 
 def with_preset(protocol: Protocol, preset: str) -> tuple[Protocol, LoadRule]:
@@ -152,7 +156,7 @@ def prepare(
             compiled = replace(compiled, priorities=_priorities(compiled, cluster, jobs, only_present))
         if protocol.extra_second:
             jobs = replace(jobs, run=np.maximum(jobs.run // SECOND, 1) * SECOND + SECOND)
-    permits, notes = _permits(compiled.action, jobs, cluster)
+    terms = read_terms(compiled.action, jobs, cluster)
     if protocol.own_passes and estimator != protocol.estimator:
         what = f"the protocol {protocol.name} plans by time limits"
         raise BridgeError(what, where=f"estimator {estimator!r}", remedy="Leave out the estimator.")
@@ -199,8 +203,7 @@ def prepare(
         partition=queue_share[queues],
         tie=_ties(jobs, protocol, rule),
         true_requests=rule.request == "oracle",
-        permits=permits,
-        action_notes=notes,
+        terms=terms,
         cluster=cluster,
         beliefs=beliefs,
     )
@@ -242,28 +245,6 @@ def allocate(
     logs = {"whole": whole, "pauses": pauses}
     nodes = cluster.allocate(batch, length, window=window, users=users, books=books, **logs)
     return configure(nodes, prepared)
-
-
-def _permits(
-    action: Action | None, jobs: Jobs, cluster: ClusterArrays | None
-) -> tuple[Ints | None, tuple[str, ...]]:
-    """Return what may be done to each job [n], and what is taken for granted about it.
-
-    A column of the log says so, else the job's QOS, else its partition.
-    """
-    if action is None:
-        return None, ()
-    if jobs.follows is not None:
-        raise BridgeError(
-            "is not defined where jobs arrive after the end of others",
-            where=f"action {format_action(action)!r}",
-            remedy="Leave out --dependencies, or the action.",
-        )
-    stated = {} if cluster is None else cluster.permits()
-    columns = {**stated, **jobs.extra}
-    is_silent = action.needs not in columns and action.share == 1
-    note = action.note if cluster is None else action.cluster_note
-    return draw_permits(action, jobs.user, columns), (note,) if is_silent else ()
 
 
 def _refuse_suspensions(compiled: CompiledPolicy, cluster: ClusterArrays) -> None:
@@ -341,7 +322,7 @@ def write(state: State, b: int, place: int, prepared: Scenario, first: int, last
     row["t"] = believed.order[part] / SECOND
     row["s"] = jobs.submit[part] / SECOND
     state.demand[b, place : place + last - first] = jobs.demand[part]
-    if prepared.permits is not None:
-        cast(ActionState, state).lives.permits[b, place : place + last - first] = prepared.permits[part]
+    for name, values in prepared.terms.of_jobs.items():
+        cast(ActionState, state).lives[name][b, place : place + last - first] = values[part]
     if prepared.cluster is not None:
         prepared.cluster.write(cast(ClusterState, state), b, place, first, last)

@@ -57,9 +57,9 @@ class Lives:
         return NodeLists(first, classes.class_of[self.nodes[flat]], self.units[flat], self.nodes[flat])
 
     def suspensions(self) -> dict[int, list[tuple[float, float]]]:
-        """Return since and until when (s) jobs were suspended in their lives."""
+        """Return since and until when (s) jobs were suspended in their lives, in order of time."""
         spans: dict[int, list[tuple[float, float]]] = {}
-        for row in self.stands:
+        for row in self.stands[np.argsort(self.stands.start, kind="stable")]:
             spans.setdefault(int(row.job), []).append((row.start / SECOND, row.end / SECOND))
         return spans
 

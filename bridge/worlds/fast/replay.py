@@ -1,7 +1,7 @@
 """Replays: a whole workload, or many sampled sequences, under one policy."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -435,6 +435,18 @@ def _replay_arrivals(
     return Schedule(**moved, past=past[back])
 
 
+def _sequences_by_slurm(
+    prepared: Scenario, starts: Ints, length: int, progress: Callable[[int], None] | None
+) -> Iterator[Schedule]:
+    """Yield the schedules of sequences; each has phases of clocks of its own."""
+    from bridge.worlds.fast.slurm.log_replay import replay_by_slurm
+
+    for k, first in enumerate(starts.tolist()):
+        yield Schedule(**replay_by_slurm(prepared, part=(first, first + length)))
+        if progress:
+            progress(k + 1)
+
+
 def replay_sequences(
     prepared: Scenario, starts: Ints, length: int, progress: Callable[[int], None] | None = None
 ) -> list[Schedule]:
@@ -450,6 +462,8 @@ def replay_sequences(
     prepared.refuse_beliefs("sampled sequences")
     if prepared.recorded:
         return [_recorded(prepared, int(first), int(first) + length) for first in starts]
+    if prepared.compiled.protocol.own_passes:
+        return list(_sequences_by_slurm(prepared, starts, length, progress))
     state, memory = allocate(prepared, length, whole=False)
     schedules = []
     for k, first in enumerate(starts):

@@ -199,8 +199,16 @@ class SchedulerConfig:
         )
 
     def with_policy_of(self, other: "SchedulerConfig") -> "SchedulerConfig":
-        """Return this setup's jobs and rules under another one's policy."""
-        return replace(self, **{name: getattr(other, name) for name in POLICY})
+        """Return this setup's jobs and rules under another one's policy.
+
+        Slurm's own backfilling, which one protocol has alone, stands in EASY's place there; and the other way
+        round.
+        """
+        policy = {name: getattr(other, name) for name in POLICY}
+        own = protocol(self.protocol).own_passes
+        if policy["backfill"] == ("easy" if own else SLURM_BACKFILL):
+            policy["backfill"] = SLURM_BACKFILL if own else "easy"
+        return replace(self, **policy)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for a run's record; unset ones are None. A cluster has its digest beside it."""

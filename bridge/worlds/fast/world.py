@@ -11,7 +11,7 @@ import numpy as np
 from bridge.base.arrays import Records
 from bridge.base.jit import by_type, hot, inline, inner
 from bridge.scheduler.acting_state import ActingNodes
-from bridge.scheduler.action_state import ActionState
+from bridge.scheduler.action_state import SUSPENDED, ActionState
 from bridge.scheduler.calendar import apply_due
 from bridge.scheduler.core import (
     NOTHING,
@@ -174,6 +174,19 @@ _end_of = by_type(by_type(_end_pooled, life_end, ActionState), _end_on_nodes, Ac
 
 
 @inline
+def _stands_never(_state: TimedState, _b: int, _j: int) -> bool:
+    return False
+
+
+@inline
+def _stands_for_guest(state: ActingNodes, b: int, j: int) -> bool:
+    return bool(state.lives[b, j].does == SUSPENDED)
+
+
+_stands = by_type(_stands_never, _stands_for_guest, ActingNodes)
+
+
+@inline
 def _nobody_stopped(_state: State, _world: WorldState, _b: int) -> None:
     pass
 
@@ -187,7 +200,8 @@ def _drop_completions(state: TimedState, world: WorldState, b: int) -> None:
     heap, n, kept = world.heap[b], world.clock[b].pending, 0
     for k in range(n):
         j = heap[k].job
-        if state.timed_jobs[b, j].doing == RUNNING and heap[k].end == _end_of(state, b, j):
+        works = state.timed_jobs[b, j].doing == RUNNING and not _stands(state, b, j)
+        if works and heap[k].end == _end_of(state, b, j):
             _push(heap, kept, heap[k].end, heap[k].serial, j)
             kept += 1
     world.clock[b].pending = kept

@@ -28,6 +28,7 @@ from bridge.workload.rules import DEFAULT_RULE, LOAD_RULES
 from bridge.workload.select import Jobs, select
 from bridge.workload.table import SWF_COLUMNS, Workload
 from bridge.worlds.fast.continued_on_nodes import continue_on_nodes
+from bridge.worlds.fast.job_lives import OF_JOB
 from bridge.worlds.fast.replay import replay, replay_sequences
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
@@ -40,6 +41,7 @@ RULES = (
         "hybrid(0)",
         "hybrid(300,guard=2000)",
     ),
+    *("guest(300)", "guest(60,host=3,restart=11)"),
 )
 #: Job, start, end, completed.
 Life = tuple[int, int, int, bool]
@@ -76,7 +78,7 @@ def lives_on_both(workload: Workload, action: str, order: str, backfill: str) ->
     cluster = replay(setup.build_scenario(jobs_of(workload, Cluster(nodes=(NodeGroup(count=nodes),)))))
     assert pool.lives is not None and pool.lives.log is not None
     assert cluster.lives is not None and cluster.node_lives is not None
-    for name in ("first_start", "occupied", "lost", "stops", "progress", "idle"):
+    for name in OF_JOB:
         assert getattr(pool.lives, name).tolist() == getattr(cluster.lives, name).tolist(), name
     on_pool = [(job, start, end, ended == 0) for start, end, job, _, ended in pool.lives.log.tolist()]
     rows = cluster.node_lives.records
@@ -111,14 +113,19 @@ def test_one_exclusive_partition_is_the_pool_many_times(action: str) -> None:
 #: Outcomes of lives as the reference calls them, by their codes.
 OUTCOMES = ("ENDED", "PREEMPTED", "NODE_FAIL", "PREEMPTED_REQUEUED", "REQUEUED")
 EVERYTHING = (*PARTS, *TIMED_PARTS)
-ACTIONS = ("speculative", "speculative", "trial", "trial", "las", "hybrid", "hybrid guarded")
+ACTIONS = ("speculative", "trial", "guest", "las", "guest", "hybrid", "hybrid guarded")
+
+
+#: Costs, and memory that is kept, of jobs, QOS and partitions.
+TERMS = {"suspended_memory": (0, 0.5, 0.3)}
+TERMS |= {"restart_cost": (0, 7), "host_cost": (1, 2), "resume_cost": (0, 9)}
 
 
 def draw_acting_case(seed: int, *, parts: Sequence[str] = PARTS) -> dict[str, Any]:
     """Draw a case with a rule of action; under rules that preempt by the minute, time is longer."""
     rng = random.Random(seed)
     kind, _, guarded = ACTIONS[seed % len(ACTIONS)].partition(" ")
-    books = ("conservative",) if kind in ("speculative", "trial") else ()
+    books = ("conservative",) if kind in ("speculative", "trial", "guest") else ()
     case = draw_case(seed, parts=parts, backfills=("none", "easy", "easy", *books))
     scale = rng.choice([20, 60]) if kind in ("las", "hybrid") else 1
     for job in case["jobs"]:
@@ -127,6 +134,8 @@ def draw_acting_case(seed: int, *, parts: Sequence[str] = PARTS) -> dict[str, An
                 job[name] *= scale
         if rng.random() < 0.3:
             job["permits"] = False
+    for job in case["jobs"][: len(case["jobs"]) // 3] if kind == "guest" else ():  # hosts
+        job |= {name: job[name] + 25 for name in ("run", "request", "estimate") if name in job}
     for partition in case["partitions"].values():
         for name in ("max_time", "grace", "exempt"):
             if name in partition:
@@ -137,9 +146,14 @@ def draw_acting_case(seed: int, *, parts: Sequence[str] = PARTS) -> dict[str, An
         for name in ("time", "begin", "end", "announced"):
             if name in entry:
                 entry[name] *= scale
-    limit = rng.choice([3, 5, 10]) * scale
+    limit = rng.choice([1, 1, 2] if kind == "guest" else [3, 5, 10]) * scale
     case["action"] = {"kind": kind, "limit": limit, "level": limit * rng.choice([2, 4])}
     case["action"] |= {"restart": rng.choice([0, 1, 4]), "resume": rng.choice([0, 1, 60])}
+    case["action"]["host"] = rng.choice([1, 1, 3])
+    for owner in (*case["partitions"].values(), *case.get("qos", {}).values(), *case["jobs"]):
+        for name, values in TERMS.items():
+            if rng.random() < 0.15:
+                owner[name] = rng.choice(values)
     case["action"]["latest"] = kind == "las" and rng.random() < 0.3
     case["action"]["guard"] = rng.choice([5, 20]) * scale if guarded else 0
     return case
@@ -149,6 +163,7 @@ def action_text(action: Mapping[str, Any]) -> str:
     kind, costs = action["kind"], f"restart={action['restart']}"
     if kind in ("las", "hybrid"):
         costs = f"resume={action['resume']}" + (f",guard={action['guard']}" if action["guard"] else "")
+    costs += f",host={action['host']}" if kind == "guest" else ""
     level = f",{action['level']}" if kind == "las" else ""
     costs += ",latest=1" if action["latest"] else ""
     return f"{kind}({action['limit']}{level},{costs})"
@@ -225,12 +240,19 @@ nodes = "b"
 ROWS = ((0, 100, 100, 2, "wide"), (1, 10, 10, 3, "wide"), (2, 500, 500, 1, "small"))
 
 
-def site_jobs(tmp_path: Path, more: str = "", rows: Sequence[tuple[Any, ...]] = ROWS, **columns: Any) -> Jobs:
+def site_jobs(
+    tmp_path: Path,
+    more: str = "",
+    *,
+    site: str = SITE,
+    rows: Sequence[tuple[Any, ...]] = ROWS,
+    **columns: Any,
+) -> Jobs:
     table = pd.DataFrame(dict.fromkeys(SWF_COLUMNS, np.full(len(rows), -1)))
     table["job_id"], table["status"] = np.arange(1, len(rows) + 1), 1
     table["submit"], table["run"], table["req_time"], nodes, table["partition_name"] = zip(*rows, strict=True)
     table["nodes"] = table["procs"] = table["req_procs"] = nodes
-    (tmp_path / "site.toml").write_text(SITE + more)
+    (tmp_path / "site.toml").write_text(site + more)
     cluster = read_cluster_toml(tmp_path / "site.toml")
     return jobs_of(Workload("site", table.assign(**columns), {"nodes": 3}), cluster)
 
@@ -294,7 +316,6 @@ def test_a_warning_says_who_permits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"action": "guest(300)"}, "a guest"),
         ({"action": "las(300,3600)", "backfill": "conservative"}, "no head that could preempt"),
         ({"action": "hybrid(300)", "backfill": "conservative"}, "no head that could preempt"),
     ],
@@ -312,7 +333,9 @@ def test_partitions_that_suspend_are_refused(tmp_path: Path) -> None:
         SchedulerConfig(action="trial(300)").build_scenario(site_jobs(tmp_path, more))
 
 
-@pytest.mark.parametrize("action", ["speculative(600)", "trial(300)", "las(300,3600)", "hybrid(300)"])
+@pytest.mark.parametrize(
+    "action", ["speculative(600)", "trial(300)", "guest(60)", "las(300,3600)", "hybrid(300)"]
+)
 def test_a_run_is_valid_and_a_sequence_is_as_alone(tmp_path: Path, action: str) -> None:
     site_jobs(tmp_path)
     workload, site = crowded_log(), str(tmp_path / "site.toml")

@@ -11,6 +11,7 @@ from bridge.cluster.description import SchedulerParameters
 from bridge.cluster.reasons import RESERVATION_NOT_ALLOWED
 from bridge.scheduler import timed_state as timed
 from bridge.scheduler.slurm.advance import Advance
+from bridge.scheduler.slurm.agent_passes import Steps, decisions_of
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.jobs import PENDING, SlurmJob
 from bridge.scheduler.slurm.masks import mask_of
@@ -24,6 +25,7 @@ from bridge.worlds.fast import episode
 from bridge.worlds.fast.cluster_calendar import names_foreign_reservation
 from bridge.worlds.fast.lives import Lives
 from bridge.worlds.fast.slurm.log_jobs import LogJobs
+from bridge.worlds.fast.slurm.log_parts import part_of_arrays
 from bridge.worlds.fast.slurm.own_clock import OwnClock
 from bridge.worlds.fast.slurm.world import SlurmWorld
 
@@ -51,11 +53,16 @@ def _refuse_other_rules(scheduler: SchedulerParameters, where: str) -> None:
 
 
 class LogReplay(SlurmWorld):
-    """Plays the jobs of a scenario; times of outcomes in microseconds."""
+    """Plays the jobs `part` of a scenario on an idle site; times of outcomes in microseconds."""
 
-    def __init__(self, prepared: "Scenario") -> None:
+    def __init__(self, prepared: "Scenario", part: tuple[int, int] | None = None) -> None:
         assert prepared.cluster is not None
-        self.prepared, self.arrays, self.all = prepared, prepared.cluster, prepared.jobs
+        first, last = part or (0, len(prepared.jobs))
+        self.prepared, self.first = prepared, first
+        self.arrays, self.all = prepared.cluster, prepared.jobs
+        if part is not None:
+            self.arrays = part_of_arrays(self.arrays, first, last)
+            self.all = self.all.take(slice(first, last))
         cluster = self.arrays.cluster
         where = f"cluster {cluster.name!r}, scheduler"
         _refuse_other_rules(cluster.scheduler, where)
@@ -69,7 +76,8 @@ class LogReplay(SlurmWorld):
         site = Site(cluster, settings, where)
         slurm = Controller(site)
         if not by_multifactor:
-            slurm.priorities = OrderPriorities(site, slurm.rows, scorer(prepared))
+            slurm.priorities = OrderPriorities(site, slurm.rows, scorer(prepared, first, last))
+        self.agent = decisions_of(prepared.compiled.policy)
         super().__init__(site, slurm, EPOCH)
         self.maker = LogJobs(self.all, self.arrays, site, EPOCH)
         self.is_foreign = names_foreign_reservation(cluster, self.arrays.requests)
@@ -92,13 +100,21 @@ class LogReplay(SlurmWorld):
     # --- what happens
 
     def play(self, seed: int, glance: Callable[[int], None] | None = None) -> None:
-        """Play all jobs; BridgeError: one asks for what the protocol does not have."""
+        """Play all jobs, without an agent; errors as `decisions`."""
+        for _ in self.decisions(seed, glance):
+            raise AssertionError("nobody answers")
+
+    def decisions(self, seed: int, glance: Callable[[int], None] | None = None) -> Steps:
+        """Play all jobs, up to each decision of an agent in turn.
+
+        BridgeError: a job asks for what the protocol does not have.
+        """
         for j, time in enumerate((self.all.submit / SECOND).tolist()):
             self.push(time, "submit", j)
         self._plan_calendar()
         first = float(self.all.submit.min()) / SECOND
         self.glance = glance
-        self.play_freely(OwnClock.of_site(self.site, first, seed))
+        return self.steps(OwnClock.of_site(self.site, first, seed + self.first))
 
     def _plan_calendar(self) -> None:
         cluster, origin = self.arrays.cluster, self.all.origin
@@ -298,12 +314,12 @@ class LogReplay(SlurmWorld):
         )
 
 
-def scorer(prepared: "Scenario") -> Scorer:
-    """Return what computes the scores of an order, as all other replays compute them."""
-    n = len(prepared.jobs)
+def scorer(prepared: "Scenario", first: int, last: int) -> Scorer:
+    """Return what computes an order's scores of the jobs ``first:last``, as in all other replays."""
+    n = last - first
     state = allocate_state(1, n, len(prepared.jobs.resources), window=1, users=len(prepared.share))
     reset(state, 0)
-    episode.write(state, 0, 0, replace(prepared, cluster=None), 0, n)
+    episode.write(state, 0, 0, replace(prepared, cluster=None), first, last)
     state.constants[:2] = prepared.estimate.order.max() / SECOND, prepared.jobs.capacity[0]
     program = prepared.compiled.order.program.view(np.recarray)
 
@@ -313,7 +329,7 @@ def scorer(prepared: "Scenario") -> Scorer:
         score_jobs(state, program, which, len(keys))
         bad = int(state.scalars.bad_score[0])
         if bad >= 0:
-            what = f"the score of job {prepared.jobs.id[bad]} is not a finite number"
+            what = f"the score of job {prepared.jobs.id[first + bad]} is not a finite number"
             remedy = "Guard divisions and logarithms, for example log2(max(n, 2))."
             raise BridgeError(what, where=f"order {prepared.compiled.order.name!r}", remedy=remedy)
         scores: list[float] = state.stack[0, : len(keys)].tolist()
@@ -322,8 +338,12 @@ def scorer(prepared: "Scenario") -> Scorer:
     return score
 
 
-def replay_by_slurm(prepared: "Scenario", progress: Callable[[int], None] | None = None) -> dict[str, Any]:
-    """Replay all jobs by a site's Slurm; return a schedule's fields, a start of -1: never."""
-    world = LogReplay(prepared)
+def replay_by_slurm(
+    prepared: "Scenario",
+    progress: Callable[[int], None] | None = None,
+    part: tuple[int, int] | None = None,
+) -> dict[str, Any]:
+    """Replay jobs by a site's Slurm; return a schedule's fields, a start of -1: never. `part`: not all."""
+    world = LogReplay(prepared, part)
     world.play(prepared.seed, progress)
     return world.outcomes()

@@ -6,6 +6,12 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
+from bridge.scheduler.slurm.agent_passes import (
+    AgentDecisions,
+    Steps,
+    agent_backfill_pass,
+    agent_main_pass,
+)
 from bridge.scheduler.slurm.backfill_pass import backfill_idle_until, backfill_pass
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SUSPENDED, SlurmJob
@@ -32,6 +38,10 @@ class _Run:
 
 class SlurmWorld(abc.ABC):
     """Plays jobs on a site; instants are s of a clock whose 0 is `epoch`, in s since 1970."""
+
+    #: What of the passes an agent decides, and the whole second of the pass in which it does.
+    agent: AgentDecisions | None = None
+    instant = 0
 
     def __init__(self, site: Site, slurm: Controller, epoch: int) -> None:
         self.site, self.slurm, self.epoch = site, slurm, epoch
@@ -82,14 +92,22 @@ class SlurmWorld(abc.ABC):
         return int(self.epoch + time // 1)
 
     def play_freely(self, clock: OwnClock) -> None:
-        """Let passes come by Slurm's own rules, until nothing can happen any more."""
+        """Let passes come by Slurm's own rules, until nothing can happen any more; no agent decides."""
+        for _ in self.steps(clock):
+            raise AssertionError("nobody answers")
+
+    def steps(self, clock: OwnClock) -> Steps:
+        """Let passes come by Slurm's own rules, up to each decision of an agent, until the end."""
         epilog = self.site.settings.epilog
         while self.heap or self._may_go_on(clock):
             event = self.heap[0][0] if self.heap else _FAR
             due = clock.next(event, self._idle() if self.heap else Idle())
             if due is not None:
                 before = self.slurm.n_starts
-                self.happen(*due, None)
+                if self.agent is None:
+                    self.happen(*due, None)
+                else:
+                    yield from self._decide(*due)
                 started = self.slurm.n_starts > before
                 changed = self._writes(due[1], due[0])
                 clock.passed(*due, started=started, changed=changed)
@@ -102,6 +120,20 @@ class SlurmWorld(abc.ABC):
                 at_once = kind == "free" and (epilog or bool(what[2] and what[4]))
                 asks = kind not in ("end", "reservation")  # an end asks when its nodes answered
                 clock.tell(time, asks=asks, at_once=at_once)
+
+    def _decide(self, time: float, kind: str) -> Steps:
+        """Carry out a pass, decisions of which are an agent's."""
+        assert self.agent is not None
+        now, slurm = self.now(time), self.slurm
+        self.instant = now
+        if self.agent.picks and kind in ("default", "full"):
+            yield from agent_main_pass(slurm, now, self.agent, full=kind == "full")
+            self._carry_out(time)
+        elif self.agent.backfills and kind == "backfill":
+            yield from agent_backfill_pass(slurm, now, self.agent)
+            self._carry_out(time)
+        else:
+            self.happen(time, kind, None)
 
     def _writes(self, kind: str, time: float) -> bool:
         """Tell whether a pass wrote to a waiting job's record: its priority, its plan, or why it waits."""
