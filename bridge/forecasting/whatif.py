@@ -72,7 +72,7 @@ def change_site(state: MachineState, drain: str, add: str) -> MachineState:
 
     Of a live site `drain` may be a number: idle nodes are drained first.
     """
-    from bridge.forecasting.site_run import add_nodes, drain_nodes
+    from bridge.forecasting.site_change import add_nodes, drain_nodes
 
     assert state.site is not None
     if drain.isdigit() and state.site.nodes:
@@ -141,6 +141,8 @@ class WhatIfResult:
             interval; of the first rule itself empty.
         better: share of the futures in which jobs wait for less than under the first rule; 0 of itself.
         never: jobs that can never start.
+        waiting: jobs that wait now.
+        compared: those of them that start in every future under every rule: values are of them alone.
     """
 
     policy: str
@@ -148,6 +150,8 @@ class WhatIfResult:
     differences: dict[str, ConfidenceInterval]
     better: float
     never: int
+    waiting: int
+    compared: int
 
 
 def whatif(
@@ -184,6 +188,8 @@ def whatif(
             {metric: paired_difference(values[metric], base[metric]) for metric in METRICS} if k else {},
             float((values["wait"] < base["wait"]).mean()) if k else 0.0,
             int((starts[k][:, presents[0].waiting] == NEVER).any(axis=0).sum()),
+            len(presents[0].waiting),
+            len(judged),
         )
         for k, (name, values) in enumerate(zip(names, results, strict=True))
     ]
