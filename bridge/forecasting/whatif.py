@@ -38,6 +38,8 @@ def with_job(
     """
     while name in state.id:
         name += "'"
+    if state.own is not None:
+        return state.own.on_submitted(nodes, walltime, user, name)
     if state.site is not None and state.site.on_submitted is not None:
         return state.site.on_submitted(nodes, walltime, user, name)
     state.refuse_site("a job that was not submitted")
