@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bridge.base.cache import shipped_agents
 from bridge.base.errors import BridgeError
 from bridge.base.plugins import Typed, did_you_mean
-from bridge.base.progress import SILENT
+from bridge.base.progress import SILENT, ProgressReporter
 from bridge.commands.request import CommandBackend, CommandRequest, scheduler, scheduler_for
 from bridge.config import from_tables
 from bridge.config.fields import fields_of
@@ -96,7 +96,7 @@ def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) 
         policy: as everywhere: ``sjf+easy``, an expression, an agent's folder, ``module:ATTR``.
         options: ``protocol``, ``preset``, ``estimator``, ``cancelled``, ``nodes``, ``first``, ``rebase``,
             ``cluster``, ``candidate_order``, ``seed``, ``threshold`` (s), ``malformed``, ``dependencies``:
-            those of `bridge replay`.
+            those of `bridge replay`; ``backfill`` where the policy names an order alone.
 
     Returns:
         The run. ``jobs`` is a data frame with one row per job (times in seconds, Batsim's columns),
@@ -116,13 +116,15 @@ def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) 
         (SchedulerConfig,),
         ("seed", "threshold", "malformed", "dependencies", "cross_protocol"),
     )
-    fields = {**options, **policy_fields(_policy(policy))}
+    name = _policy(policy)
+    _refuse_parts("replay", [name], options)
+    fields = {**options, **policy_fields(name)}
     experiment = parse({"workload": workload}, "replay", fields)
     experiment.check()
     task = prepare_experiment(experiment)
     for text in task.warnings:
         warnings.warn(text, stacklevel=2)
-    return run_fast(task)
+    return run_fast(task, _Warner())
 
 
 def evaluate(
@@ -201,6 +203,10 @@ def fidelity(
     _refuse_unknown_options("fidelity", options, (SchedulerConfig, FidelityConfig), ("malformed",))
     names = [policy] if isinstance(policy, str) else refuse_twice(policy)
     request = CommandRequest(tuple(map(_policy, names)), _named(log, "a log"), options)
+    _refuse_parts("fidelity", request.policies, options)
+    if "backfill" in options:
+        remedy = f"Write it behind the policy's name, as in sjf+{options['backfill']}."
+        raise BridgeError("is a part of the policy's name", where="fidelity: backfill", remedy=remedy)
     return compare(request, SILENT).document
 
 
@@ -325,6 +331,7 @@ def validate(
         if str(value):
             options[key] = _named(value, f"a {key}")
     request = CommandRequest(tuple(map(_policy, names)), typed=options)
+    _refuse_parts("validate", request.policies, options)
     entry = scheduler_for(request)
     _refuse(entry, "validate", options)
     output = entry.validate(request, on, folder, SILENT)
@@ -389,6 +396,7 @@ def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -
     first = options.pop("startup_timeout", Detailed.startup_timeout)
     again = options.pop("idle_timeout", Detailed.idle_timeout)
     request = CommandRequest((_policy(policy),), typed=options)
+    _refuse_parts("decide", request.policies, options)
     entry = scheduler_for(request)
     _refuse(entry, "decide", options)
     process, _ = entry.decide(request)
@@ -444,6 +452,14 @@ def forecast(
     return pd.DataFrame(starts.rows(), columns=columns).set_index("job").astype("float64")
 
 
+class _Warner(ProgressReporter):
+    """Turns what a run warns of into Python's warnings."""
+
+    def warn(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            warnings.warn(text, stacklevel=4)
+
+
 def _named(value: object, what: str) -> str:
     """Return a name or a path as text; whatever else is no name."""
     if not isinstance(value, str | PathLike):
@@ -473,6 +489,20 @@ def _refuse(entry: CommandBackend, command: str, options: Iterable[str]) -> None
     names = sorted(entry.unsupported_options(command, {*options}))
     if names:
         raise BridgeError(f"{entry.title} has no {', '.join(names)}", where=command, remedy="Leave it out.")
+
+
+def _refuse_parts(where: str, policies: Iterable[PolicyName], options: Iterable[str]) -> None:
+    """Refuse options beside a policy whose name, or agent, has that part already: they would be ignored."""
+    for policy in policies:
+        parts = {"order", "agent"}
+        if policy.agent or policy.plugin:
+            parts |= {"backfill", "candidate_order", "action", "blocked"}
+        parts |= {part for part in ("backfill", "action") if getattr(policy, part)}
+        if twice := sorted(parts & {*options}):
+            verb = "is a part" if len(twice) == 1 else "are parts"
+            remedy = "Leave it out, or write another policy, such as sjf+easy."
+            what = f"{', '.join(twice)} {verb} of the policy {policy.text!r}"
+            raise BridgeError(what, where=where, remedy=remedy)
 
 
 def _row(one: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,16 @@ from bridge.base.files import is_there
 from bridge.base.jsontext import shortened
 from bridge.base.plugins import Typed
 from bridge.scheduler.actions import ACTIONS, format_action, parse_action
-from bridge.scheduler.names import BACKFILLS, CLUSTER_ORDERS, KILLS, NAMES, ORDERS, RECORDED, refuse_recorded
+from bridge.scheduler.names import (
+    BACKFILLS,
+    CLUSTER_ORDERS,
+    KILLS,
+    NAMES,
+    ORDERS,
+    RECORDED,
+    SLURM_BACKFILL,
+    refuse_recorded,
+)
 from bridge.scheduler.protocol import Policy
 
 #: Words that are an expression of an order by themselves.
@@ -93,7 +102,9 @@ def parse_policy(text: str) -> PolicyName:
                 what, where=f"policy {shortened(text, 200)!r}", remedy=f"Write {RECORDED} alone."
             )
         return PolicyName(text, RECORDED, backfill="none")
-    backfills = rule in BACKFILLS or (bool(plus) and plugins.find("backfill", rule) is not None)
+    backfills = rule in (*BACKFILLS, SLURM_BACKFILL) or (
+        bool(plus) and plugins.find("backfill", rule) is not None
+    )
     if plus and order and (backfills or rule in KILLS):
         return PolicyName(text, order, backfill=rule if backfills else "", kill=rule if rule in KILLS else "")
     if ":" in text:

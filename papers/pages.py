@@ -130,6 +130,7 @@ MORE = {
     "bounds": "How much could still be gained, and from which knowledge",
     "actions": "What an action gains, and what it costs",
     "fidelity": "Does the replay say what happened?",
+    "slurm-gain": "Gains under Slurm's own rules",
     "sem-encoding": "SEM: running jobs in place of nodes",
     "both-worlds": "The same agents in both worlds",
     "mrsch-both-worlds": "Many resources in both worlds: staging and power",

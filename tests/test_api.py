@@ -202,6 +202,35 @@ def test_an_unknown_option_is_answered_with_the_options_of_that_function(
     assert "setup" not in str(caught.value) or function is bridge.make_env
 
 
+@pytest.mark.parametrize(
+    ("function", "words", "options", "message"),
+    [
+        (bridge.replay, ("bundled-128", "recorded"), {"backfill": "none"}, "backfill is a part of the"),
+        (bridge.replay, ("bundled-128", "recorded"), {"order": "sjf"}, "order is a part of the policy"),
+        (bridge.replay, ("bundled-128", "sjf+easy"), {"backfill": "none"}, "backfill is a part of the"),
+        (bridge.replay, ("bundled-128",), {"order": "sjf", "backfill": "none"}, "backfill, order are parts"),
+        (bridge.replay, ("bundled-128", "zoo/rlbackfilling-sdsc-sp2"), {"candidate_order": "sjf"},
+         "candidate_order is a part of the policy 'zoo/rlbackfilling-sdsc-sp2'"),
+        (bridge.fidelity, ("bundled-128", "fcfs+easy"), {"order": "sjf"}, "fidelity: order is a part"),
+        (bridge.fidelity, ("bundled-128", "fcfs"), {"backfill": "none"}, "as in sjf.none"),
+        (bridge.validate, ("fcfs+easy", "bundled-128"), {"order": "sjf"}, "validate: order is a part"),
+        (bridge.decide, ("fcfs+easy",), {"backfill": "none"}, "decide: backfill is a part of the policy"),
+        (bridge.evaluate, ("bundled-128", "recorded"), {"backfill": "none"}, "is the backfilling of --order"),
+    ],
+)  # fmt: skip
+def test_a_part_of_a_policy_beside_it_is_refused(
+    function: Any, words: tuple[str, ...], options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(BridgeError, match=message):
+        function(*words, **options)
+
+
+def test_a_backfilling_rule_beside_an_order_alone() -> None:
+    both = [bridge.replay("bundled-128", "sjf+none", first=50)]
+    both += [bridge.replay("bundled-128", "sjf", backfill="none", first=50)]
+    assert both[0].jobs.equals(both[1].jobs)
+
+
 def test_options_of_predictors_are_checked() -> None:
     with pytest.raises(BridgeError, match="outcome means nothing to the model"):
         bridge.predict("bundled-128", "history", outcome=("status",))

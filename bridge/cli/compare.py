@@ -11,6 +11,7 @@ from bridge.base.files import is_there
 from bridge.cli import options as shared
 from bridge.cli.terminal import show
 from bridge.config.fields import record_of
+from bridge.report.picture_files import kind_of_picture
 
 if TYPE_CHECKING:
     from bridge.judge.compare import RunComparison
@@ -35,6 +36,8 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
         raise BridgeError("a comparison needs two runs or more", where=str(paths[0]))
     if nodes is not None and all(is_there(path, Path.is_dir) for path in paths):
         raise click.UsageError("--nodes is for a bare jobs file: a run folder knows its own")
+    if plot is not None:
+        kind_of_picture(plot)
     runs = [_load(path, nodes) for path in paths]
 
     from bridge.judge.compare import compare_runs, names_of

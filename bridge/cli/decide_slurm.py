@@ -64,7 +64,8 @@ def submit_option(help_text: str) -> Callable[[F], F]:
 def open_observer(partition: str | None, policy: str, history: Path | None) -> PartitionObserver:
     """Return what reads the present of partitions; UsageError if none is named.
 
-    Under a policy that decides on a site's nodes, these are what futures know; else one pool.
+    Without a policy, Slurm's own schedulers decide, or fcfs+easy where they cannot be played. Under a policy
+    that decides on a site's nodes, these are what futures know; else one pool.
     """
     from bridge.experiment.live_pass import decides_on_sites
     from bridge.forecasting.fork import policy_of
@@ -77,6 +78,11 @@ def open_observer(partition: str | None, policy: str, history: Path | None) -> P
     if not partition:
         raise click.UsageError("--slurm needs --partition P")
     beliefs = RunTimeModel(read_log(str(history), "refuse")) if history is not None else None
+    if not policy:
+        try:
+            return SiteObserver(Client(), partition, beliefs=beliefs, own=True)
+        except BridgeError as error:
+            click.echo(f"futures under fcfs+easy, not Slurm's own schedulers: {error}", err=True)
     policy = policy or "fcfs+easy"
     several = len(require_partitions(partition)) > 1
     observer = SiteObserver if several or decides_on_sites(policy_of(policy)) else PartitionObserver

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL, show
 from bridge.config import Constraint, Count
 from bridge.config.options import given_on_command_line, options
+from bridge.report.picture_files import kind_of_picture
 from bridge.workload.catalogue import read_log
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bo
     """
     explain_options = Explaining(**given_on_command_line(ctx, Explaining))
     out = explain_options.out
-    if out is not None and out.suffix.lower() not in (".png", ".svg"):
-        raise BridgeError("pictures are saved as .png or .svg", where=str(out), remedy="Change the suffix.")
+    if out is not None:
+        kind_of_picture(out)
 
     from bridge.learn import explain as engine
     from bridge.learn.checkpoint import load

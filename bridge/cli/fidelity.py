@@ -56,7 +56,7 @@ def fidelity(
     from bridge.commands.fidelity import fidelity as compare
 
     if plot is not None:
-        shared.check_output(plot, force)
+        shared.check_picture(plot, force)
     request = CommandRequest(
         tuple(map(parse_policy, refuse_twice(policies))), log, given_on_command_line(ctx)
     )

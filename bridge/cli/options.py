@@ -18,6 +18,7 @@ from bridge.config.options import RuleChoice, given_on_command_line, group, opti
 from bridge.experiment.spec import Detailed, Experiment, policy_fields
 from bridge.policy_name import parse_policy, typed_policy
 from bridge.pool.settings import EvaluationOptions, PoolConfig
+from bridge.report.picture_files import kind_of_picture
 from bridge.scheduler.names import ALIASES
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
@@ -194,6 +195,12 @@ def check_output(out: Path, force: bool, *, inside: Path | None = None) -> None:
     if not out.parent.exists():
         raise BridgeError("its folder does not exist", where=str(out), remedy="Make the folder first.")
     check_folder(out)
+
+
+def check_picture(out: Path, force: bool) -> None:
+    """Refuse as `check_output`, and (BridgeError) a file whose suffix is none of a picture."""
+    kind_of_picture(out)
+    check_output(out, force)
 
 
 def check_folder(path: Path) -> None:

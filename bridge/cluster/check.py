@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster
+from bridge.cluster.idle_events import idle_events
 from bridge.cluster.limits import Association, Limits, Qos
 from bridge.cluster.node_table import NodeTable, build_node_table, names_of
 
@@ -79,7 +80,10 @@ class _Checker:
         yield from self._preemption()
         yield from self._priority()
         yield from self._reservations()
-        yield from self._calendar()
+        yield from (events := list(self._calendar()))
+        if not any(one.severity == "error" for one in events):
+            for n, why in idle_events(self.cluster):
+                yield ClusterFinding("unused", f"calendar[{n}]", f"changes nothing: {why}")
 
     def _nodes(self) -> Iterator[ClusterFinding]:
         owner: dict[str, int] = {}

@@ -161,6 +161,12 @@ class PriorityConfig:
     relative_to_time: bool = False
     fair_tree: bool = True
 
+    @property
+    def weighs(self) -> bool:
+        """Tell whether any weight is above 0."""
+        names = ("age", "fairshare", "job_size", "partition", "qos", "association")
+        return any(getattr(self, name) > 0 for name in names) or any(self.tres.values())
+
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerParameters:

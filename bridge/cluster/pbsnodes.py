@@ -64,7 +64,7 @@ def _of_text(text: str, path: Path) -> Iterator[Record]:
             continue
         if not line[:1].isspace():
             if name:
-                yield place, name, attributes
+                yield _record(place, name, attributes)
             place, name, attributes = f"{path}:{number}", line.strip(), {}
             if not re.fullmatch(r"[\w.\-\[\]]+", name):
                 raise BridgeError(f"{name[:40]!r} is no name of a node", where=place, remedy=_REMEDY)
@@ -74,7 +74,15 @@ def _of_text(text: str, path: Path) -> Iterator[Record]:
             raise BridgeError("is no attribute of a node", where=f"{path}:{number}", remedy=_REMEDY)
         attributes[key.strip()] = value.strip()
     if name:
-        yield place, name, attributes
+        yield _record(place, name, attributes)
+
+
+def _record(place: str, name: str, attributes: Mapping[str, str]) -> Record:
+    if not attributes:
+        raise BridgeError(
+            f"{name[:40]!r} has no attributes: this lists no nodes", where=place, remedy=_REMEDY
+        )
+    return place, name, attributes
 
 
 def _of_json(text: str, path: Path) -> Iterator[Record]:

@@ -106,7 +106,7 @@ class DecisionConfig:
         """Return what rewards compare with: the setup without the agent, or a base of the reward's own."""
         order, candidates = self.reward.base_order, self.reward.base_candidate_order
         if not order:
-            return replace(self.setup, blocked="") if self.setup.backfill == SLURM_BACKFILL else self.setup
+            return self.setup
         return replace(self.setup, order=order, candidate_order=candidates, blocked="")
 
 

@@ -35,6 +35,7 @@ from bridge.worlds.slurm.site_jobs import (
     PendingJob,
     PlacedJob,
     SiteDecision,
+    SiteQueue,
     SiteRequest,
     SiteStart,
 )
@@ -104,35 +105,20 @@ class ClusterPass:
         """Return the passes of who decides; errors as the class."""
         return cls(deciding.policy, deciding.protocol, deciding.decider, deciding.window)
 
-    def decide(
-        self,
-        cluster: Cluster,
-        out: frozenset[str],
-        waiting: Sequence[PendingJob],
-        running: Sequence[PlacedJob],
-        now: float,
-    ) -> SiteDecision:
-        if not waiting:
+    def decide(self, queue: SiteQueue) -> SiteDecision:
+        if not queue.waiting:
             return SiteDecision([])
-        present = self.load(cluster, out, waiting, running, now)
+        present = self.load(queue)
         self._make_pass(present)
-        return _read_decision(present, now)
+        return _read_decision(present, queue.now)
 
-    def load(
-        self,
-        cluster: Cluster,
-        out: frozenset[str],
-        waiting: Sequence[PendingJob],
-        running: Sequence[PlacedJob],
-        now: float,
-        *,
-        for_futures: bool = False,
-    ) -> "LoadedSite":
+    def load(self, queue: SiteQueue, *, for_futures: bool = False) -> "LoadedSite":
         """Return a scheduler that knows the present of a site; no pass is open.
 
         `for_futures`: its clock is that of the site, and each running job is there, wherever it has nodes.
         """
-        site = self._present_site(cluster, out)
+        waiting, running, now = queue.waiting, queue.running, queue.now
+        site = self._present_site(queue.cluster, queue.out)
         begin = min([now, *(job.submit for job in waiting), *(job.start for job in running)])
         origin = 0 if for_futures else int(begin) - 1
 

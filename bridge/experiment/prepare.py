@@ -208,7 +208,7 @@ def _with_agent(experiment: Experiment, setup: SchedulerConfig) -> "tuple[LogAge
     name = experiment.agent
     agent = agent_of(name)
     require_protocol(agent, setup.protocol, experiment.cross_protocol)
-    usual, its = SchedulerConfig(), agent.recipe.setup
+    usual, its = SchedulerConfig(protocol=setup.protocol).with_usual_policy(()), agent.recipe.setup
     for part in POLICY:
         if getattr(setup, part) not in (getattr(usual, part), getattr(its, part)):
             what = f"is decided by the agent {name}: {getattr(its, part) or 'none'}"

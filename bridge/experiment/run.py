@@ -33,6 +33,7 @@ from bridge.wire.times import MICRO
 from bridge.worlds.fast import replay as fast
 from bridge.worlds.fast.allocations import as_intervals
 from bridge.worlds.fast.attempts import cut_short, with_attempts
+from bridge.worlds.fast.cluster_calendar import idle_by_starts
 from bridge.worlds.fast.jobs_table import JobsTableBuilder
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def run_fast(
             from bridge.learn.agent import replay as replay_agent
 
             schedule = replay_agent(agent, prepared, progress)
+    if jobs.cluster is not None:
+        watch.warn(idle_by_starts(jobs.cluster, jobs, schedule.start))
     cut = cut_short(prepared, schedule)
     costs = {} if schedule.lives is None else run_action_metrics(prepared, schedule)
     prepared, schedule = with_attempts(prepared, schedule)

@@ -15,6 +15,7 @@ from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
 from bridge.base.jit import kernel
 from bridge.forecasting.fork import Fork, policy_of
+from bridge.forecasting.slurm_fork import SlurmFork
 from bridge.forecasting.state import MachineState
 from bridge.scheduler import core
 from bridge.scheduler.cluster_state import ClusterState
@@ -163,6 +164,8 @@ def _forget_future(state: Any, now: int, which: Ints) -> None:
     )
 
 
-def open_fork(state: MachineState, policy: str = "") -> Fork | SiteFork:
-    """Return the futures of a state under a policy, of a pool or of a cluster."""
+def open_fork(state: MachineState, policy: str = "") -> Fork | SiteFork | SlurmFork:
+    """Return the futures of a state under a policy, of a pool or of a cluster, or by a Slurm itself."""
+    if state.own is not None and not policy:
+        return SlurmFork(state)
     return Fork(state, policy) if state.site is None else SiteFork(state, policy)

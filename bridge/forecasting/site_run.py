@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bridge.base.errors import BridgeError
-from bridge.cluster.check import require_consistent
-from bridge.cluster.description import CalendarEvent, Cluster, NodeGroup
-from bridge.cluster.node_table import NodeTable, build_node_table
+from bridge.cluster.description import Cluster
 from bridge.cluster.source import digest_of_cluster
 from bridge.config import from_tables
+from bridge.forecasting.site_change import let_happen, postponed, without_added
 from bridge.forecasting.site_present import SiteReplay, SiteTimeline
 from bridge.forecasting.state import MachineState, SitePresent, micro
 from bridge.judge.jobs import drop_killed_attempts
@@ -26,16 +25,14 @@ from bridge.worlds.fast.scheduler_config import SchedulerConfig
 if TYPE_CHECKING:
     from bridge.judge.run import Run
 
-#: Name of the group of nodes that were added.
-ADDED = "added"
-
 
 def state_on_site(
     run: "Run", now: int, *, learn: bool = True, change: Callable[[Cluster], Cluster] | None = None
 ) -> MachineState:
     """Return the state of a run on a cluster at a time, µs; nothing that became known later is read.
 
-    `learn`: believe what jobs that had ended then teach. `change`: of the cluster, at that time.
+    `learn`: believe what jobs that had ended then teach. `change`: of the cluster, at that time, by a last
+    event of its calendar; it happens after all that the run did until then.
 
     Raises BridgeError: log or cluster have changed since the run, or its scheduler knew true run times.
     """
@@ -49,9 +46,12 @@ def state_on_site(
         what, remedy = "is not the cluster of the run any more", "Replay the log on it again."
         raise BridgeError(what, where=f"{run.name}: cluster {setup.cluster!r}", remedy=remedy)
     workload = read_log(str(experiment["workload"]), experiment.get("malformed", "refuse"))
-    scenario = setup.build_scenario(setup.select(workload, change=change))
+    scenario = setup.build_scenario(setup.select(workload, change=change and postponed(change)))
+    if change is not None:
+        scenario = without_added(scenario)
     present = SiteReplay(scenario).advance(now)
-    _check_same(run, scenario, present, now)
+    if change is None:
+        _check_same(run, scenario, present, now)
     jobs, arrived = scenario.jobs, present.arrived
     records = present.state.jobs[0]
     ended = (records.end >= 0) & (records.end <= now)
@@ -68,6 +68,8 @@ def state_on_site(
 
     def again(change: Callable[[Cluster], Cluster]) -> MachineState:
         changed = state_on_site(run, now, learn=learn, change=change)
+        _check_same_present(state, changed)
+        let_happen(changed)
         return replace(changed, settled=False)
 
     assert state.site is not None
@@ -91,60 +93,11 @@ def _check_same(run: "Run", scenario: Scenario, present: SitePresent, now: int) 
         raise BridgeError(what, where=f"{run.name}: {scenario.jobs.name}", remedy=remedy)
 
 
-def drain_nodes(state: MachineState, nodes: str) -> Callable[[Cluster], Cluster]:
-    """Return the change of a cluster by which nodes are drained at the state's time."""
-    event = CalendarEvent(time=_second(state), event="drain", nodes=(nodes,))
-
-    def change(cluster: Cluster) -> Cluster:
-        changed = replace(cluster, calendar=(*cluster.calendar, event))
-        require_consistent(changed, lambda _path: f"--drain {nodes}")
-        return changed
-
-    return change
-
-
-def add_nodes(state: MachineState, text: str) -> Callable[[Cluster], Cluster]:
-    """Return the change by which N nodes like those of a group come up at the state's time: ``GROUP:N``."""
-    name, _, number = text.rpartition(":")
-    if not name or not number.isdigit() or not 0 < int(number) < 1_000_000:
-        raise BridgeError(
-            "is no number of nodes", where=f"--add {text}", remedy="Write GROUP:N, such as n:4."
-        )
-    event = CalendarEvent(time=_second(state), event="up", nodes=(ADDED,))
-
-    def change(cluster: Cluster) -> Cluster:
-        like = next((group for group in cluster.nodes if group.name == name), None)
-        if like is None:
-            groups = ", ".join(dict.fromkeys(group.name for group in cluster.nodes))
-            raise BridgeError("is no group of nodes", where=f"--add {text}", remedy=f"Choose {groups}.")
-        table = build_node_table(cluster)
-        added: NodeGroup = replace(like, name=ADDED, nodes="", count=int(number), state="down")
-        own = {*table.indices([name])[0].tolist()}
-        partitions = [
-            replace(one, nodes=(*one.nodes, ADDED)) if own <= _members(table, one.nodes) else one
-            for one in cluster.partitions
-        ]
-        changed = replace(
-            cluster,
-            nodes=(*cluster.nodes, added),
-            partitions=tuple(partitions),
-            calendar=(*cluster.calendar, event),
-        )
-        require_consistent(changed, lambda _path: f"--add {text}")
-        return changed
-
-    return change
-
-
-def _members(table: NodeTable, lists: tuple[str, ...]) -> set[int]:
-    return {*table.indices(lists)[0].tolist()}
-
-
-def _second(state: MachineState) -> int:
-    """Return the state's time on the log's clock; BridgeError: it is no whole second."""
-    assert state.site is not None
-    time = state.now + state.site.origin
-    if time % SECOND:
-        what, remedy = "a cluster changes at whole seconds only", "Give --at a whole number."
-        raise BridgeError(what, where=f"{state.now / SECOND:g} s", remedy=remedy)
-    return time // SECOND
+def _check_same_present(state: MachineState, changed: MachineState) -> None:
+    """Raise BridgeError if other jobs run or wait on a cluster that has yet to change."""
+    running = slice(state.n_running)
+    same = state.id == changed.id and state.n_running == changed.n_running
+    if not same or not np.array_equal(state.start[running], changed.start[running]):
+        what = "on a machine of another size, its jobs would have had other starts by now"
+        remedy = "Use --drain, or a policy whose priorities do not count the machine's nodes."
+        raise BridgeError(what, where=f"policy {state.policy!r}", remedy=remedy)

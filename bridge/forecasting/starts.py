@@ -10,6 +10,7 @@ from bridge.base.errors import BridgeError
 from bridge.forecasting.corrections import LEVELS, corrected
 from bridge.forecasting.fork import Fork
 from bridge.forecasting.site_fork import SiteFork, open_fork
+from bridge.forecasting.slurm_fork import SlurmFork
 from bridge.forecasting.state import MachineState
 from bridge.scheduler.state import NEVER, SECOND
 
@@ -120,7 +121,7 @@ class RawForecast:
 def raw_forecast(
     state: MachineState,
     job_indices: Ints,
-    fork: Fork | SiteFork,
+    fork: Fork | SiteFork | SlurmFork,
     futures: int = FUTURES,
     seed: int | list[int] = 0,
 ) -> RawForecast:

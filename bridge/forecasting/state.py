@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bridge.cluster.description import Cluster
+    from bridge.scheduler.slurm.controller import Controller
     from bridge.worlds.fast.episode import Scenario
     from bridge.worlds.fast.world import WorldState
 
@@ -26,6 +27,9 @@ END = 1 << 60
 MOST = 1 << 62
 #: What is believed of a run time, by its use, see `bridge.scheduler.estimators.RunTimeEstimates`.
 LENGTHS = ("order", "waiting", "running")
+
+#: Who decides, as documents have it, where it is no policy.
+OWN_SCHEDULERS = "Slurm's own schedulers"
 
 
 def micro(seconds: ArrayLike) -> Ints:
@@ -69,6 +73,19 @@ class SitePresent:
 
 
 @dataclass(frozen=True)
+class SlurmPresent:
+    """A real Slurm whose own schedulers decide.
+
+    Attributes:
+        build: returns their state, and the names of jobs by their keys.
+        on_submitted: returns the state with a job more (nodes, walltime in s, user, name).
+    """
+
+    build: "Callable[[], tuple[Controller, dict[int, str]]]"
+    on_submitted: "Callable[[int, float, str, str], MachineState]"
+
+
+@dataclass(frozen=True)
 class MachineState:
     """A machine with n jobs, the running ones first, then the waiting ones in order of submission.
 
@@ -98,6 +115,7 @@ class MachineState:
             scale, one number a level of `bridge.forecasting.corrections.LEVELS`; learnt from earlier
             forecasts.
         site: of a cluster, where its scheduler stands.
+        own: of a Slurm, where its own schedulers stand; futures without a policy are theirs.
 
     Raises:
         BridgeError: parts of it contradict each other; the error names the job.
@@ -125,6 +143,7 @@ class MachineState:
     settled: bool = False
     corrections: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     site: SitePresent | None = field(default=None, compare=False)
+    own: SlurmPresent | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         self._check_jobs()

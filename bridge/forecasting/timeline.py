@@ -12,6 +12,7 @@ from bridge.base.progress import ProgressCallback, ignore_progress
 from bridge.forecasting.corrections import LEVELS
 from bridge.forecasting.fork import Fork
 from bridge.forecasting.site_fork import SiteFork, open_fork
+from bridge.forecasting.slurm_fork import SlurmFork
 from bridge.forecasting.starts import RawForecast, raw_forecast
 from bridge.forecasting.state import LENGTHS, FairShareUser, MachineState
 from bridge.scheduler.state import SECOND
@@ -167,7 +168,7 @@ def simulate(
     """Make the uncorrected forecasts of all cases, each from the state at its time."""
     raw = RawForecast(np.empty((len(what), len(LEVELS))), np.empty(len(what)), np.empty(len(what)))
     timeline.rewind()
-    fork: Fork | SiteFork | None = None
+    fork: Fork | SiteFork | SlurmFork | None = None
     first = 0
     while first < len(what):
         time = int(what.time[first])

@@ -38,6 +38,8 @@ def with_job(
     """
     while name in state.id:
         name += "'"
+    if state.own is not None:
+        return state.own.on_submitted(nodes, walltime, user, name)
     if state.site is not None and state.site.on_submitted is not None:
         return state.site.on_submitted(nodes, walltime, user, name)
     state.refuse_site("a job that was not submitted")
@@ -70,7 +72,7 @@ def change_site(state: MachineState, drain: str, add: str) -> MachineState:
 
     Of a live site `drain` may be a number: idle nodes are drained first.
     """
-    from bridge.forecasting.site_run import add_nodes, drain_nodes
+    from bridge.forecasting.site_change import add_nodes, drain_nodes
 
     assert state.site is not None
     if drain.isdigit() and state.site.nodes:
@@ -139,6 +141,8 @@ class WhatIfResult:
             interval; of the first rule itself empty.
         better: share of the futures in which jobs wait for less than under the first rule; 0 of itself.
         never: jobs that can never start.
+        waiting: jobs that wait now.
+        compared: those of them that start in every future under every rule: values are of them alone.
     """
 
     policy: str
@@ -146,6 +150,8 @@ class WhatIfResult:
     differences: dict[str, ConfidenceInterval]
     better: float
     never: int
+    waiting: int
+    compared: int
 
 
 def whatif(
@@ -163,7 +169,8 @@ def whatif(
     if len(states) == 1:
         refuse_twice(names)
     if not len(presents[0].waiting):
-        raise BridgeError("no job waits: nothing can differ", where="what if")
+        remedy = "Name a time or a state in which jobs wait, or submit a job."
+        raise BridgeError("no job waits: nothing can differ", where=_when(presents[0]), remedy=remedy)
     if futures < 2:
         raise BridgeError("an interval needs two futures at least", where="what if")
     runs = draw(presents[-1], futures, seed)
@@ -172,7 +179,8 @@ def whatif(
     can = np.all([(one[:, :n] != NEVER).all(axis=0) for one in starts], axis=0)
     judged = np.array([j for j in presents[0].waiting if can[j]], np.int64)
     if not len(judged):
-        raise BridgeError("none of the waiting jobs can start", where="what if")
+        what, remedy = "none of the waiting jobs can start under every rule", "Drain fewer nodes."
+        raise BridgeError(what, where=_when(presents[0]), remedy=remedy)
     results = [_values(presents[0], runs, one, judged) for one in starts]
     base = results[0]
     return [
@@ -182,9 +190,15 @@ def whatif(
             {metric: paired_difference(values[metric], base[metric]) for metric in METRICS} if k else {},
             float((values["wait"] < base["wait"]).mean()) if k else 0.0,
             int((starts[k][:, presents[0].waiting] == NEVER).any(axis=0).sum()),
+            len(presents[0].waiting),
+            len(judged),
         )
         for k, (name, values) in enumerate(zip(names, results, strict=True))
     ]
+
+
+def _when(state: MachineState) -> str:
+    return f"what if, at {state.now / SECOND:g} s"
 
 
 def _played(presents: Sequence[MachineState], names: Sequence[str], runs: Ints) -> list[Ints]:

@@ -21,6 +21,7 @@ from bridge.base.files import atomic_write
 from bridge.judge.jobs import Started, is_killed_attempt, started
 from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown, step_function
 from bridge.judge.run import Run
+from bridge.report.picture_files import kind_of_picture
 from bridge.report.svg import shrink
 from bridge.report.tables import duration
 
@@ -71,9 +72,7 @@ def time_unit(span: float) -> tuple[float, str]:
 def save(figure: Figure, path: Path | str) -> None:
     """Save a figure as PNG or SVG, by the suffix; an existing file is replaced only if all went well."""
     path = Path(path)
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in ("png", "svg"):
-        raise BridgeError("pictures are saved as .png or .svg", where=str(path), remedy="Change the suffix.")
+    kind = kind_of_picture(path)
     metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
     with atomic_write(path) as out, mpl.rc_context({"svg.hashsalt": "bridge", "svg.fonttype": "none"}):
         data = io.BytesIO()

@@ -1,7 +1,7 @@
 """What is said in tables: of runs and what differs between them, of forecasts, of agents and of logs."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -232,10 +232,16 @@ def judged_table(document: Mapping[str, Any], name: str) -> Table:
     return table
 
 
-def whatif_table(outcomes: "Iterable[WhatIfResult]", changed: bool, futures: int) -> Table:
+def whatif_table(outcomes: "Sequence[WhatIfResult]", changed: bool, futures: int) -> Table:
     """Return the same futures under several rules; `changed`: but the first on a machine that is changed."""
     headings = ("policy", "mean wait", "difference", "slowdown", "difference", "last start", "shorter waits")
     caption = "Differences to the first, future by future, with 95 % intervals; slowdown: bounded."
+    waiting, compared = outcomes[0].waiting, outcomes[0].compared
+    if compared < waiting:
+        caption += (
+            f" Compared: the {compared} of {waiting} waiting jobs that start under every rule. Where the"
+        )
+        caption += " others never start, they delay nobody."
     table = Table(headings, title=f"{futures} futures", caption=caption)
     for k, one in enumerate(outcomes):
         mean = {name: value.mean for name, value in one.values.items()}

@@ -39,7 +39,8 @@
 
 `slurm` has no switches of these: its passes come by clocks of their own (`own_passes`), and what they do is
 Slurm's own, on the nodes and by the rules of a cluster, see `bridge.scheduler.slurm`. A policy may bring an
-order in place of the multifactor priority; backfilling, limits and the choice of nodes stay Slurm's.
+order in place of the multifactor priority, and an agent may pick in main passes and choose in backfill
+passes; backfilling, limits and the choice of nodes stay Slurm's.
 
 Sources: `standard` is textbook EASY (Mu'alem & Feitelson 2001) and conservative backfilling, one pass
 per instant; `cqsim` is CQSim (SPEAR group, IIT) as measured; `alea` is AleaNG (commit a759abe), `schedgym`

@@ -20,7 +20,7 @@ def attained_service(state: ActionState, b: int, j: int) -> int:
 def _served(state: State, b: int, j: int) -> float:
     """Return for how long job `j` has run by now, seconds; under a rule of action: what of it is kept."""
     job = state.jobs[b, j]
-    return float((state.scalars[b].now - job.start) / 1e6) if job.start >= 0 else 0.0
+    return float((state.scalars[b].now - job.start) / SECOND) if job.start >= 0 else 0.0
 
 
 @inline

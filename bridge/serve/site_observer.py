@@ -13,7 +13,7 @@ from bridge.cluster.node_table import build_node_table
 from bridge.experiment.live_pass import ClusterPass, LoadedSite
 from bridge.forecasting.fork import policy_of
 from bridge.forecasting.starts import forecast
-from bridge.forecasting.state import MachineState, SitePresent
+from bridge.forecasting.state import OWN_SCHEDULERS, MachineState, SitePresent, SlurmPresent
 from bridge.forecasting.statefile import FORMAT, VERSION, state_of
 from bridge.scheduler.protocol import PROTOCOLS
 from bridge.serve.observer import PartitionObserver, PartitionState, RunTimeModel
@@ -21,9 +21,12 @@ from bridge.worlds.fast import world
 from bridge.worlds.slurm.client import Client, QueueEntry, is_held_by_us, walltime_from_comment
 from bridge.worlds.slurm.job_text import RefusedError, array_of, parts_of, request_of
 from bridge.worlds.slurm.jobs import HAS_NODES
-from bridge.worlds.slurm.site_jobs import NodePart, PendingJob, PlacedJob, SiteRequest
+from bridge.worlds.slurm.own_jobs import read_jobs
+from bridge.worlds.slurm.own_site import OwnQueue, read_own_site
+from bridge.worlds.slurm.site_jobs import NodePart, PendingJob, PlacedJob, SiteQueue, SiteRequest
 from bridge.worlds.slurm.site_reading import SiteReader, require_partitions
 
+_SHOW_JOBS = ("scontrol", "-d", "-o", "show", "job")
 #: Of a job that was not submitted: behind all others that come at the same time.
 _LAST = 1 << 40
 
@@ -75,7 +78,7 @@ class LiveSite:
         if not self.waiting:
             return state
         jobs = [job for job, _ in self.waiting], [job for job, _ in self.running]
-        loaded = self.passes.load(self.cluster, self.out, *jobs, self.now, for_futures=True)
+        loaded = self.passes.load(SiteQueue(self.cluster, self.out, *jobs, self.now), for_futures=True)
         return replace(state, site=self._present(loaded))
 
     def _present(self, loaded: LoadedSite) -> SitePresent:
@@ -97,7 +100,7 @@ class LiveSite:
             np.array(records, np.int64),
             len(loaded.scenario.jobs),
             on_changed_cluster=lambda change: self._changed(change(self.cluster)).state(),
-            on_submitted=lambda *job: self._with_job(*job).state(),
+            on_submitted=lambda *job: self.with_job(*job).state(),
             nodes=(*self.idle, *busy),
             others=(tuple(others), tuple(place[loaded.pieces[k][0].key] for k in others)),
         )
@@ -121,7 +124,7 @@ class LiveSite:
             self, cluster=replace(cluster, nodes=groups, calendar=()), out=frozenset(out), idle=idle
         )
 
-    def _with_job(self, nodes: int, walltime: float, user: str, name: str) -> "LiveSite":
+    def with_job(self, nodes: int, walltime: float, user: str, name: str) -> "LiveSite":
         """Return the site with a further job that waits for whole nodes."""
         request = SiteRequest(self.partition, nodes, exclusive=True)
         if why := self.passes.refusal(self.cluster, request):
@@ -136,23 +139,41 @@ class SiteState(PartitionState):
     """See `PartitionState`; futures are played on the nodes of `site`."""
 
     site: LiveSite
+    own: OwnQueue | None = None
 
     def machine_state(self) -> MachineState:
-        return self.site.state()
+        state = self.site.state()
+        return state if self.own is None else replace(state, own=self._own_present(self.own))
+
+    def _own_present(self, queue: OwnQueue) -> SlurmPresent:
+        def submitted(nodes: int, walltime: float, user: str, name: str) -> MachineState:
+            more, site = queue.copy(), self.site
+            more.submit(name, nodes, walltime, user, site.partition, int(site.now))
+            return replace(self, site=site.with_job(nodes, walltime, user, name), own=more).machine_state()
+
+        return SlurmPresent(queue.controller, submitted)
 
 
 class SiteObserver(PartitionObserver):
     """See `PartitionObserver`: partitions with their nodes, which may differ and be shared, and overlap.
 
-    Jobs of other partitions count where they have nodes or licences of the site.
+    Jobs of other partitions count where they have nodes or licences of the site. `own`: Slurm's own
+    schedulers decide. Raises BridgeError: they cannot be played.
     """
 
     _details = True
 
     def __init__(
-        self, client: Client, partition: str, policy: str = "fcfs+easy", beliefs: RunTimeModel | None = None
+        self,
+        client: Client,
+        partition: str,
+        policy: str = "fcfs+easy",
+        beliefs: RunTimeModel | None = None,
+        *,
+        own: bool = False,
     ) -> None:
         super().__init__(client, partition, policy, beliefs)
+        self._own = read_own_site(client) if own else None
         self._passes = ClusterPass(policy_of(policy), PROTOCOLS["standard"])
         self._partitions = require_partitions(partition)
         self._reader = SiteReader(client, self._partitions)
@@ -203,7 +224,18 @@ class SiteObserver(PartitionObserver):
             self._passes, reader.cluster, out, tuple(running), tuple(waiting), idle, self._partitions[0],
             self.policy, self._beliefs, now,
         )  # fmt: skip
-        return SiteState(site.document(), rows, not_forecast, site)
+        held = [row for row in rows if row.state not in HAS_NODES and row.priority == 0]
+        if self._own is None or any(self._show(row)[0] for row in held):  # an agent decides, not Slurm
+            return SiteState(site.document(), rows, not_forecast, site)
+        queue = OwnQueue.of(self._own, read_jobs(client.call(*_SHOW_JOBS)))
+        queue.leave_out_unmodelled()
+        try:
+            queue.controller()
+        except BridgeError as error:
+            remedy = "Name a policy: --policy fcfs+easy."
+            what = f"Slurm's own schedulers cannot be played: {error.what}"
+            raise BridgeError(what, where=error.where, remedy=remedy) from error
+        return SiteState(site.document() | {"policy": OWN_SCHEDULERS}, rows, not_forecast, site, queue)
 
     def _placed(self, row: QueueEntry, now: float) -> tuple[PlacedJob, dict[str, Any]]:
         job, text = self._job(row, now), self._text(row)

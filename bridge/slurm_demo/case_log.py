@@ -65,7 +65,8 @@ class CaseLog:
     passes: list[tuple[float, str]] = field(default_factory=list)
 
 
-def _lines(text: str) -> Iterator[tuple[float, str]]:
+def log_lines(text: str) -> Iterator[tuple[float, str]]:
+    """Yield the lines of a daemon's log behind their times, s since 1970."""
     for line in text.splitlines():
         if match := re.match(r"\[(\S+)\] (.*)", line):
             yield datetime.fromisoformat(match[1]).timestamp(), match[2]
@@ -77,7 +78,7 @@ def read_log(text: str) -> CaseLog:
     answers: dict[str, list[float]] = {}
     epilogs: dict[tuple[str, str], list[float]] = {}
     last_calculation = 0.0
-    for time, line in _lines(text):
+    for time, line in log_lines(text):
         for kind, pattern in _PASSES.items():
             if not pattern.search(line):
                 continue

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from bridge.base.errors import BridgeError
 from bridge.judge.metrics import compute_metrics
 from bridge.judge.run import Run
 from bridge.scheduler.state import SECOND
+from bridge.slurm_demo.case_log import log_lines
 from bridge.slurm_demo.demo_jobs import SHORTEST, DemoJob
 from bridge.workload.formats import write
 from bridge.workload.table import SWF_COLUMNS, Workload
@@ -46,14 +46,11 @@ class ControllerLog:
         self.times: dict[str, dict[str, list[float]]] = {name: {} for name in _EVENTS}
         self.nodes: dict[str, list[str]] = {}
         serial_numbers: dict[str, int] = {}
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            stamp = re.match(r"\[(\S+)\] ", line)
+        for at, line in log_lines(path.read_text(encoding="utf-8", errors="replace")):
             if taken := _TAKEN.search(line):
                 serial_numbers[taken[1]] = serial_numbers.get(taken[1], 0) + 1
             for name, pattern in _EVENTS.items():
-                match = pattern.search(line)
-                if stamp and match:
-                    at = datetime.fromisoformat(stamp[1]).timestamp()
+                if match := pattern.search(line):
                     number = match[1].partition("_")[0]
                     serial_numbers[number] = serial_numbers.get(number, 0) + (name == "submit")
                     job = f"{match[1]}#{serial_numbers[number]}"

@@ -37,6 +37,7 @@ _TEXTS = frozenset(
         *("dependency", "reservation", "nodelist", "exclude", RAN_ON, *_CODES),
     }
 )
+_SIZES = ("procs", "req_procs", "nodes")
 _AMOUNTS_OF_MEMORY = ("memory_per_node", "memory_per_task")
 #: What a map can fill beside demands such as gpus, main_memory or burst_buffer.
 TARGETS = (*SWF_COLUMNS, *_INSTANTS[1:], *REQUEST_COLUMNS, "soft_walltime", "property", "state", RAN_ON)
@@ -128,7 +129,8 @@ def _waits_and_runs(columns: dict[str, Any], ids: list[str]) -> dict[str, TallyE
         backwards = end < start
         counted |= tally("repaired", "ended before it started: its run time is not known", names[backwards])
         columns["run"] = np.where(backwards, np.nan, end - start)
-    for name in ("wait", "run"):
+    amounts = [name for name in columns if name in _SIZES or "_per_" in name]
+    for name in (*_LENGTHS, *amounts):
         if name in columns and (below := columns[name] < 0).any():
             counted |= tally("repaired", f"its {name} is negative: not known", names[below])
             columns[name] = np.where(below, np.nan, columns[name])

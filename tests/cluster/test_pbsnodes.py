@@ -113,6 +113,8 @@ def test_nodes_of_no_queue_are_said(tmp_path: Path) -> None:
         ("a\n state = free\n", 1, "does not tell its cores"),
         ("a\n np = 2\nb\n np = x\n", 3, "'x' is no whole number"),
         ("a\n np = 2\n resources_available.mem = much\n", 1, "'much' is no size"),
+        ("hello\n", 1, "'hello' has no attributes: this lists no nodes"),
+        ("a\n np = 2\nb\n\nc\n np = 2\n", 3, "'b' has no attributes"),
         ("a\n np\n", 2, "is no attribute of a node"),
         (" np = 2\n", 1, "is no attribute of a node"),
         ("a\n np = 2\na\n np = 2\n", 3, "node 'a' is listed twice"),

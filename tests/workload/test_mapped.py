@@ -73,6 +73,22 @@ def test_nothing_is_left_out_in_silence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "column", "place"),
+    [
+        (",120,2,", ",120,-4,", "procs", 0),
+        (",120,2,", ",-120,2,", "req_time", 0),
+        (",16G,1,", ",16G,-2,", "gpus_per_node", 0),
+    ],
+)
+def test_negative_amounts_are_counted(tmp_path: Path, old: str, new: str, column: str, place: int) -> None:
+    text = MAP.replace('{ column = "gpu", times = "milli", scale = 0.001 }', '"gpu"')
+    workload = read(tmp_path, TABLE.replace(old, new), text)
+    assert workload.jobs[column].tolist()[place] == -1
+    entry = workload.tally[f"its {column} is negative: not known"]
+    assert (entry.kind, entry.count, entry.examples_text) == ("repaired", 1, "a1")
+
+
+@pytest.mark.parametrize(
     ("old", "new", "line", "says"),
     [
         (",120,2,", ",much,2,", 2, "limit cannot be read"),

@@ -10,13 +10,10 @@ from dataclasses import dataclass, replace
 
 from bridge.scheduler.decisions import BACKFILL, DECLINE, PICK
 from bridge.scheduler.protocol import Policy
-from bridge.scheduler.slurm import plan_kernels as kernels
 from bridge.scheduler.slurm.backfill_pass import (
     BackfillWalk,
     begin_backfill,
     end_backfill,
-    last_that_counts,
-    look_at_all,
     state_of,
 )
 from bridge.scheduler.slurm.controller import FAR, Controller, IdlePass
@@ -82,10 +79,10 @@ def agent_main_pass(slurm: Controller, now: int, agent: AgentDecisions, *, full:
     The order that results is that of the next backfill passes, too. As `main_pass`, it is left out where the
     last one changed nothing, and nothing has changed since: then nobody is asked again.
     """
-    entries = begin_main(slurm, now, full=full)
-    if entries is None:
+    n = begin_main(slurm, now, full=full)
+    if n is None:
         return
-    starts, walk, left = slurm.n_starts, MainWalk(slurm, now, full=full), list(entries)
+    starts, left, walk = slurm.n_starts, slurm.entries(n), MainWalk(slurm, now, n, full=full)
     at, is_moved, whole = 0, False, None
     while at < len(left) and whole is None:
         places = _pickable(walk, left, at, agent.window)
@@ -138,7 +135,7 @@ def _may_be_picked(walk: MainWalk, job: SlurmJob, part: SlurmPart) -> bool:
     if job.state != PENDING or job.het or walk.is_closed(job, part):
         return False
     slurm = walk.slurm
-    return slurm.site.parameters.limit_stop or not slurm.ledger.before(job, part)
+    return slurm.site.parameters.limit_stop or not walk.is_over_limit(job, part)
 
 
 def _held(slurm: Controller, left: list[Entry], places: list[int]) -> int:
@@ -159,33 +156,29 @@ def agent_backfill_pass(slurm: Controller, now: int, agent: AgentDecisions) -> S
     The jobs before the first that could start now have their plans reserved. It, and those behind it that
     could start now as well, are the candidates. After DECLINE nothing else starts in the pass.
     """
-    entries = begin_backfill(slurm, now)
-    if entries is None:
+    length = begin_backfill(slurm, now)
+    if length is None:
         return
-    before, horizon, left = state_of(slurm), FAR, list(entries)
-    n = last_that_counts(slurm, left, 0, len(left)) + 1
-    declined = False
-    if n:
-        walk, at, starts, head = BackfillWalk(slurm, now), 0, 0, None
-        while at < n and not walk.is_over:
-            if head is not None and walk.could_start(*left[at]):
-                places = list(_startable(walk, left, at, n, agent.window))
-                choice = yield SlurmQuestion(BACKFILL, [left[place][0] for place in places], head)
-                if choice == DECLINE:
-                    declined = True
-                    break
-                if choice:
-                    left.insert(at, left.pop(places[choice]))
-            job = left[at][0]
-            walk.own[kernels.PLANNED_AT] = -1
-            look_at_all(walk, *left[at])
-            if head is None and job.state == PENDING and walk.own[kernels.PLANNED_AT] >= 0:
-                head = job
-            at += 1
-            if walk.starts > starts:
-                starts, n = walk.starts, last_that_counts(slurm, left, at, n) + 1
-        horizon = int(walk.own[kernels.HORIZON])
-    end_backfill(slurm, now, before, horizon)
+    before, left, declined = state_of(slurm), slurm.entries(length), False
+    walk, at, starts, head = BackfillWalk(slurm, now, length), 0, 0, None
+    n = walk.last_that_counts(left, 0, length) + 1
+    while at < n and not walk.is_over:
+        if head is not None and walk.could_start(*left[at]):
+            places = list(_startable(walk, left, at, n, agent.window))
+            choice = yield SlurmQuestion(BACKFILL, [left[place][0] for place in places], head)
+            if choice == DECLINE:
+                declined = True
+                break
+            if choice:
+                left.insert(at, left.pop(places[choice]))
+        job = left[at][0]
+        walk.look_at_all(*left[at])
+        if head is None and job.state == PENDING and walk.planned_at >= 0:
+            head = job
+        at += 1
+        if walk.starts > starts:
+            starts, n = walk.starts, walk.last_that_counts(left, at, n) + 1
+    end_backfill(slurm, now, before, walk.horizon)
     if declined and state_of(slurm) == before:  # nobody is asked again until something changes
         slurm.is_planned = IdlePass(slurm.version, slurm.packed, slurm.line.changes, FAR)
 

@@ -6,44 +6,41 @@ import numpy as np
 
 from bridge.base.arrays import Ints
 from bridge.cluster.reasons import NEVER_FITS, PARTITION_INACTIVE
-from bridge.scheduler.slurm import advance, eligible, preemption
-from bridge.scheduler.slurm.choice import (
-    Chosen,
-    as_gres_row,
-    choose,
-    default_memory,
-    is_exclusive,
-    need_of,
-)
-from bridge.scheduler.slurm.choice_kernels import UNCOUNTED
+from bridge.scheduler.slurm import advance, eligible, plan_kernels, preemption, start_kernels
+from bridge.scheduler.slurm import arrays as at
+from bridge.scheduler.slurm.arrays import SlurmStore
+from bridge.scheduler.slurm.choice import Chosen, as_gres_row, choose, is_exclusive, need_of
+from bridge.scheduler.slurm.choice_kernels import WHOLE
 from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import DONE, PENDING, RUNNING, SUSPENDED, SlurmJob
+from bridge.scheduler.slurm.limit_kernels import CORES_USED
 from bridge.scheduler.slurm.limits import Ledger, job_limit
 from bridge.scheduler.slurm.line import PassLine
 from bridge.scheduler.slurm.masks import bits, mask_of
+from bridge.scheduler.slurm.node_words import mask_of_words, words_of
 from bridge.scheduler.slurm.order import preemptors_first
 from bridge.scheduler.slurm.priority import Priorities
+from bridge.scheduler.slurm.quick import Quick
+from bridge.scheduler.slurm.rows import Rows, rules_of
 from bridge.scheduler.slurm.site import Site, SlurmPart
 from bridge.scheduler.slurm.usage import SlurmUsage
 
 #: A requeued job is eligible again so long after its nodes are free, s: a credential's life, and one.
 REQUEUE_DELAY = 121
 #: What an attempt to start a job can come to.
-STARTED, BUSY, LIMIT, RESERVED, LICENSES, IMPOSSIBLE = (
-    "started",
-    "busy",
-    "limit",
-    "reserved",
-    "licenses",
-    "impossible",
+STARTED, BUSY, LIMIT, RESERVED, IMPOSSIBLE = OUTCOMES = (
+    *("started", "busy", "limit", "reserved", "impossible"),
 )
+_order_runs, _try_now = Quick(start_kernels.order_runs), Quick(start_kernels.try_now)
+_judge_now, _start_job = Quick(start_kernels.judge_now), Quick(start_kernels.start_job)
+_end_job, _pause_job = Quick(start_kernels.end_job), Quick(start_kernels.pause_job)
 
 #: An instant that never comes.
 FAR = 1 << 62
 
 #: No main pass yet: its version, how far it went, until when nothing changes by itself, and
 #: the line's changes and the preferred nodes that it left.
-_NEVER_PASSED: tuple[int, bool, int, int, int | None] = (-1, False, 0, -1, None)
+_NEVER_PASSED: tuple[int, bool, int, int, bytes | None] = (-1, False, 0, -1, None)
 
 
 class IdlePass(NamedTuple):
@@ -55,7 +52,7 @@ class IdlePass(NamedTuple):
     """
 
     version: int = -1
-    packed: int | None = None
+    packed: bytes | None = None
     changes: int = -1
     until: int = 0
 
@@ -65,13 +62,12 @@ class Controller:
 
     Attributes:
         jobs: by key.
-        future: room for the forecast's book.
         started: jobs that started since the world last looked, with the scheduler that started them.
         n_starts: how many there were.
         version: changes with all that a main pass looks at.
         is_passed: the last main pass that changed nothing, see `bridge.scheduler.slurm.main_pass`.
         is_planned: the last backfill pass that changed nothing, see `bridge.scheduler.slurm.backfill_pass`.
-        packed: nodes that the weights in force prefer; None: they are the site's.
+        ends_changed: ends of running jobs are not those that passes know.
         ended: jobs that were killed, requeued or preempted since then, with how.
         completing: of each node, how many jobs are ending there; `completing_nodes` those with any.
         preempts: jobs may give way to others.
@@ -82,15 +78,15 @@ class Controller:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.ledger = Ledger(site)
-        self.priorities = Priorities(site, self.ledger)
-        self.usage = SlurmUsage.of_site(site)
-        self.empty = SlurmUsage.of_site(site)
-        self.future = self.usage.book.copy()
+        self.store = self._store()
+        self.ledger = Ledger(site, self.store)
+        self.rows = Rows(site, self.ledger, self.store)
+        self.priorities = Priorities(site, self.rows)
+        self.usage, self.empty = SlurmUsage(self.store.book), SlurmUsage(self.store.empty)
         self.jobs: dict[int, SlurmJob] = {}
         self.by_id: dict[int, list[SlurmJob]] = {}
         self.pending: dict[int, SlurmJob] = {}
-        self.line = PassLine(site)
+        self.line = PassLine(self.rows)
         self.running: dict[int, SlurmJob] = {}
         self.reservations: dict[str, advance.Advance] = {}
         self.down, self.drained = 0, 0
@@ -102,9 +98,6 @@ class Controller:
         self.completing = [0] * len(site.nodes)
         self.completing_nodes = 0
         self.licenses = dict(site.licenses)
-        self.weights = site.weights
-        self.packed: int | None = None
-        self._packed = 0, np.ones(len(site.nodes), np.int64)
         self._fits: dict[tuple[object, ...], bool] = {}
         self.started: list[tuple[SlurmJob, str]] = []
         self.n_starts = 0
@@ -118,9 +111,53 @@ class Controller:
         self.ranks: dict[tuple[int, int], int] = {}
         self.held_picks: set[tuple[int, int]] = set()
         self.limits_due = 0
+        self.ends_changed = False
         self.preempts = site.cluster.scheduler.preempt != "none"
 
+    def _store(self) -> SlurmStore:
+        """Return the arrays that do not grow, and those of the nodes."""
+        site, store = self.site, SlurmStore()
+        book, n_nodes = SlurmUsage.of_site(site).book, len(site.nodes)
+        self.masks = [-1] * at.MASKS  # as whole numbers, those that are written
+        store.put(
+            now=np.zeros(at.NOW_SIZE, np.int64),
+            rules=rules_of(site),
+            masks=np.zeros((at.MASKS, site.n_words), np.int64),
+            parts=np.zeros((len(site.parts), at.PART_SIZE), np.int64),
+            part_nodes=np.array([words_of(part.mask, site.n_words) for part in site.parts], np.int64),
+            book=book,
+            empty=book.copy(),
+            future=book.copy(),
+            site=site.table,
+            usual=site.weights,
+            weights=site.weights.copy(),
+            inside=site.weights.copy(),
+            packed=np.zeros(site.n_words, np.int64),
+            scratch=site.scratch[0],
+            room=site.scratch[1],
+            free_licenses=np.zeros(len(site.licenses), np.int64),
+            placed=np.zeros((n_nodes, 3), np.int64),
+            booked=np.zeros((1, at.BOOKED_SIZE), np.int64),
+            booked_nodes=np.zeros((1, site.n_words), np.int64),
+            own=np.zeros(plan_kernels.OWN_SIZE, np.int64),
+            times=np.zeros((64, 2), np.int64),
+            free=np.zeros((64, site.n_words), np.int64),
+            sizes=np.zeros(2, np.int64),
+        )
+        return store
+
     # --- nodes
+
+    @property
+    def weights(self) -> Ints:
+        """The weights of nodes in force."""
+        weights: Ints = self.store.weights
+        return weights
+
+    @property
+    def packed(self) -> bytes | None:
+        """The nodes that the weights in force prefer; None: they are the site's."""
+        return self.store.packed.tobytes() if self.store.now[at.IS_PACKED] else None
 
     @property
     def up(self) -> int:
@@ -155,7 +192,7 @@ class Controller:
 
     def _fits_empty(self, job: SlurmJob, part: SlurmPart) -> bool:
         """Tell whether a job fits the empty nodes of a partition; equal requests are tried once."""
-        if self.weights is not self.site.weights:
+        if self.store.now[at.IS_PACKED]:
             return self._could(job, part, part.mask)
         need = need_of(self.site, job, part.index, is_exclusive(job, part.about.exclusive))
         kinds = tuple(sorted(job.gres)), job.features, job.one_feature
@@ -167,6 +204,8 @@ class Controller:
     def forget_fits(self) -> None:
         """Forget which requests fit empty nodes, whose weights have changed."""
         self._fits.clear()
+        if not self.store.now[at.IS_PACKED]:
+            self.store.weights[:] = self.store.usual
 
     def _could(self, job: SlurmJob, part: SlurmPart, nodes: int) -> bool:
         exclusive = is_exclusive(job, part.about.exclusive)
@@ -186,13 +225,14 @@ class Controller:
         self.by_id.setdefault(job.id, []).append(job)
         self.pending[job.key] = job
         self.ledger.submit(job)
-        if job.task >= 0 and len(self.by_id[job.id]) > 1:  # one record until a task is split from it
-            first = self.by_id[job.id][0]
-            if self.priorities.is_basic:
-                job.priority = first.priority
-                self.line.add(job, now)
-                return
-        self.priorities.submit(job, now)
+        self.rows.add(job)
+        first = self.by_id[job.id][0]
+        if job.task >= 0 and first is not job and self.priorities.is_basic:
+            job.priority = first.priority  # one record until a task is split from it
+        else:
+            self.priorities.submit(job, now)
+        if self.priorities.is_basic:
+            self.rows.write_priorities((job,))
         self.line.add(job, now)
 
     # --- the queue
@@ -214,21 +254,86 @@ class Controller:
         if job.singleton and eligible.singleton_waits(job, (*self.pending.values(), *self.running.values())):
             return False
         if not job.eligible:
-            job.eligible = now
+            job.eligible = self.store.jobs[job.row, at.ELIGIBLE] = now
         if eligible.array_is_full(job, self.by_id):
             return False
         return eligible.reservation_is_open(job, self.reservations, now)
 
-    def queue(self, now: int) -> list[Entry]:
-        """Return the jobs that a pass looks at, in its order; of an array, its first task that waits."""
+    def queue(self, now: int) -> int:
+        """Write the entries at which a pass looks to `turn`, and all else that it reads; return how many.
+
+        Of an array, it looks at its first task that waits.
+        """
+        self.ends_changed |= not self.line.is_valid
         self.line.refresh(self.pending.values(), now)
-        entries, odd = self.line.entries, self.line.odd
-        if odd:
+        store = self.store
+        if self.line.odd:
             closed = self._closed_odd(now)
-            entries = [entry for entry in entries if entry[0].key not in closed]
+            for job in self.line.odd.values():
+                store.jobs[job.row, at.IS_CLOSED] = int(job.key in closed)
+        self._write_state()
+        n = self.line.take_turns()
         if self.preempts:
-            return preemptors_first(self.site, entries)
-        return entries
+            self.write_turn(preemptors_first(self.site, self.entries(n)))
+        return n
+
+    def _write_licenses(self) -> None:
+        """Write how many licences are free."""
+        if self.rows.kinds:
+            self.store.free_licenses[:] = [self.licenses.get(name, 0) for name in self.rows.kinds]
+
+    def entries(self, n: int) -> list[Entry]:
+        """Return the jobs at which a pass looks, each with a partition, in its order."""
+        store, rows = self.store, self.rows
+        return [(rows.jobs[store.entries[e, at.JOB]], rows.parts[e]) for e in store.turn[:n].tolist()]
+
+    def write_turn(self, entries: list[Entry]) -> None:
+        """Write the order in which a pass looks at jobs."""
+        self.store.turn[: len(entries)] = [job.entries[part.index] for job, part in entries]
+
+    def _write_state(self) -> None:
+        """Write what passes read of nodes, licences and reservations."""
+        for place, mask in ((at.UP, self.up), (at.COMPLETING, self.completing_nodes)):
+            if self.masks[place] != mask:
+                self.masks[place] = mask
+                self.store.masks[place] = words_of(mask, self.site.n_words)
+        self._write_licenses()
+        if self.reservations or self.store.now[at.RESERVATIONS]:
+            self.rows.write_reservations(self.reservations, self.pending.values())
+
+    def write_rows(self) -> None:
+        """Write jobs as they are after an event that may have changed them."""
+        for job in self.pending.values():
+            self.rows.write(job)
+        self.rows.write_ends(self.running.values())
+        self.ends_changed = True
+
+    def entry(self) -> tuple[SlurmJob, SlurmPart]:
+        """Return the job at which a pass stopped, and in which partition."""
+        e = int(self.store.now[at.ENTRY])
+        return self.rows.jobs[self.store.entries[e, at.JOB]], self.rows.parts[e]
+
+    def take_changes(self) -> int:
+        """Take over which plans a pass changed, or which jobs it blocked; return how many."""
+        store = self.store
+        if not (count := int(store.now[at.CHANGED])):
+            return 0
+        for row in store.changed[:count].tolist():
+            job = self.rows.jobs[row]
+            job.planned, job.blocked_at = store.jobs[row, (at.PLANNED, at.BLOCKED)].tolist()
+            if self.site.cluster.priority.job_size and job.state == PENDING:
+                for part in job.parts:
+                    self.priorities.write_terms(job, part, job.entries[part.index])
+        store.now[at.CHANGED] = 0
+        return count
+
+    def sort_running(self) -> None:
+        """Write running jobs in the order of their ends, as the next forecasts see them."""
+        if self.ends_changed:
+            self.ends_changed = False
+            self.rows.write_ends(self.running.values())
+        _order_runs(self.store.bundle)
+        self.rows.forget_over()
 
     def _closed_odd(self, now: int) -> set[int]:
         """Return the odd jobs at which a pass does not look."""
@@ -257,68 +362,49 @@ class Controller:
 
     def try_start(self, job: SlurmJob, part: SlurmPart, nodes: int, now: int, who: str) -> str:
         """Start a job on some of the nodes, or return why not; may preempt others."""
-        site = self.site
-        exclusive = is_exclusive(job, part.about.exclusive)
-        packed = self.packed = self.ledger.packed_on(job, part)
-        self.weights = site.weights if packed is None else self._packed_weights(packed)
-        nodes &= part.mask & ~job.excluded
-        usable, is_reserved, weights = nodes, False, self.weights
-        if self.reservations:
-            usable, is_reserved = advance.usable_nodes(
-                self.reservations, job, nodes, now, job_limit(job, part)
-            )
-            weights = self._inside_first(job)
-        there = usable & self.usage.idle if exclusive else usable
-        chosen = choose(site, job, there, self.usage, part.index, weights, exclusive=exclusive)
-        victims: list[SlurmJob] = []
-        if chosen is None and self.preempts and job.preempting_until < now:
-            chosen, victims = self._by_preemption(job, part, usable, exclusive, now)
-        reason = ""
-        if self.ledger.class_of(job, part).has_after:
-            if chosen is not None:
-                tres = self.tres_of(job, part, chosen)
-                reason = self.ledger.after(job, part, tres, mask_of(chosen))
-            else:
-                reason = self.ledger.after(job, part, self.ledger.request(job), None)
-        if reason:
-            return LIMIT
-        if chosen is None:
-            if is_reserved and not self._could(job, part, usable):
-                return RESERVED
-            if not self.could_ever(job, part):
-                return IMPOSSIBLE
-            return BUSY
+        self._write_state()
+        self.store.now[at.NOW], self.store.now[at.ENTRY] = now, job.entries[part.index]
+        words = words_of(nodes, self.site.n_words)
+        result = int(_try_now(self.store.bundle, job.entries[part.index], words))
+        if result == start_kernels.PREEMPTION:
+            return self.let_give_way(now, who)
+        if result == start_kernels.STARTED:
+            self.start_entry(now, who)
+        return OUTCOMES[result]
+
+    def let_give_way(self, now: int, who: str) -> str:
+        """Start the job at which a pass stopped on nodes where others give way, or return why not."""
+        store, (job, part) = self.store, self.entry()
+        e = job.entries[part.index]
+        usable = mask_of_words(store.masks[at.TRY])
+        chosen, victims = self._by_preemption(job, part, usable, bool(store.need[e, WHOLE]), now)
+        self._write_taken(chosen or {})
+        result = int(_judge_now(store.bundle, e, chosen is not None))
+        if result != start_kernels.STARTED:
+            return OUTCOMES[result]
         if victims:
-            suspends = all(preemption.mode_of(site, one) == "suspend" for one in victims)
+            suspends = all(preemption.mode_of(self.site, one) == "suspend" for one in victims)
             for one in victims:
                 self._preempt(one, job, now)
             if not suspends:
-                job.preempting_until = now + site.settings.kill_wait + site.settings.message_timeout
+                job.preempting_until = now + self.site.settings.kill_wait + self.site.settings.message_timeout
+                store.jobs[job.row, at.PREEMPTING_UNTIL] = job.preempting_until
+                self._write_state()
                 return BUSY
-        self._start(job, part, chosen, exclusive, now, who)
+        self.start_entry(now, who)
         return STARTED
+
+    def _write_taken(self, chosen: Chosen) -> None:
+        """Write the CPUs of a job on each node where kernels read them."""
+        taken = self.store.scratch[1]
+        taken[:] = 0
+        taken[list(chosen)] = list(chosen.values())
 
     def adopt(self, job: SlurmJob, part: SlurmPart, chosen: Chosen, start: int) -> None:
         """Take a waiting job as one that runs since an instant: a real Slurm has started it."""
-        self._start(job, part, chosen, is_exclusive(job, part.about.exclusive), start, "")
-
-    def _packed_weights(self, nodes: int) -> Ints:
-        """Return the weights with which a job prefers some nodes."""
-        if self._packed[0] != nodes:
-            self._packed = nodes, self._outside(nodes)
-        return self.site.weights + self._packed[1]
-
-    def _outside(self, nodes: int) -> Ints:
-        """Return 1 for nodes that are none of some, else 0 [N]."""
-        outside = np.ones(len(self.site.nodes), np.int64)
-        outside[list(bits(nodes))] = 0
-        return outside
-
-    def _inside_first(self, job: SlurmJob) -> Ints:
-        own = self.reservations.get(job.reservation) if job.reservation else None
-        if own is None or not own.flex:
-            return self.weights
-        return self.weights + (1 << 40) * self._outside(own.nodes)
+        self._write_taken(chosen)
+        self.store.now[at.ENTRY] = job.entries[part.index]
+        self.start_entry(start, "")
 
     def _by_preemption(
         self, job: SlurmJob, part: SlurmPart, nodes: int, exclusive: bool, now: int
@@ -360,6 +446,7 @@ class Controller:
         victim.is_victim = True
         if grace and mode == "cancel":
             victim.end = min(victim.end, now + grace)
+            self.ends_changed = True
             self.limits_due = min(self.limits_due, victim.end)
             return
         if mode == "requeue":
@@ -367,47 +454,33 @@ class Controller:
         else:
             self.stop(victim, now, "preempted")
 
-    def tres_of(self, job: SlurmJob, part: SlurmPart, chosen: Chosen) -> dict[str, int]:
-        """Return what a job would use on the chosen nodes."""
-        tres = self.ledger.request(job)
-        tres["cores"], tres["nodes"] = sum(chosen.values()), len(chosen)
-        tres["memory"] = sum(self._memory(job, part, chosen))
-        for kind, count in job.gres.items():
-            tres["gpus" if kind == "gpu" else kind.replace("gpu:", "gpus_")] = count * len(chosen)
-        return tres
-
-    def _memory(self, job: SlurmJob, part: SlurmPart, chosen: Chosen) -> list[int]:
-        """Return MiB of a job on each of the chosen nodes."""
-        per_node, per_cpu = default_memory(self.site, job, part.index)
-        if per_node:
-            return [per_node] * len(chosen)
-        memory = self.site.memory
-        if per_cpu:
-            return [min(per_cpu * cpus, memory[n]) for n, cpus in chosen.items()]
-        return [memory[n] if memory[n] < UNCOUNTED else 0 for n in chosen]
-
-    def _start(
-        self, job: SlurmJob, part: SlurmPart, chosen: Chosen, exclusive: bool, now: int, who: str
-    ) -> None:
+    def start_entry(self, now: int, who: str) -> None:
+        """Start the job at which a pass stopped, with the CPUs on each node that kernels chose."""
+        store, (job, part) = self.store, self.entry()
+        e = int(store.now[at.ENTRY])
+        run = self.rows.start(job)
         job.part, job.state, job.start = part, RUNNING, now
         job.limit = job_limit(job, part)
         job.end = now + job.limit
-        job.alloc, job.nodes, job.whole = chosen, mask_of(chosen), exclusive
-        rows = (list(chosen), list(chosen.values()), self._memory(job, part, chosen))
-        job.rows = np.ascontiguousarray(np.array(rows, np.int64).T)
-        if job.gres:
+        job.whole = bool(store.need[e, WHOLE])
+        if self.site.gres:
             job.gres_row = as_gres_row(self.site, job)
-        job.tres = self.tres_of(job, part, chosen)
-        job.planned = job.tres["cores"]
-        job.last_usage, job.stands, job.is_victim = now, [], False
+            store.run_gres[run] = job.gres_row
+        _start_job(store.bundle, e, run, self.n_starts, now, job.end)
+        job.rows = store.placed[: int(store.now[at.PLACED])].copy()
+        job.alloc = dict(job.rows[:, :2].tolist())
+        job.nodes = mask_of_words(store.run_nodes[run])
+        job.cpus = job.planned = int(store.run_amounts[run, CORES_USED])
+        job.stands, job.is_victim = [], False
         own = self.reservations.get(job.reservation) if job.reservation else None
         job.until = own.end if own is not None and not own.flex else 0
         self.limits_due = min(self.limits_due, self._limit_of(job))
         for name, count in job.licenses.items():
             self.licenses[name] = self.licenses.get(name, 0) - count
-        self.usage.add(job)
+        self._write_licenses()
         self.ledger.start(job)
         del self.pending[job.key]
+        self.rows.remove(job)
         self.line.has_gone = True
         self.running[job.key] = job
         self.started.append((job, who))
@@ -421,10 +494,10 @@ class Controller:
         self.version += 1
         if job.state == SUSPENDED:
             job.stands.append((job.suspended_at, now))
-        else:
-            self.usage.remove(job)
+        _end_job(self.store.bundle, job.run, job.state != SUSPENDED)
         for name, count in job.licenses.items():
             self.licenses[name] = self.licenses.get(name, 0) + count
+        self._write_licenses()
         self.priorities.end(job, now)
         self.ledger.end(job, now)
         self.ledger.submit(job, -1)
@@ -433,6 +506,7 @@ class Controller:
             self.completing[n] += 1
         self.completing_nodes |= job.nodes
         del self.running[job.key]
+        self.rows.end(job)
         self._resume_those_suspended_by(job, now)
 
     def nodes_freed(self, nodes: int) -> None:
@@ -459,6 +533,7 @@ class Controller:
         job.state, job.requeued_until = PENDING, 1 << 62
         job.episode += 1
         self.pending[job.key] = job
+        self.rows.add(job)
         self.line.is_valid = False
         self.ledger.submit(job)
 
@@ -480,6 +555,7 @@ class Controller:
             self.stop(job, now, "cancelled")
         elif job.state == PENDING:
             self.pending.pop(job.key, None)
+            self.rows.remove(job)
             self.line.has_gone = True
             job.state, job.cancelled, job.ended, job.exit_code = DONE, True, now, 1
             self.ledger.submit(job, -1)
@@ -491,8 +567,10 @@ class Controller:
             return
         self.priorities.end(job, now)
         self.version += 1
-        self.usage.remove(job, keep_memory=True)
+        _pause_job(self.store.bundle, job.run, -1)
+        self.ends_changed = True
         job.state, job.suspended_at = SUSPENDED, now
+        self.store.runs[job.run, at.IS_RUNNING] = 2
         self.ended.append((job, "suspended"))
 
     def resume(self, job: SlurmJob, now: int) -> None:
@@ -501,13 +579,17 @@ class Controller:
             return
         job.stands.append((job.suspended_at, now))
         job.end += now - job.suspended_at
-        job.state, job.last_usage = RUNNING, now
+        job.state = RUNNING
+        self.store.runs[job.run, at.SINCE], self.store.runs[job.run, at.IS_RUNNING] = now, 1
         self.limits_due = min(self.limits_due, self._limit_of(job))
         self.version += 1
-        self.usage.add(job, without_memory=True)
+        _pause_job(self.store.bundle, job.run, 1)
+        self.ends_changed = True
         self.ended.append((job, "resumed"))
 
     def _resume_those_suspended_by(self, job: SlurmJob, now: int) -> None:
+        if not self.preempts:
+            return
         for one in list(self.running.values()):
             if job.key in one.suspended_by:
                 one.suspended_by.discard(job.key)

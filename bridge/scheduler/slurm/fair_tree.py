@@ -122,8 +122,8 @@ def _rank_siblings(tree: ShareArrays, first: int, last: int, ties: bool, users: 
         return
 
 
-@kernel
-def rank_users(tree: ShareArrays, users: int) -> None:
+@inner
+def rank_tree(tree: ShareArrays, users: int) -> None:
     """Give each user's association its rank as `fs`, by the levels' shares over usage, depth first."""
     _set_levels(tree)
     tree.counts[_RANK], tree.counts[_SHARED], tree.counts[_PILE] = users, users, 1
@@ -147,18 +147,26 @@ def rank_users(tree: ShareArrays, users: int) -> None:
         _rank_siblings(tree, room, end, kind == 1, users)
 
 
+@kernel
+def rank_users(tree: ShareArrays, users: int) -> None:
+    """Give each user's association its rank as `fs`."""
+    rank_tree(tree, users)
+
+
 _rank_users = Quick(rank_users)
 
 
-class _Tree(NamedTuple):
+class Tree(NamedTuple):
+    """A tree's arrays, and whose they are."""
+
     arrays: ShareArrays
     assocs: tuple[Assoc, ...]
     users: int
 
 
-def _tree_of(root: Assoc) -> _Tree:
+def tree_of(root: Assoc) -> Tree:
     """Return a tree's arrays; they are made again when somebody has come."""
-    if not isinstance(root.tree, _Tree):
+    if not isinstance(root.tree, Tree):
         assocs = [root]
         first = [1]
         for one in assocs:  # it grows
@@ -178,13 +186,13 @@ def _tree_of(root: Assoc) -> _Tree:
             pile=np.zeros((n + 1, 3), np.int64),
             counts=np.zeros(3, np.int64),
         )
-        root.tree = _Tree(arrays, tuple(assocs), sum(one.is_user for one in assocs))
+        root.tree = Tree(arrays, tuple(assocs), sum(one.is_user for one in assocs))
     return root.tree
 
 
 def fair_tree(root: Assoc) -> None:
     """Give each user's association its rank as `fs`, by the levels' shares over usage, depth first."""
-    arrays, assocs, users = _tree_of(root)
+    arrays, assocs, users = tree_of(root)
     if users:
         arrays.usage[:] = [one.usage for one in assocs]
         _rank_users(arrays, users)

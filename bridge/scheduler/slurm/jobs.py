@@ -22,6 +22,7 @@ class SlurmJob:
         features: alternatives, each of which a node satisfies by having all of one.
         one_feature: all nodes satisfy the same alternative.
         priority: Slurm's are whole numbers; an order's scores are not.
+        cpus: that it has.
         planned: CPUs of its last plan by backfill; 0: none yet.
         node_cpus: CPUs on each of its nodes, exactly; 0: as many as are there.
         blocked_at: when a main pass did not find nodes for it first; 0: never.
@@ -29,7 +30,8 @@ class SlurmJob:
         gres_row: [G] its generic resources on each node, in the order of the site's.
         kept_out: partition -> its version, and why the job waits there whatever is free.
         needs: what it asks for as kernels read it, see `bridge.scheduler.slurm.choice`.
-        sets: words of the sets of nodes of which it takes one, and of those that it must have.
+        row, run, entries: its rows, see `bridge.scheduler.slurm.rows`: as one that waits, as one that runs,
+            and in each partition.
         terms: partition -> what of its priority does not change, see `bridge.scheduler.slurm.priority`.
         could: partition -> whether the job fits its nodes when they are empty.
     """
@@ -84,7 +86,7 @@ class SlurmJob:
     part: SlurmPart | None = None
     nodes: int = 0
     alloc: dict[int, int] = field(default_factory=dict)
-    tres: dict[str, int] = field(default_factory=dict)
+    cpus: int = 0
     planned: int = 0
     exit_code: int = 0
     ended: int = 0
@@ -96,7 +98,6 @@ class SlurmJob:
     #: Since when and until when it was suspended in this life, s.
     stands: list[tuple[int, int]] = field(default_factory=list)
     suspended_by: set[int] = field(default_factory=set)
-    last_usage: int = 0
     episode: int = 0
     requeued_until: int = 0
     whole: bool = False
@@ -107,12 +108,14 @@ class SlurmJob:
     kept_out: dict[int, tuple[int, str]] = field(default_factory=dict)
     needs: dict[tuple[int, bool], "Ints"] = field(default_factory=dict)
     could: dict[int, bool] = field(default_factory=dict)
-    sets: "tuple[Ints, Ints] | None" = None
+    row: int = -1
+    run: int = -1
+    entries: dict[int, int] = field(default_factory=dict)
     terms: dict[int, tuple[float, ...]] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Forget what follows from its request, which has changed."""
-        self.kept_out, self.could, self.needs, self.sets, self.terms = {}, {}, {}, None, {}
+        self.kept_out, self.could, self.needs, self.terms = {}, {}, {}, {}
 
     @property
     def order(self) -> tuple[int, int]:

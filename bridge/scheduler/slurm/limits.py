@@ -1,78 +1,30 @@
-"""Limits of QOS and associations: counters of what runs, and the tests before and after nodes are chosen."""
+"""Limits of QOS and associations: each class of jobs has its tests, in Slurm's order, made once."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
+from bridge.base.arrays import Ints
 from bridge.cluster.limits import Amounts, Association, Limits, Qos
 from bridge.cluster.reasons import Scope, reason_of_limit
+from bridge.scheduler.slurm import limit_kernels as kernels
+from bridge.scheduler.slurm.arrays import SlurmStore
 from bridge.scheduler.slurm.jobs import SlurmJob
-from bridge.scheduler.slurm.masks import bits
+from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import Assoc, Site, SlurmPart
 
 Tres = dict[str, int]
+_own_beyond = Quick(kernels.own_beyond)
 
 
-@dataclass(slots=True, eq=False)
-class Tally:
-    """What of a QOS, a user in it, or an association runs and waits.
+class _Rule(NamedTuple):
+    """A limit as kernels read it, and what a job that is beyond it is told."""
 
-    Attributes:
-        submitted: jobs that wait or run.
-        counts_nodes: a limit counts its nodes.
-        nodes: node -> jobs there; `mask` is their set.
-        seconds: CPU-seconds (and others) of ended jobs, decayed.
-        reserved: what running jobs may use up to their limits.
-    """
-
-    counts_nodes: bool = False
-    jobs: int = 0
-    submitted: int = 0
-    tres: Tres = field(default_factory=dict)
-    nodes: dict[int, int] = field(default_factory=dict)
-    mask: int = 0
-    seconds: dict[str, float] = field(default_factory=dict)
-    reserved: dict[str, float] = field(default_factory=dict)
-
-    def start(self, job: SlurmJob, sign: int, names: Iterable[str]) -> None:
-        """Count a job that runs, of its amounts those with some names."""
-        self.jobs += sign
-        for name in names:
-            self.tres[name] = self.tres.get(name, 0) + sign * job.tres.get(name, 0)
-        if self.counts_nodes:
-            for n in bits(job.nodes):
-                self.nodes[n] = self.nodes.get(n, 0) + sign
-                if self.nodes[n]:
-                    self.mask |= 1 << n
-                else:
-                    del self.nodes[n]
-                    self.mask &= ~(1 << n)
-
-
-class JobsRule(NamedTuple):
-    """At most so many jobs of a tally run, or run and wait."""
-
-    tally: Tally
-    most: int
-    reason: str
-
-
-class OwnRule(NamedTuple):
-    """An amount of one job: `sign` 1: at most; -1: at least."""
-
-    sign: int
-    name: str
+    kind: int
+    tally: int
+    resource: int
     amount: int
-    reason: str
-
-
-class UseRule(NamedTuple):
-    """At most so much of a tally is in use, or, of `minutes`, has been used."""
-
-    tally: Tally
-    name: str
-    most: int
-    minutes: bool
     reason: str
 
 
@@ -80,45 +32,47 @@ class LimitClass(NamedTuple):
     """What counts, and what is tested in turn, for jobs of one user, association and QOS in one partition.
 
     Attributes:
-        wall: the longest time limit, with its reason.
-        packed: tallies on whose nodes a job prefers to run.
+        row: its place in `classes`.
+        tallies: rows of what counts its jobs.
+        submitted: limits of jobs that wait or run.
+        own: why the rules of one job alone refuse it: the first of those after nodes are chosen.
     """
 
-    tallies: tuple[Tally, ...]
-    submitted: tuple[JobsRule, ...]
-    running: tuple[JobsRule, ...]
-    wall: tuple[int, str] | None
-    own: tuple[OwnRule, ...]
-    in_use: tuple[UseRule, ...]
-    packed: tuple[Tally, ...]
+    row: int
+    tallies: tuple[int, ...]
+    submitted: tuple[_Rule, ...]
+    own: tuple[str, ...]
     denies: bool
-
-    @property
-    def has_before(self) -> bool:
-        """Tell whether a limit is tested before nodes are chosen."""
-        return bool(self.running) or self.wall is not None
-
-    @property
-    def has_after(self) -> bool:
-        """Tell whether a limit is tested after nodes are chosen."""
-        return bool(self.own or self.in_use) or self.wall is not None
 
 
 class Ledger:
     """Counters of what runs and waits, and the limits on them.
 
     Attributes:
-        counted: resources that a limit counts.
+        resources: names of the resources that limits count, with their places.
     """
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
+    def __init__(self, site: Site, store: SlurmStore) -> None:
+        self.site, self.store = site, store
         every: tuple[Limits, ...] = (*site.cluster.qos, *site.cluster.accounts, *site.cluster.users)
+        named = set[str]().union(*map(_amounts_of, every)) - {"cores", "nodes", "memory"}
+        self.resources = {name: k for k, name in enumerate(("cores", "nodes", "memory", *sorted(named)))}
         self.counts_minutes = any(one.grp_tres_mins for one in every)
-        tables = ("grp_tres", "max_tres_per_user", "max_tres_per_account")
-        self.counted = sorted({name for one in every for table in tables for name in getattr(one, table, {})})
-        self._tallies: dict[tuple[object, ...], Tally] = {}
+        self._tallies: dict[tuple[object, ...], int] = {}
         self._classes: dict[tuple[int, str, Assoc, str], LimitClass] = {}
+        self._n_rules = self._n_members = self._n_node_rows = 0
+        width = len(self.resources)
+        store.put(
+            classes=np.zeros((64, kernels.CLASS_SIZE), np.int64),
+            limits=np.zeros((64, kernels.RULE_SIZE), np.int64),
+            members=np.zeros(64, np.int64),
+            counters=np.zeros((64, kernels.TALLY_SIZE), np.int64),
+            used=np.zeros((64, width), np.int64),
+            on_nodes=np.zeros((1, len(site.nodes)), np.int64),
+            seconds=np.zeros((64, width)),
+            reserved=np.zeros((64, width)),
+            amounts=np.zeros(width, np.int64),
+        )
 
     # --- classes
 
@@ -131,20 +85,30 @@ class Ledger:
         return its
 
     def _make(self, job: SlurmJob, part: SlurmPart) -> LimitClass:
-        pair = self.qos_pair(job, part)
-        tallies = tuple(self._tallies_of(job, part))
-        if not self.site.settings.limits:
-            return LimitClass(tallies, (), (), None, (), (), (), False)
-        return LimitClass(
-            tallies,
-            tuple(self._job_counts(job, part, "submit_jobs", ("grp", "max"))),
-            tuple(self._job_counts(job, part, "jobs", ("max", "grp"))),
-            self._wall(job, part),
-            tuple(self._own(job, part)),
-            tuple(self._in_use(job, part)),
-            tuple(self._packed(job, part)),
-            any(qos.deny_on_limit for qos in pair),
+        tallies, is_limited = tuple(self._tallies_of(job, part)), self.site.settings.limits
+        before, own, in_use, packed, submitted = [], [], [], [], []
+        if is_limited:
+            wall = list(self._wall(job, part))
+            before = [*self._job_counts(job, part, "jobs", ("max", "grp")), *wall]
+            own = [*wall, *self._own(job, part)]
+            in_use, packed = list(self._in_use(job, part)), list(self._packed(job, part))
+            submitted = list(self._job_counts(job, part, "submit_jobs", ("grp", "max")))
+        row, store, rules, members = len(self._classes), self.store, self._n_rules, self._n_members
+        n_before, n_after = rules + len(before), rules + len(before) + len(own) + len(in_use)
+        n_tallies, n_members = members + len(tallies), members + len(tallies) + len(packed)
+        store.make_room(row + 1, "classes")
+        store.make_room(n_after, "limits")
+        store.make_room(n_members, "members")
+        store.classes[row] = (
+            *(rules, n_before, n_before, n_after),
+            *(members, n_tallies, n_tallies, n_members),
         )
+        for r, rule in enumerate((*before, *own, *in_use), start=rules):
+            store.limits[r] = rule[: kernels.RULE_SIZE]
+        store.members[members:n_members] = (*tallies, *packed)
+        self._n_rules, self._n_members = n_after, n_members
+        denies = is_limited and any(qos.deny_on_limit for qos in self.qos_pair(job, part))
+        return LimitClass(row, tallies, tuple(submitted), tuple(rule.reason for rule in own), denies)
 
     def qos_pair(self, job: SlurmJob, part: SlurmPart) -> list[Qos]:
         """Return the QOS whose limits count, the first first: the partition's, then the job's."""
@@ -154,14 +118,20 @@ class Ledger:
         of_part = self.site.qos[name]
         return [own, of_part] if own.over_partition_qos else [of_part, own]
 
-    def _tally(self, limits: Limits, name: str, *key: object) -> Tally:
-        """Return a tally, which counts nodes if a limit by one name does."""
+    def _tally(self, limits: Limits, name: str, *key: object) -> int:
+        """Return the row of a tally, which counts nodes if a limit by one name does."""
         if key not in self._tallies:
-            self._tallies[key] = Tally(counts_nodes="nodes" in getattr(limits, name))
+            row = self._tallies[key] = len(self._tallies)
+            self.store.make_room(row + 1, "counters", "used", "seconds", "reserved")
+            self.store.counters[row, kernels.NODE_ROW] = -1
+            if "nodes" in getattr(limits, name):
+                self.store.counters[row, kernels.NODE_ROW] = self._n_node_rows
+                self._n_node_rows += 1
+                self.store.make_room(self._n_node_rows, "on_nodes")
         return self._tallies[key]
 
-    def _qos_tallies(self, qos: Qos, job: SlurmJob) -> tuple[Tally, Tally, Tally]:
-        """Return the tallies of a QOS, and of a job's user and account in it."""
+    def _qos_tallies(self, qos: Qos, job: SlurmJob) -> tuple[int, int, int]:
+        """Return the rows of the tallies of a QOS, and of a job's user and account in it."""
         account = job.assoc.parent.name if job.assoc.parent is not None else "root"
         return (
             self._tally(qos, "grp_tres", "qos", qos.name),
@@ -169,15 +139,15 @@ class Ledger:
             self._tally(qos, "max_tres_per_account", "account", qos.name, account),
         )
 
-    def _assoc_tally(self, assoc: Assoc) -> Tally:
+    def _assoc_tally(self, assoc: Assoc) -> int:
         return self._tally(assoc.limits, "grp_tres", assoc)
 
-    def _tallies_of(self, job: SlurmJob, part: SlurmPart) -> Iterator[Tally]:
+    def _tallies_of(self, job: SlurmJob, part: SlurmPart) -> Iterator[int]:
         for qos in self.qos_pair(job, part):
             yield from self._qos_tallies(qos, job)
         yield from map(self._assoc_tally, job.assoc.chain())
 
-    def _packed(self, job: SlurmJob, part: SlurmPart) -> Iterator[Tally]:
+    def _packed(self, job: SlurmJob, part: SlurmPart) -> Iterator[int]:
         """Yield tallies on whose nodes limits of nodes make a job prefer to run."""
         for qos in self.qos_pair(job, part):
             whole, of_user, _ = self._qos_tallies(qos, job)
@@ -189,9 +159,7 @@ class Ledger:
             if "nodes" in assoc.limits.grp_tres:
                 yield self._assoc_tally(assoc)
 
-    def _job_counts(
-        self, job: SlurmJob, part: SlurmPart, what: str, kinds: Iterable[str]
-    ) -> Iterator[JobsRule]:
+    def _job_counts(self, job: SlurmJob, part: SlurmPart, what: str, kinds: Iterable[str]) -> Iterator[_Rule]:
         """Yield limits on numbers of jobs, `what`: "jobs" that run, or "submit_jobs"; first those of the QOS.
 
         Of each kind the first that is stated counts. `kinds`: "max", "grp" of associations, in turn.
@@ -204,26 +172,33 @@ class Ledger:
                 most = getattr(qos, limit)
                 if most is not None and limit in unset:
                     unset.discard(limit)
-                    yield JobsRule(tally, most, reason_of_limit("QOS", limit))
+                    yield _Rule(kernels.JOBS_RULE, tally, 0, most, reason_of_limit("QOS", limit))
         for kind in kinds:
             limit = f"{kind}_{what}"
             if kind == "grp" and of_group in unset:
                 for assoc in job.assoc.chain():
                     if (most := getattr(assoc.limits, limit)) is not None:
-                        yield JobsRule(self._assoc_tally(assoc), most, reason_of_limit("Assoc", limit))
+                        tally = self._assoc_tally(assoc)
+                        yield _Rule(kernels.JOBS_RULE, tally, 0, most, reason_of_limit("Assoc", limit))
             elif kind == "max" and of_user in unset and (most := _inherited(job.assoc, limit)) is not None:
-                yield JobsRule(self._assoc_tally(job.assoc), most, reason_of_limit("Assoc", limit))
+                tally = self._assoc_tally(job.assoc)
+                yield _Rule(kernels.JOBS_RULE, tally, 0, most, reason_of_limit("Assoc", limit))
 
-    def _wall(self, job: SlurmJob, part: SlurmPart) -> tuple[int, str] | None:
+    def _wall(self, job: SlurmJob, part: SlurmPart) -> Iterator[_Rule]:
+        """Yield the limit of a job's time, if there is one."""
         for qos in self.qos_pair(job, part):
             if qos.max_wall is not None:
-                return qos.max_wall, reason_of_limit("QOS", "max_wall")
-        most = _inherited(job.assoc, "max_wall")
-        return None if most is None else (most, reason_of_limit("Assoc", "max_wall"))
+                yield _Rule(kernels.WALL_RULE, 0, 0, qos.max_wall, reason_of_limit("QOS", "max_wall"))
+                return
+        if (most := _inherited(job.assoc, "max_wall")) is not None:
+            yield _Rule(kernels.WALL_RULE, 0, 0, most, reason_of_limit("Assoc", "max_wall"))
 
-    def _own(self, job: SlurmJob, part: SlurmPart) -> Iterator[OwnRule]:
+    def _own(self, job: SlurmJob, part: SlurmPart) -> Iterator[_Rule]:
         """Yield limits of one job's amounts."""
-        for limit, sign in (("max_tres_per_job", 1), ("min_tres_per_job", -1)):
+        for limit, kind in (
+            ("max_tres_per_job", kernels.MOST_RULE),
+            ("min_tres_per_job", kernels.LEAST_RULE),
+        ):
             levels: list[tuple[Scope, Amounts]] = []
             levels += [("QOS", getattr(qos, limit)) for qos in self.qos_pair(job, part)]
             levels += [("Assoc", getattr(assoc.limits, limit)) for assoc in job.assoc.chain()]
@@ -232,20 +207,24 @@ class Ledger:
                 for name, amount in amounts.items():
                     if name not in tested:
                         tested.add(name)
-                        yield OwnRule(sign, name, amount, reason_of_limit(scope, limit, name))
+                        reason = reason_of_limit(scope, limit, name)
+                        yield _Rule(kind, 0, self.resources[name], amount, reason)
 
-    def _in_use(self, job: SlurmJob, part: SlurmPart) -> Iterator[UseRule]:
+    def _in_use(self, job: SlurmJob, part: SlurmPart) -> Iterator[_Rule]:
         """Yield limits of amounts in use; what a QOS states hides the same limit of those behind it."""
         hidden: set[tuple[str, str]] = set()
 
         def of(
-            scope: Scope, limit: str, limits: Limits, tally: Tally, hidden: set[tuple[str, str]]
-        ) -> Iterator[UseRule]:
+            scope: Scope, limit: str, limits: Limits, tally: int, hidden: set[tuple[str, str]]
+        ) -> Iterator[_Rule]:
             for name, most in getattr(limits, limit).items():
                 if (limit, name) not in hidden:
                     hidden.add((limit, name))
+                    kind = kernels.NODES_RULE if name == "nodes" else kernels.USE_RULE
+                    if limit == "grp_tres_mins":
+                        kind = kernels.MINUTES_RULE
                     reason = reason_of_limit(scope, limit, name)
-                    yield UseRule(tally, name, most, limit == "grp_tres_mins", reason)
+                    yield _Rule(kind, tally, self.resources[name], most, reason)
 
         for qos in self.qos_pair(job, part):
             whole, of_user, of_account = self._qos_tallies(qos, job)
@@ -262,59 +241,53 @@ class Ledger:
 
     def submit(self, job: SlurmJob, sign: int = 1) -> None:
         """Count a job that waits or runs."""
+        counters = self.store.counters
         for tally in self.class_of(job, job.parts[0]).tallies:
-            tally.submitted += sign
+            counters[tally, kernels.TALLY_SUBMITTED] += sign
 
     def start(self, job: SlurmJob) -> None:
-        """Count a job that runs."""
-        assert job.part is not None
-        for tally in self.class_of(job, job.part).tallies:
-            tally.start(job, 1, self.counted)
-            if self.counts_minutes:
-                for name, amount in job.tres.items():
-                    tally.reserved[name] = tally.reserved.get(name, 0) + amount * job.limit
+        """Count what a running job may use until its limit."""
+        if self.counts_minutes and job.part is not None:
+            for tally in self.class_of(job, job.part).tallies:
+                self.store.reserved[tally] += self.store.run_amounts[job.run] * job.limit
 
     def end(self, job: SlurmJob, now: int) -> None:
-        """Count no more a job that ran until now."""
-        assert job.part is not None
-        lasted = max(now - job.start - job.suspended, 0)
-        for tally in self.class_of(job, job.part).tallies:
-            tally.start(job, -1, self.counted)
-            if self.counts_minutes:
-                for name, amount in job.tres.items():
-                    tally.reserved[name] = tally.reserved.get(name, 0) - amount * job.limit
-                    tally.seconds[name] = tally.seconds.get(name, 0.0) + amount * lasted
+        """Count it no more, but what a job used until now."""
+        if self.counts_minutes and job.part is not None:
+            amounts, lasted = self.store.run_amounts[job.run], max(now - job.start - job.suspended, 0)
+            for tally in self.class_of(job, job.part).tallies:
+                self.store.reserved[tally] -= amounts * job.limit
+                self.store.seconds[tally] += amounts * lasted
 
     def decay(self, factor: float) -> None:
         """Let what ended jobs used count for less."""
         if self.counts_minutes:
-            for tally in self._tallies.values():
-                for name in tally.seconds:
-                    tally.seconds[name] *= factor
+            self.store.seconds[:] *= factor
 
     # --- tests
 
     def refuses(self, job: SlurmJob, part: SlurmPart) -> str:
         """Return why a job is refused at submission; empty: it is not."""
-        its = self.class_of(job, part)
-        for tally, most, reason in its.submitted:
-            if tally.submitted + 1 > most:
-                return reason
-        return _own_reason(its, job_limit(job, part), self.request(job)) if its.denies else ""
+        its, store = self.class_of(job, part), self.store
+        for rule in its.submitted:
+            if store.counters[rule.tally, kernels.TALLY_SUBMITTED] + 1 > rule.amount:
+                return rule.reason
+        if not its.denies:
+            return ""
+        store.amounts[:] = self.per_job(job)
+        first = int(store.classes[its.row, kernels.FIRST_AFTER])
+        rule_beyond = _own_beyond(store.bundle, first, first + len(its.own), job_limit(job, part))
+        return its.own[rule_beyond - first] if rule_beyond >= 0 else ""
 
-    def request(self, job: SlurmJob, *, planned: bool = True) -> Tres:
+    def request(self, job: SlurmJob) -> Tres:
         """Return what a job asks for, before nodes are chosen for it."""
-        cpus = job.planned if planned and job.planned else job.min_cpus
-        tres = {"cores": cpus, "nodes": job.min_nodes}
-        per_node, per_cpu = job.memory_node, job.memory_cpu
-        if not per_node and not per_cpu:
-            about = job.parts[0].about
-            per_node, per_cpu = about.default_memory_per_node or 0, about.default_memory_per_core or 0
-        tres["memory"] = per_node * job.min_nodes if per_node else per_cpu * cpus
+        tres = {"cores": job.min_cpus, "nodes": job.min_nodes}
+        per_node, per_cpu = self.memory_of(job)
+        tres["memory"] = per_node * job.min_nodes if per_node else per_cpu * job.min_cpus
         if not job.gres and not job.licenses:
             return tres
         for kind, count in job.gres.items():
-            name = "gpus" if kind == "gpu" else kind.replace("gpu:", "gpus_")
+            name = _resource(kind)
             tres[name] = count * job.min_nodes
             if kind.startswith("gpu:"):
                 tres["gpus"] = tres.get("gpus", 0) + count * job.min_nodes
@@ -322,67 +295,33 @@ class Ledger:
             tres[f"license_{name}"] = count
         return tres
 
-    def before(self, job: SlurmJob, part: SlurmPart) -> str:
-        """Return the limit that keeps a job from being tried at all; empty: none."""
-        its = self.class_of(job, part)
-        for tally, most, reason in its.running:
-            if tally.jobs >= most:
-                return reason
-        return "" if its.wall is None else _beyond_wall(its, job_limit(job, part))
+    def memory_of(self, job: SlurmJob) -> tuple[int, int]:
+        """Return MiB a node and MiB a CPU that a job asks for."""
+        if job.memory_node or job.memory_cpu:
+            return job.memory_node, job.memory_cpu
+        about = job.parts[0].about
+        return about.default_memory_per_node or 0, about.default_memory_per_core or 0
 
-    def after(self, job: SlurmJob, part: SlurmPart, tres: Tres, nodes: int | None) -> str:
-        """Return the limit that a job with these amounts would exceed; empty: none.
+    def per_job(self, job: SlurmJob) -> Ints:
+        """Return what a job asks for, of each resource that limits count."""
+        tres = self.request(job)
+        return np.array([tres.get(name, 0) for name in self.resources], np.int64)
 
-        `nodes`: those that it would have; None: they are not known.
-        """
-        its, limit = self.class_of(job, part), job_limit(job, part)
-        if reason := _own_reason(its, limit, tres):
-            return reason
-        for rule in its.in_use:
-            tally, name = rule.tally, rule.name
-            amount = tres.get(name, 0)
-            if rule.minutes:
-                if self._is_used_up(rule, limit * amount):
-                    return rule.reason
-            elif name == "nodes":
-                more = amount if nodes is None else (nodes & ~tally.mask).bit_count()
-                if tally.mask.bit_count() + more > rule.most:
-                    return rule.reason
-            elif amount and tally.tres.get(name, 0) + amount > rule.most:
-                return rule.reason
-        return ""
-
-    def _is_used_up(self, rule: UseRule, seconds: int) -> bool:
-        """Tell whether minutes are used up; with `safe`, also by what jobs may yet use."""
-        tally, name = rule.tally, rule.name
-        used = int(tally.seconds.get(name, 0.0) // 60)
-        if not self.site.settings.safe:
-            return used >= rule.most
-        return used + int(tally.reserved.get(name, 0.0) // 60) + seconds // 60 > rule.most
-
-    def packed_on(self, job: SlurmJob, part: SlurmPart) -> int | None:
-        """Return the nodes on which limits of nodes make a job prefer to run; None: there are none."""
-        packed = self.class_of(job, part).packed
-        if not packed:
-            return None
-        mask = 0
-        for tally in packed:
-            mask |= tally.mask
-        return mask
+    def per_node(self, job: SlurmJob) -> Ints:
+        """Return what a job has on each of its nodes of resources that are counted so; else 0."""
+        per_node = {_resource(kind): count for kind, count in job.gres.items()}
+        return np.array([per_node.get(name, 0) for name in self.resources], np.int64)
 
 
-def _beyond_wall(its: LimitClass, limit: int) -> str:
-    return its.wall[1] if its.wall is not None and limit > its.wall[0] else ""
+def _resource(kind: str) -> str:
+    """Return the name of a generic resource in limits."""
+    return "gpus" if kind == "gpu" else kind.replace("gpu:", "gpus_")
 
 
-def _own_reason(its: LimitClass, limit: int, tres: Tres) -> str:
-    """Return the limit of one job that a job is beyond."""
-    if reason := _beyond_wall(its, limit):
-        return reason
-    for sign, name, amount, reason in its.own:
-        if sign * (tres.get(name, 0) - amount) > 0:
-            return reason
-    return ""
+def _amounts_of(limits: Limits) -> set[str]:
+    """Return the names of resources of which limits state amounts."""
+    tables = ("grp_tres", "grp_tres_mins", "max_tres_per_job", "min_tres_per_job", "max_tres_per_user")
+    return {name for table in (*tables, "max_tres_per_account") for name in getattr(limits, table, {})}
 
 
 def _inherited(assoc: Assoc, field_name: str) -> int | None:

@@ -1,126 +1,76 @@
 """The main pass: the sorted walk, in which a job that does not fit closes its partition for the rest."""
 
-from bridge.scheduler.slurm.advance import Advance
-from bridge.scheduler.slurm.controller import (
-    BUSY,
-    FAR,
-    LIMIT,
-    RESERVED,
-    STARTED,
-    Controller,
-)
-from bridge.scheduler.slurm.eligible import Entry
-from bridge.scheduler.slurm.jobs import PENDING, SlurmJob
-from bridge.scheduler.slurm.order import priority_in
+from bridge.scheduler.slurm import arrays as at
+from bridge.scheduler.slurm import main_kernels as kernels
+from bridge.scheduler.slurm.controller import FAR, OUTCOMES, STARTED, Controller
+from bridge.scheduler.slurm.jobs import SlurmJob
+from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import SlurmPart
+
+_begin, _go_on = Quick(kernels.begin_main), Quick(kernels.walk)
+_is_closed, _is_over_limit = Quick(kernels.is_closed), Quick(kernels.is_over_limit)
+_OVER = (kernels.DONE, kernels.CUT, kernels.NONE_BEHIND)
 
 
 class MainWalk:
-    """One walk through the queue, entry by entry; `full`: to its end."""
+    """One walk through the queue, of `n` entries; `full`: to its end."""
 
-    def __init__(self, slurm: Controller, now: int, *, full: bool) -> None:
-        self.slurm, self.now, self.full = slurm, now, full
-        self.depth = 0
-        self.by_part: dict[int, int] = {}
-        self.available = slurm.up & ~slurm.completing_nodes
-        self.failed: set[int] = set()
-        self.failed_reservations: set[str] = set()
+    def __init__(self, slurm: Controller, now: int, n: int, *, full: bool) -> None:
+        self.slurm, self.now = slurm, now
+        slurm.has_skipped = slurm.has_barred = False
+        _begin(slurm.store.bundle, now, full, n)
 
-    def is_closed(self, job: SlurmJob, part: SlurmPart) -> bool:
-        """Tell whether an earlier job of its reservation or partition was blocked."""
-        return job.reservation in self.failed_reservations or (
-            part.index in self.failed and not job.reservation
-        )
-
-    def step(self, head: SlurmJob, part: SlurmPart) -> bool | None:
-        """Look at a job, or the next tasks of its array; the walk is over unless it is None.
+    def go_on(self) -> bool | None:
+        """Look at all jobs in turn, or at the next tasks of their arrays; the walk is over unless it is None.
 
         False: the pass looks at no more jobs; True: nothing behind could start.
         """
-        slurm, parameters = self.slurm, self.slurm.site.parameters
-        job: SlurmJob | None = head
-        if head.state != PENDING:
-            job = slurm.next_task(head, self.now) if head.task >= 0 else None
-        while job is not None:
-            if not self.full and self.depth > parameters.queue_depth:
-                return False
-            self.depth += 1
-            if parameters.partition_depth:
-                self.by_part[part.index] = self.by_part.get(part.index, 0) + 1
-                if self.by_part[part.index] > parameters.partition_depth:
-                    break
-            if self.is_closed(job, part):
-                slurm.has_skipped = True
-                break
-            result = self.look_at(job, part)
-            if result == "licenses" and parameters.bf_licenses:
-                return True
-            job = slurm.next_task(job, self.now) if result == STARTED else None
-        return None
+        slurm, store, came = self.slurm, self.slurm.store, -1
+        while (stop := _go_on(store.bundle, came)) not in _OVER:
+            came, (job, part) = -1, slurm.entry()
+            if stop == kernels.START:
+                slurm.start_entry(self.now, "main")
+            elif stop == kernels.PREEMPT and (result := slurm.let_give_way(self.now, "main")) != STARTED:
+                came = OUTCOMES.index(result)
+                continue
+            task = slurm.next_task(job, self.now)
+            store.now[at.ENTRY] = -1 if task is None else task.entries[part.index]
+        slurm.take_changes()
+        slurm.has_skipped, slurm.has_barred = store.now[[at.HAS_SKIPPED, at.HAS_BARRED]].astype(bool).tolist()
+        return None if stop == kernels.DONE else bool(stop == kernels.NONE_BEHIND)
 
-    def look_at(self, job: SlurmJob, part: SlurmPart) -> str:
-        """Try to start one job; returns what came of it, or empty if it was skipped."""
-        slurm, now = self.slurm, self.now
-        if job.het:
-            self._fail(part)
-            return ""
-        if reason := slurm.ledger.before(job, part):
-            if slurm.site.parameters.limit_stop:
-                self._fail(part)
-            return reason and ""
-        own = slurm.reservations.get(job.reservation) if job.reservation else None
-        if own is not None and job.min_nodes > own.nodes.bit_count():
-            return ""
-        usable = self.available & part.mask
-        if usable.bit_count() < job.min_nodes and own is None:
-            self._fail(part)
-            return ""
-        if not slurm.has_licenses(job):
-            return "licenses"
-        result = slurm.try_start(job, part, self.available, now, "main")
-        slurm.has_barred |= result == RESERVED
-        if result == BUSY and not job.blocked_at:
-            job.blocked_at = now
-        if result == BUSY or (result == LIMIT and slurm.site.parameters.limit_stop):
-            self._block(job, part, own)
-        return result
+    def step(self, job: SlurmJob, part: SlurmPart) -> bool | None:
+        """Look at one job, or the next tasks of its array; see `go_on`."""
+        store = self.slurm.store
+        store.turn[0] = job.entries[part.index]
+        store.now[at.AT], store.now[at.LENGTH] = 0, 1
+        return self.go_on()
 
-    def _block(self, job: SlurmJob, part: SlurmPart, own: Advance | None) -> None:
-        parameters = self.slurm.site.parameters
-        if own is not None:
-            self.failed_reservations.add(own.name)
-            self.available &= ~own.nodes
-        elif job.required and job.required.bit_count() >= job.min_nodes:
-            self.available &= ~job.required
-        else:
-            least = parameters.bf_min_prio  # 0: there is none; an order's scores may be negative
-            is_low = bool(least) and priority_in((job, part)) < least
-            is_young = self.now - job.eligible < parameters.bf_min_age
-            if not is_low and not is_young:
-                self._fail(part)
+    def is_closed(self, job: SlurmJob, part: SlurmPart) -> bool:
+        """Tell whether an earlier job of its reservation or partition was blocked."""
+        return bool(_is_closed(self.slurm.store.bundle, job.entries[part.index]))
 
-    def _fail(self, part: SlurmPart) -> None:
-        self.failed.add(part.index)
-        self.available &= ~part.mask
+    def is_over_limit(self, job: SlurmJob, part: SlurmPart) -> bool:
+        """Tell whether a limit keeps a job from being tried at all."""
+        return bool(_is_over_limit(self.slurm.store.bundle, job.entries[part.index]))
 
 
 def main_pass(slurm: Controller, now: int, *, full: bool) -> None:
     """Walk the queue once; `full`: to its end. A pass that provably changes nothing is left out."""
-    entries = begin_main(slurm, now, full=full)
-    if entries is not None:
+    n = begin_main(slurm, now, full=full)
+    if n is not None:
         starts = slurm.n_starts
-        end_main(slurm, now, starts, whole=_walk(slurm, entries, now, full=full) or full)
+        is_cut = MainWalk(slurm, now, n, full=full).go_on() is False
+        end_main(slurm, now, starts, whole=full or not is_cut)
 
 
-def begin_main(slurm: Controller, now: int, *, full: bool) -> list[Entry] | None:
-    """Return the queue of a main pass; None: the pass provably changes nothing."""
+def begin_main(slurm: Controller, now: int, *, full: bool) -> int | None:
+    """Return how many entries a main pass looks at; None: the pass provably changes nothing."""
     if now < main_idle_until(slurm, full=full):
         return None
-    entries = slurm.queue(now)  # now the line is in order, so that more may be known
-    if now < main_idle_until(slurm, full=full):
-        return None
-    slurm.has_skipped = slurm.has_barred = False
-    return entries
+    n = slurm.queue(now)  # now the line is in order, so that more may be known
+    slurm.rows.forget_left()
+    return None if now < main_idle_until(slurm, full=full) else n
 
 
 def end_main(slurm: Controller, now: int, starts: int, *, whole: bool) -> None:
@@ -154,12 +104,3 @@ def next_change(slurm: Controller, now: int) -> int:
             if time > now:
                 until = min(until, time)
     return until
-
-
-def _walk(slurm: Controller, entries: list[Entry], now: int, *, full: bool) -> bool:
-    """MainWalk the queue; tell whether its end was reached."""
-    walk = MainWalk(slurm, now, full=full)
-    for head, part in entries:
-        if (is_whole := walk.step(head, part)) is not None:
-            return is_whole
-    return True

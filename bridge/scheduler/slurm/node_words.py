@@ -32,15 +32,29 @@ def put(words: Ints, n: int) -> None:
 
 
 @inline
+def _ones(x: int) -> int:
+    """Return how many bits of a word are set."""
+    x -= (x >> 1) & 0x55555555
+    x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
+    x = (x + (x >> 4)) & 0x0F0F0F0F
+    return ((x * 0x01010101) >> 24) & 0xFF
+
+
+@inline
 def count(words: Ints) -> int:
     """Return how many members there are."""
     total = 0
     for w in range(words.shape[0]):
-        x = words[w]
-        x -= (x >> 1) & 0x55555555
-        x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
-        x = (x + (x >> 4)) & 0x0F0F0F0F
-        total += ((x * 0x01010101) >> 24) & 0xFF
+        total += _ones(words[w])
+    return total
+
+
+@inline
+def count_both(words: Ints, others: Ints) -> int:
+    """Return how many members are among others."""
+    total = 0
+    for w in range(words.shape[0]):
+        total += _ones(words[w] & others[w])
     return total
 
 

@@ -6,9 +6,9 @@ from bridge.base.arrays import Array, Records
 from bridge.base.jit import kernel
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.slurm.jobs import PENDING, SlurmJob
-from bridge.scheduler.slurm.limits import Ledger
 from bridge.scheduler.slurm.priority import Priorities
-from bridge.scheduler.slurm.site import Site
+from bridge.scheduler.slurm.rows import Rows
+from bridge.scheduler.slurm.site import Site, SlurmPart
 from bridge.scheduler.state import State
 
 #: Scores of jobs, by their keys, at a whole second since 1970.
@@ -26,8 +26,8 @@ def score_jobs(state: State, program: Records, which: Array, n: int) -> None:
 class OrderPriorities(Priorities):
     """Scores as priorities, as fresh as Slurm's own: at submission, and once in each calculation period."""
 
-    def __init__(self, site: Site, ledger: Ledger, score: Scorer) -> None:
-        super().__init__(site, ledger)
+    def __init__(self, site: Site, rows: Rows, score: Scorer) -> None:
+        super().__init__(site, rows)
         self.score = score
 
     @property
@@ -35,23 +35,34 @@ class OrderPriorities(Priorities):
         return False
 
     def refresh(self, job: SlurmJob, now: int) -> None:
-        if not job.held and not job.never:
-            self._take(job, self.score([job.key], now)[0])
+        if not job.held and not job.never and job.state == PENDING:
+            self._take_score(job, self.score([job.key], now)[0])
+            self.rows.write(job)
 
-    def _take(self, job: SlurmJob, score: float) -> None:
+    def submit(self, job: SlurmJob, now: int) -> None:
+        """Give a job that waits its score."""
+        self.refresh(job, now)
+
+    def _take_score(self, job: SlurmJob, score: float) -> None:
         job.priorities = {}
         job.priority = score or _ZERO
 
-    def run_period(self, jobs: Iterable[SlurmJob], now: int) -> None:
+    def write_terms(self, job: SlurmJob, part: SlurmPart, e: int) -> None:
+        """Write nothing: an order has no terms."""
+        del job, part, e
+
+    def run_period(self, waiting: Iterable[SlurmJob], running: Iterable[SlurmJob], now: int) -> None:
         """Let usage decay, which limits count, and give all pending jobs their present scores."""
+        del running
         life = self.site.cluster.priority.half_life
         elapsed = now - self.last if self.last else 0
         self.ledger.decay(0.5 ** (elapsed / life) if life else 1.0)
         self.last = now
-        waiting = [job for job in jobs if job.state == PENDING and not job.held and not job.never]
-        if waiting:
-            for job, score in zip(waiting, self.score([job.key for job in waiting], now), strict=True):
-                self._take(job, score)
+        jobs = [job for job in waiting if not job.held and not job.never]
+        if jobs:
+            for job, score in zip(jobs, self.score([job.key for job in jobs], now), strict=True):
+                self._take_score(job, score)
+        self.rows.write_priorities(jobs)
 
     def end(self, job: SlurmJob, now: int) -> None:
         """Keep no fair share."""

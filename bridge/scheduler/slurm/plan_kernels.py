@@ -1,12 +1,39 @@
-"""The backfill pass' plans, compiled: jobs in turn, the map of time, the forecast by growing batches.
+"""The backfill pass' plans, compiled: the map of time, the forecast by growing batches.
 
-Sets are words, see `node_words`; `book`, `site`, `need`, `weights` as in `choice_kernels`.
+Sets are words, see `node_words`; arrays are those of `arrays`. The map has records: `times` [·, 2] begin and
+end of each, `free` [·, W] the nodes that are free then.
 """
 
-from typing import NamedTuple
-
 from bridge.base.arrays import Ints
-from bridge.base.jit import inline, inner, kernel
+from bridge.base.jit import inline, inner
+from bridge.scheduler.slurm.arrays import (
+    BEFORE,
+    CHOSEN,
+    CLOSES,
+    EXCLUDED,
+    FIRST_ROW,
+    FIRST_SET,
+    GIVING,
+    JOB,
+    LAST_ROW,
+    LAST_SET,
+    LATE,
+    MAP_SIZE,
+    MOST_TESTS,
+    NODES,
+    NOW,
+    OWN,
+    PART,
+    REQUIRED,
+    RESERVATIONS,
+    RESOLUTION,
+    RUNS,
+    SCALE,
+    SPAN,
+    STAYING,
+    UP,
+    SlurmArrays,
+)
 from bridge.scheduler.slurm.choice_kernels import (
     FREE_CPUS,
     FREE_GRES,
@@ -16,6 +43,7 @@ from bridge.scheduler.slurm.choice_kernels import (
     choose_nodes,
 )
 from bridge.scheduler.slurm.node_words import copy, count, meets, put, within
+from bridge.scheduler.slurm.start_kernels import leave_booked, leave_own
 
 #: Windows are aligned to this, and begin so long, s; a batch ends at so many jobs.
 WINDOW, MOST = 30, 200
@@ -24,120 +52,71 @@ FITS, PREEMPTS, NEVER = -1, -2, -3
 #: What came of a plan: no time was there; it may start now; too many tests; beyond the window; the map is
 #: full; it would overlap itself; reserve it.
 NONE, START, TESTED, BEYOND, FULL, OVERLAPS, RESERVE = range(7)
-#: Places of a pass' parameters, and of what it keeps between two calls.
-NOW, SPAN, RESOLUTION, MAP_SIZE, MOST_TESTS, SCALE, LATE = range(7)
-#: HORIZON: before it a pass decides the same, if nothing but the time changes.
-WHICH, FROM, LATER, BEGIN, LIMIT, TESTS, LOW, HIGH, TOTAL, PLANNED_AT, RESUMES, HORIZON, OWN_SIZE = range(13)
+#: `own`: what a pass keeps. HORIZON: before it a pass decides the same, if nothing but the time changes.
+FROM, LATER, BEGIN, LASTS, TESTS, LOW, HIGH, TOTAL, PLANNED_AT, RESUMES, HORIZON, OWN_SIZE = range(12)
 #: Places of the map's sizes: records that there are, and how many there have been.
 RECORDS, EVER = range(2)
 
 
-class Running(NamedTuple):
-    """Running jobs in the order of their ends: ends [R], nodes [R, W], rows [A, 3] from ``first[r]`` on.
-
-    `gres` [R, G] is of each of a job's nodes; `left` are those that do not give way, `victims` those that do.
-    """
-
-    ends: Ints
-    nodes: Ints
-    first: Ints
-    rows: Ints
-    gres: Ints
-    left: Ints
-    victims: Ints
-
-
-class Requests(NamedTuple):
-    """Jobs in turn: what each asks for.
-
-    Attributes:
-        needs: [n, ·] see `choice_kernels`.
-        times: [n, 2] from when on it is planned, and its time limit.
-        base, required: [n, W] nodes that it may use, and that it must have.
-        first: [n + 1] where the sets of each begin in `sets` [·, W]: of one of them are its nodes.
-        stops: [n] whether the caller reserves its plan, or does not.
-        totals: [n] CPUs of its plan, 0: none; written.
-    """
-
-    needs: Ints
-    times: Ints
-    base: Ints
-    required: Ints
-    first: Ints
-    sets: Ints
-    stops: Ints
-    totals: Ints
-
-
-class Booked(NamedTuple):
-    """Advance reservations: `times` [V, 2], `nodes` [V, W] of those that take nodes; `ends` of all."""
-
-    times: Ints
-    nodes: Ints
-    ends: Ints
+@inline
+def _remove(b: SlurmArrays, r: int) -> None:
+    """Take a running job off the nodes' book of the future."""
+    book = b.future
+    for k in range(b.runs[r, FIRST_ROW], b.runs[r, LAST_ROW]):
+        n = b.pool[k, 0]
+        book[n, FREE_CPUS] += b.pool[k, 1]
+        book[n, FREE_MEMORY] += b.pool[k, 2]
+        book[n, JOBS] -= 1
+        for g in range(b.run_gres.shape[1]):
+            book[n, FREE_GRES + g] += b.run_gres[r, g]
 
 
 @inline
-def _remove(book: Ints, running: Running, r: int) -> None:
-    """Take a running job off the nodes' book."""
-    for k in range(running.first[r], running.first[r + 1]):
-        n = running.rows[k, 0]
-        book[n, FREE_CPUS] += running.rows[k, 1]
-        book[n, FREE_MEMORY] += running.rows[k, 2]
-        book[n, JOBS] -= 1
-        for g in range(running.gres.shape[1]):
-            book[n, FREE_GRES + g] += running.gres[r, g]
+def _place(b: SlurmArrays, k: int) -> int:
+    """Return the place in `by_end` of one of those that stay, in turn."""
+    return int(b.staying[k] if b.now[GIVING] > 0 else k)
 
 
 @inner
-def forecast(
-    book: Ints,
-    future: Ints,
-    site: Ints,
-    weights: Ints,
-    need: Ints,
-    nodes: Ints,
-    admissible: Ints,
-    required: Ints,
-    running: Running,
-    scale: int,
-    scratch: Ints,
-    left: Ints,
-) -> int:
-    """Return after the end of which running job a job can start on some nodes, or one of the answers above.
+def _fits(b: SlurmArrays, e: int, book: Ints, admissible: Ints) -> bool:
+    required = b.sets[b.entries[e, REQUIRED]]
+    return choose_nodes(book, b.site, b.weights, b.need[e], admissible, required, b.scratch, b.room)
+
+
+@inner
+def forecast(b: SlurmArrays, e: int, nodes: Ints, admissible: Ints) -> int:
+    """Return after the end of which running job, by its place, a job can start, or one of the answers above.
 
     ``scratch[1]`` holds its CPUs on each node then. `admissible` are those of the nodes that it may use.
     """
-    if choose_nodes(book, site, weights, need, admissible, required, scratch, left):
+    if _fits(b, e, b.book, admissible):
         return FITS
-    for n in range(book.shape[0]):
-        copy(future[n], book[n])
-    if running.victims.shape[0]:
-        for v in range(running.victims.shape[0]):
-            _remove(future, running, running.victims[v])
-        if choose_nodes(future, site, weights, need, admissible, required, scratch, left):
+    for n in range(b.book.shape[0]):
+        copy(b.future[n], b.book[n])
+    if b.now[GIVING] > 0:
+        for v in range(b.now[GIVING]):
+            _remove(b, b.by_end[b.giving[v]])
+        if _fits(b, e, b.future, admissible):
             return PREEMPTS
-    n_left, window, k, barrier = running.left.shape[0], WINDOW, 0, 0
+    n_left, window, k, barrier = b.now[STAYING] if b.now[GIVING] > 0 else b.now[RUNS], WINDOW, 0, 0
     while k < n_left:
         last, removed = -1, 0
-        while k < n_left and (
-            last >= 0 or k == 0 or running.ends[running.left[k]] <= barrier + window or removed < 0
-        ):
-            r = running.left[k]
+        while k < n_left and (last >= 0 or k == 0 or b.ends[_place(b, k)] <= barrier + window or removed < 0):
+            r = _place(b, k)
             k += 1
-            if not meets(running.nodes[r], nodes):  # no look at the next one's end
+            if not meets(b.run_nodes[b.by_end[r]], nodes):  # no look at the next one's end
                 if last < 0:
                     removed = min(removed, 0) - 1
                 continue
             if barrier == 0:
-                barrier = running.ends[r] + WINDOW - running.ends[r] % WINDOW
-            _remove(future, running, r)
+                barrier = b.ends[r] + WINDOW - b.ends[r] % WINDOW
+            _remove(b, b.by_end[r])
             last, removed = r, max(removed, 0) + 1
-            if removed > MOST or (k < n_left and running.ends[running.left[k]] > barrier + window):
+            if removed > MOST or (k < n_left and b.ends[_place(b, k)] > barrier + window):
                 break
-        if last >= 0 and choose_nodes(future, site, weights, need, admissible, required, scratch, left):
+        if last >= 0 and _fits(b, e, b.future, admissible):
             return int(last)
-        window = window + scale if scale > 0 else 2 * window
+        window = window + b.rules[SCALE] if b.rules[SCALE] > 0 else 2 * window
     return NEVER
 
 
@@ -187,15 +166,15 @@ def _note_free(
 
 
 @inner
-def _note_reservation(of_pass: Ints, own: Ints, begin: int, limit: int) -> None:
+def _note_reservation(b: SlurmArrays, begin: int, limit: int) -> None:
     """Take note of when a plan's place in the map changes: the map's end moves, and begins are rounded."""
-    resolution, span = of_pass[RESOLUTION], of_pass[SPAN]
-    end = (of_pass[NOW] + span) // resolution * resolution
+    resolution, span, own = b.rules[RESOLUTION], b.rules[SPAN], b.own
+    end = (b.now[NOW] + span) // resolution * resolution
     if own[HIGH] >= end:
         _change_by(own, own[HIGH] + resolution - span)
     if own[LOW] >= end:
         _change_by(own, own[LOW] + resolution - span)
-    if begin <= of_pass[NOW] or limit < resolution:
+    if begin <= b.now[NOW] or limit < resolution:
         _change_by(own, 0)
 
 
@@ -215,7 +194,7 @@ def _split(times: Ints, free: Ints, sizes: Ints, time: int) -> None:
 
 
 @inner
-def _reserve(times: Ints, free: Ints, sizes: Ints, start: int, end: int, nodes: Ints) -> None:
+def reserve(times: Ints, free: Ints, sizes: Ints, start: int, end: int, nodes: Ints) -> None:
     _split(times, free, sizes, start)
     _split(times, free, sizes, end)
     for k in range(sizes[RECORDS]):
@@ -235,24 +214,6 @@ def _reserve(times: Ints, free: Ints, sizes: Ints, start: int, end: int, nodes: 
             return
 
 
-@kernel
-def reserve(times: Ints, free: Ints, sizes: Ints, start: int, end: int, nodes: Ints) -> None:
-    """Take nodes out of the map in [start, end), and join the first two neighbours that offer the same."""
-    _reserve(times, free, sizes, start, end, nodes)
-
-
-@inner
-def _leave_booked(booked: Booked, start: int, end: int, nodes: Ints) -> bool:
-    """Take away nodes that reservations have in [start, end); tell whether there were some."""
-    is_less = False
-    for v in range(booked.times.shape[0]):
-        if booked.times[v, 1] > start and booked.times[v, 0] < end and meets(booked.nodes[v], nodes):
-            is_less = True
-            for w in range(nodes.shape[0]):
-                nodes[w] &= ~booked.nodes[v, w]
-    return is_less
-
-
 @inner
 def _overlaps(times: Ints, free: Ints, n: int, low: int, high: int, nodes: Ints) -> bool:
     overlaps = False
@@ -263,140 +224,100 @@ def _overlaps(times: Ints, free: Ints, n: int, low: int, high: int, nodes: Ints)
 
 
 @inner
-def _best_forecast(
-    book: Ints,
-    future: Ints,
-    site: Ints,
-    weights: Ints,
-    need: Ints,
-    nodes: Ints,
-    alternatives: Ints,
-    required: Ints,
-    running: Running,
-    of_pass: Ints,
-    own: Ints,
-    scratch: Ints,
-    left: Ints,
-) -> int:
+def _best_forecast(b: SlurmArrays, e: int, nodes: Ints) -> int:
     """Return when a job can start by its best alternative, -1: never; its CPUs then are in ``scratch[2]``."""
-    best = -1
-    now = of_pass[NOW]
-    for a in range(alternatives.shape[0]):
-        admissible = left[3:]
+    best, now, own = -1, b.now[NOW], b.own
+    for a in range(b.entries[e, FIRST_SET], b.entries[e, LAST_SET]):
+        admissible = b.room[3:]
         for w in range(nodes.shape[0]):
-            admissible[w] = nodes[w] & alternatives[a, w]
-        last = forecast(
-            book,
-            future,
-            site,
-            weights,
-            need,
-            nodes,
-            admissible,
-            required,
-            running,
-            of_pass[SCALE],
-            scratch,
-            left,
-        )
+            admissible[w] = nodes[w] & b.sets[a, w]
+        last = forecast(b, e, nodes, admissible)
         if last == NEVER:
             continue
         begin = now
         if last >= 0:
-            begin = running.ends[last]
+            begin, late = b.ends[last], b.rules[LATE]
             if begin <= now:
-                _change_by(own, begin + of_pass[LATE])
-                begin = max(begin + of_pass[LATE], now + 1)
+                _change_by(own, begin + late)
+                begin = max(begin + late, now + 1)
             else:
                 _change_by(own, begin)
         if best < 0 or begin < best:
             best = begin
-            copy(scratch[2], scratch[1])
+            copy(b.scratch[2], b.scratch[1])
     return int(best)
 
 
 @inner
-def _plan_job(
-    of_pass: Ints,
-    own: Ints,
-    times: Ints,
-    free: Ints,
-    sizes: Ints,
-    book: Ints,
-    future: Ints,
-    site: Ints,
-    weights: Ints,
-    need: Ints,
-    base: Ints,
-    alternatives: Ints,
-    required: Ints,
-    completing: Ints,
-    running: Running,
-    booked: Booked,
-    nodes: Ints,
-    chosen: Ints,
-    scratch: Ints,
-    left: Ints,
-) -> int:
-    """Plan one job from ``own[FROM]`` on; `nodes` are what it may use, `chosen` what it would have."""
-    now, resolution, limit = of_pass[NOW], of_pass[RESOLUTION], own[LIMIT]
+def _nodes_from(b: SlurmArrays, e: int, start: int, limit: int) -> None:
+    """Leave in ``masks[NODES]`` where a job may be planned at an instant; note when others become free."""
+    nodes, own, part = b.masks[NODES], b.jobs[b.entries[e, JOB], OWN], b.entries[e, PART]
+    resolution, excluded = b.rules[RESOLUTION], b.entries[e, EXCLUDED]
+    for w in range(nodes.shape[0]):
+        nodes[w] = b.part_nodes[part, w] & b.masks[UP, w] & ~b.sets[excluded, w]
+    is_less = False
+    if b.now[RESERVATIONS] > 0:
+        leave_own(b, own, nodes)
+        is_less = leave_booked(b, own, start, start + limit, nodes)
+    later = _free(b.times, b.free, b.sizes[RECORDS], start, start + limit, nodes)
+    if start <= b.now[NOW]:
+        _note_free(b.times, b.free, b.sizes[RECORDS], start, limit, nodes, later, b.own)
+    if is_less:
+        end = 0
+        for v in range(b.now[RESERVATIONS]):
+            if b.booked[v, CLOSES] > start and (end == 0 or b.booked[v, CLOSES] < end):
+                end = b.booked[v, CLOSES]
+        if end > 0:
+            end = (end + resolution - 1) // resolution * resolution + 1
+            if later == 0 or end < later:
+                later = end
+    b.own[LATER] = later
+
+
+@inner
+def _begin_of(b: SlurmArrays, e: int) -> int:
+    """Return when a job can start on ``masks[NODES]``, -1: never; it would have ``masks[CHOSEN]``."""
+    own, now, chosen = b.own, b.now[NOW], b.masks[CHOSEN]
+    begin = _best_forecast(b, e, b.masks[NODES])
+    if begin < 0:
+        return -1
+    begin = max(begin, own[FROM])
+    chosen[:] = 0
+    own[TOTAL] = 0
+    for n in range(b.site.shape[0]):
+        if b.scratch[2, n] > 0:
+            put(chosen, n)
+            own[TOTAL] += b.scratch[2, n]
+    if begin <= now and meets(chosen, b.masks[BEFORE]):
+        begin = now + 1
+        own[LATER] = 0
+        _change_by(own, 0)
+    return int(begin)
+
+
+@inner
+def plan_job(b: SlurmArrays, e: int) -> int:
+    """Plan one job from ``own[FROM]`` on; after START, with ``own[RESUMES]``, as one that cannot start."""
+    own, now, resolution, limit = b.own, b.now[NOW], b.rules[RESOLUTION], b.own[LASTS]
+    nodes, chosen, required = b.masks[NODES], b.masks[CHOSEN], b.sets[b.entries[e, REQUIRED]]
     while True:
         if own[RESUMES] == 0:
             start = own[FROM]
-            copy(nodes, base)
-            is_less = _leave_booked(booked, start, start + limit, nodes)
-            later = _free(times, free, sizes[RECORDS], start, start + limit, nodes)
-            if start <= now:
-                _note_free(times, free, sizes[RECORDS], start, limit, nodes, later, own)
-            if is_less:
-                end = 0
-                for v in range(booked.ends.shape[0]):
-                    if booked.ends[v] > start and (end == 0 or booked.ends[v] < end):
-                        end = booked.ends[v]
-                if end > 0:
-                    end = (end + resolution - 1) // resolution * resolution + 1
-                    if later == 0 or end < later:
-                        later = end
-            own[LATER] = later
-            if count(nodes) < need[MIN_NODES] or not within(required, nodes):
-                if later <= start:
+            _nodes_from(b, e, start, limit)
+            if count(nodes) < b.need[e, MIN_NODES] or not within(required, nodes):
+                if own[LATER] <= start:
                     return NONE
-                own[FROM] = later
+                own[FROM] = own[LATER]
                 continue
-            if own[TESTS] > of_pass[MOST_TESTS]:
+            if own[TESTS] > b.rules[MOST_TESTS]:
                 return TESTED
             own[TESTS] += 1
-            begin = _best_forecast(
-                book,
-                future,
-                site,
-                weights,
-                need,
-                nodes,
-                alternatives,
-                required,
-                running,
-                of_pass,
-                own,
-                scratch,
-                left,
-            )
+            begin = _begin_of(b, e)
             if begin < 0:
-                if later <= start:
+                if own[LATER] <= start:
                     return NONE
-                own[FROM] = later
+                own[FROM] = own[LATER]
                 continue
-            begin = max(begin, start)
-            chosen[:] = 0
-            own[TOTAL] = 0
-            for n in range(site.shape[0]):
-                if scratch[2, n] > 0:
-                    put(chosen, n)
-                    own[TOTAL] += scratch[2, n]
-            if begin <= now and meets(chosen, completing):
-                begin = now + 1
-                own[LATER] = 0
-                _change_by(own, 0)
             own[BEGIN] = begin
             if begin <= now:
                 return START
@@ -407,78 +328,18 @@ def _plan_job(
             own[FROM] = own[LATER]
             continue
         own[PLANNED_AT] = begin
-        if begin > now + of_pass[SPAN]:
-            _change_by(own, begin - of_pass[SPAN])
+        if begin > now + b.rules[SPAN]:
+            _change_by(own, begin - b.rules[SPAN])
             return BEYOND
-        if sizes[EVER] >= of_pass[MAP_SIZE]:
+        if b.sizes[EVER] >= b.rules[MAP_SIZE]:
             return FULL
         own[LOW] = begin // resolution * resolution
         own[HIGH] = max((begin + limit) // resolution * resolution, own[LOW] + resolution)
-        _note_reservation(of_pass, own, begin, limit)
+        _note_reservation(b, begin, limit)
         if not _overlaps(
-            times, free, sizes[RECORDS], own[LOW], (begin + limit) // resolution * resolution, chosen
+            b.times, b.free, b.sizes[RECORDS], own[LOW], (begin + limit) // resolution * resolution, chosen
         ):
             return RESERVE
         if begin <= own[FROM]:
             return OVERLAPS
         own[FROM] = begin
-
-
-@kernel
-def plan_jobs(
-    of_pass: Ints,
-    own: Ints,
-    times: Ints,
-    free: Ints,
-    sizes: Ints,
-    book: Ints,
-    future: Ints,
-    site: Ints,
-    weights: Ints,
-    requests: Requests,
-    completing: Ints,
-    running: Running,
-    booked: Booked,
-    nodes: Ints,
-    chosen: Ints,
-    scratch: Ints,
-    left: Ints,
-) -> int:
-    """Plan and reserve jobs from ``own[WHICH]`` on, until the caller has to do something.
-
-    After START the caller tries; if that fails it calls again with ``own[RESUMES]``. NONE: all are planned.
-    """
-    while own[WHICH] < requests.times.shape[0]:
-        k = own[WHICH]
-        if own[RESUMES] == 0:
-            own[FROM], own[LIMIT] = requests.times[k, 0], requests.times[k, 1]
-            own[PLANNED_AT], own[TOTAL] = -1, 0
-        came = _plan_job(
-            of_pass,
-            own,
-            times,
-            free,
-            sizes,
-            book,
-            future,
-            site,
-            weights,
-            requests.needs[k],
-            requests.base[k],
-            requests.sets[requests.first[k] : requests.first[k + 1]],
-            requests.required[k],
-            completing,
-            running,
-            booked,
-            nodes,
-            chosen,
-            scratch,
-            left,
-        )
-        requests.totals[k] = own[TOTAL]
-        if came in (START, TESTED, FULL) or (came == RESERVE and requests.stops[k] != 0):
-            return int(came)
-        if came == RESERVE:
-            _reserve(times, free, sizes, own[LOW], own[HIGH], chosen)
-        own[WHICH] = k + 1
-    return NONE

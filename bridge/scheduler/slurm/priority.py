@@ -1,16 +1,24 @@
 """Slurm's multifactor priority: when its factors are fresh, and how usage decays."""
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
 
 from bridge.cluster.description import PriorityConfig
+from bridge.scheduler.slurm import arrays as at
 from bridge.scheduler.slurm import fair_tree as shares
+from bridge.scheduler.slurm import usage_kernels as kernels
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
-from bridge.scheduler.slurm.limits import Ledger, job_limit
-from bridge.scheduler.slurm.site import Site, SlurmPart
+from bridge.scheduler.slurm.limits import job_limit
+from bridge.scheduler.slurm.quick import Quick
+from bridge.scheduler.slurm.rows import Rows
+from bridge.scheduler.slurm.site import Assoc, Site, SlurmPart
 
 #: The first job's priority under priority/basic; each further submission has one less.
 FIRST_BASIC = 4_294_901_759
+_run_period, _rank_now = Quick(kernels.run_period), Quick(kernels.rank_now)
+_set_priority, _decay = Quick(kernels.set_priority), Quick(kernels.decay_usage)
+_add_usage, _end_usage = Quick(kernels.add_usage), Quick(kernels.end_usage)
 
 
 def size_factor(
@@ -31,69 +39,113 @@ def _by_id(job: SlurmJob) -> tuple[int, int, int]:
     return job.id, job.task, job.key
 
 
-class Priorities:
-    """Computes priorities, and keeps the usage of associations."""
+def _take(job: SlurmJob, fresh: Sequence[float]) -> None:
+    """Take over the priorities that kernels computed of all entries."""
+    if len(job.parts) == 1:
+        part = job.parts[0].index
+        job.priority = int(fresh[job.entries[part]])
+        job.priorities = {part: job.priority}
+    else:
+        job.priorities = {part.index: int(fresh[job.entries[part.index]]) for part in job.parts}
+        job.priority = max(job.priorities.values())
 
-    def __init__(self, site: Site, ledger: Ledger) -> None:
-        self.site, self.ledger = site, ledger
+
+class Priorities:
+    """Computes priorities, and keeps the usage of associations, see `usage_kernels`."""
+
+    def __init__(self, site: Site, rows: Rows) -> None:
+        self.site, self.rows, self.store, self.ledger = site, rows, rows.store, rows.ledger
         self.next_basic = FIRST_BASIC
         self.last = 0
-        self.is_stale = False
-        self.accounts = list(site.accounts.values())
-        self._refresh_tree()
+        self._places: dict[Assoc, int] = {}
+        self._tree: shares.Tree | None = None
+        weights = site.cluster.priority
+        rows.scores = self
+        factors = np.zeros(kernels.FACTORS_SIZE)
+        factors[:] = weights.age, weights.fairshare, weights.max_age or 0, weights.half_life or 0, 0.5
+        self.store.put(
+            usage=np.zeros(64),
+            fs=np.ones(64),
+            above=np.full(64, -1),
+            which=np.zeros(1, np.int64),
+            factors=factors,
+            terms=np.zeros((64, 4 + len(weights.tres))),
+        )
+        self._refresh_shares()
+        self.store.now[at.IS_STALE] = int(weights.fair_tree)
+        _rank_now(self.store.bundle, self._arrays())
 
     @property
     def is_basic(self) -> bool:
         return self.site.settings.basic
 
-    def _refresh_tree(self) -> None:
-        if self.site.cluster.priority.fair_tree:
-            shares.fair_tree(self.site.root)
-        else:
+    def place_of(self, assoc: Assoc) -> int:
+        """Return the row of an association."""
+        place = self._places.get(assoc)
+        if place is None:
+            above = -1 if assoc.parent is None else self.place_of(assoc.parent)
+            place = self._places[assoc] = len(self._places)
+            self.store.make_room(place + 1, "usage", "fs", "above")
+            self.store.fs[place], self.store.above[place] = 1.0, above
+        return place
+
+    def _arrays(self) -> shares.ShareArrays:
+        """Return the arrays of the tree, of which everybody has a row."""
+        tree = shares.tree_of(self.site.root)
+        if tree is not self._tree:
+            self._tree = tree
+            self.store.put(which=np.array([self.place_of(one) for one in tree.assocs], np.int64))
+        return tree.arrays
+
+    def _refresh_shares(self) -> None:
+        """Take the shares of the classic formula as they now are."""
+        if not self.site.cluster.priority.fair_tree:
+            accounts = list(self.site.accounts.values())
+            for one in accounts:
+                one.usage = float(self.store.usage[self.place_of(one)])
             shares.normalise_shares(self.site.root)
-            shares.set_effective(self.accounts, self.site.root)
+            shares.set_effective(accounts, self.site.root)
             shares.forget_effective(self.site.users.values())
 
     def submit(self, job: SlurmJob, now: int) -> None:
+        """Give a job that waits, whose rows are written, its priority."""
         if self.is_basic:
             if job.priority == 0 and not job.held:
                 job.priority = max(self.next_basic - job.nice, 1)
             self.next_basic -= 1
-            return
-        self.refresh(job, now)
+        elif not job.held and not job.never:
+            self._compute(job, now)
 
     def refresh(self, job: SlurmJob, now: int) -> None:
-        """Compute a job's priorities afresh, one for each partition."""
-        if self.is_basic or job.held or job.never:
+        """Compute the priorities of a job that waits afresh, one for each partition."""
+        if self.is_basic or job.held or job.never or job.state != PENDING:
             return
-        if len(job.parts) == 1:
-            part = job.parts[0]
-            job.priority = self.of(job, part, now)
-            job.priorities = {part.index: job.priority}
-            return
-        job.priorities = {part.index: self.of(job, part, now) for part in job.parts}
-        job.priority = max(job.priorities.values())
+        self.rows.write(job)
+        self._compute(job, now)
 
-    def of(self, job: SlurmJob, part: SlurmPart, now: int) -> int:
-        weights = self.site.cluster.priority
-        total = 0.0
-        if weights.age and job.eligible and now > job.eligible:
-            total += weights.age * min(
-                1.0, (now - job.eligible) / weights.max_age if weights.max_age else 1.0
-            )
-        if weights.fairshare:
-            if self.is_stale:
-                self._rank()
-            factor = job.assoc.fs if weights.fair_tree else shares.classic(job.assoc, self.site.root)
-            total += weights.fairshare * factor
-        if weights.job_size:
-            total += weights.job_size * self._size(job, part)
+    def _compute(self, job: SlurmJob, now: int) -> None:
+        store, root = self.store, self.site.root
+        if self.site.cluster.priority.fairshare:
+            if self.site.cluster.priority.fair_tree:
+                _rank_now(store.bundle, self._arrays())
+            else:
+                for one in (job.assoc, root):
+                    one.usage = float(store.usage[self.place_of(one)])
+                store.fs[self.place_of(job.assoc)] = shares.classic(job.assoc, root)
+        for part in job.parts:
+            _set_priority(store.bundle, job.entries[part.index], now)
+        _take(job, store.priority)
+
+    def write_terms(self, job: SlurmJob, part: SlurmPart, e: int) -> None:
+        """Write what of an entry's priority does not change: the term of its size, and others."""
+        if self.is_basic:
+            return
         terms = job.terms.get(part.index)
         if terms is None:
             terms = job.terms[part.index] = tuple(self._terms(job, part))
-        for term in terms:  # one by one: their sum is rounded otherwise
-            total += term
-        return max(int(total + job.site_factor) - job.nice, 1)
+        weight, row = self.site.cluster.priority.job_size, self.store.terms[e]
+        row[0] = weight * self._size(job, part) if weight else 0.0
+        row[1 : 1 + len(terms)], row[1 + len(terms) :] = terms, 0.0
 
     def _terms(self, job: SlurmJob, part: SlurmPart) -> Iterator[float]:
         """Yield the terms of a priority that do not change."""
@@ -106,7 +158,7 @@ class Priorities:
             most = max((one.about.priority for one in self.site.users.values() if one.about), default=0)
             own = job.assoc.about.priority if job.assoc.about else 0
             yield weights.association * own / most if most else 0.0
-        request = self.ledger.request(job, planned=False) if weights.tres else {}
+        request = self.ledger.request(job) if weights.tres else {}
         for name, weight in weights.tres.items():
             whole = {"cores": part.cpus, "memory": part.memory, "nodes": part.mask.bit_count()}.get(name, 0)
             if name.startswith("gpus"):
@@ -123,65 +175,31 @@ class Priorities:
 
     # --- usage
 
-    def run_period(self, jobs: Iterable[SlurmJob], now: int) -> None:
+    def run_period(self, waiting: Iterable[SlurmJob], running: Iterable[SlurmJob], now: int) -> None:
         """Let usage decay since the last period, add what running jobs used, compute all priorities."""
         if self.is_basic:
             return
         life = self.site.cluster.priority.half_life
         elapsed = now - self.last if self.last else 0
         decay = 0.5 ** (elapsed / life) if life else 1.0
-        for assoc in (*self.site.accounts.values(), *self.site.users.values()):
-            assoc.usage *= decay
         self.ledger.decay(decay)
         if self.site.cluster.priority.fair_tree:
-            waiting = []
-            running = []
-            for job in jobs:
-                if job.state == PENDING:
-                    waiting.append(job)
-                else:
-                    running.append(job)
-            running.sort(key=_by_id)
-            for job in running:
-                self._add_running(job, now, life)
-            self.is_stale = True
+            _run_period(self.store.bundle, self._arrays(), now, decay, len(self.rows.parts))
+            fresh = self.store.priority.tolist()
             for job in waiting:
-                self.refresh(job, now)
+                if not job.held and not job.never:
+                    _take(job, fresh)
         else:
-            ordered = sorted(jobs, key=_by_id)
-            self._refresh_tree()
-            for job in ordered:
-                self._add_running(job, now, life)
-                if job.state == PENDING:
-                    self.refresh(job, now)
+            _decay(self.store.bundle, decay)
+            self._refresh_shares()
+            for job in sorted((*waiting, *running), key=_by_id):
+                if job.state == RUNNING:
+                    _add_usage(self.store.bundle, job.run, now)
+                elif job.state == PENDING and not job.held and not job.never:
+                    self._compute(job, now)
         self.last = now
-
-    def _add_running(self, job: SlurmJob, now: int, life: int) -> None:
-        if job.state == RUNNING:
-            since = max(job.last_usage, job.start)
-            if now > since:
-                self._add(job, now - since, life)
-                job.last_usage = now
 
     def end(self, job: SlurmJob, now: int) -> None:
         """Add what a job used since the last period."""
-        if self.is_basic:
-            return
-        since = max(job.last_usage, job.start)
-        if now > since:
-            self._rank()
-            self._add(job, now - since, self.site.cluster.priority.half_life)
-            job.last_usage = now
-
-    def _rank(self) -> None:
-        """Rank users by usage as it was in the last period, if nobody has yet."""
-        if self.is_stale:
-            self.is_stale = False
-            shares.fair_tree(self.site.root)
-
-    def _add(self, job: SlurmJob, elapsed: int, life: int) -> None:
-        decay = math.pow(0.5, elapsed / life) if life else 1.0
-        qos = self.site.qos[job.qos]
-        amount = elapsed * decay * job.tres.get("cores", 0) * qos.usage_factor
-        for assoc in job.assoc.chain():
-            assoc.usage += amount
+        if not self.is_basic:
+            _end_usage(self.store.bundle, self._arrays(), job.run, now)

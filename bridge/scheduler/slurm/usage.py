@@ -1,11 +1,11 @@
 """What of the nodes is in use, as the select plugin counts it; copies play the future."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bridge.base.arrays import Flags, Ints
+from bridge.base.arrays import Ints
 from bridge.scheduler.slurm.choice_kernels import FREE_CPUS, FREE_GRES, FREE_MEMORY, JOBS
 
 if TYPE_CHECKING:
@@ -13,16 +13,11 @@ if TYPE_CHECKING:
     from bridge.scheduler.slurm.site import Site
 
 
-def _mask_where(flags: Flags) -> int:
-    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
-
-
 @dataclass(slots=True)
 class SlurmUsage:
     """`book` [N, FREE_GRES + G]: free CPUs (of whole cores), free MiB, jobs, and free generic resources."""
 
     book: Ints
-    _idle: int = field(default=-1, init=False)
 
     @classmethod
     def of_site(cls, site: "Site") -> "SlurmUsage":
@@ -33,16 +28,10 @@ class SlurmUsage:
         return cls(np.array(rows, np.int64))
 
     @property
-    def idle(self) -> int:
-        """Nodes without jobs."""
-        if self._idle < 0:
-            self._idle = _mask_where(self.book[:, JOBS] == 0)
-        return self._idle
-
-    @property
     def not_full(self) -> int:
         """Nodes with a free CPU."""
-        return _mask_where(self.book[:, FREE_CPUS] > 0)
+        free = np.packbits(self.book[:, FREE_CPUS] > 0, bitorder="little")
+        return int.from_bytes(free.tobytes(), "little")
 
     def copy(self) -> "SlurmUsage":
         """Return a copy."""
@@ -57,7 +46,6 @@ class SlurmUsage:
         self._change(job, -1, keep_memory)
 
     def _change(self, job: "SlurmJob", sign: int, keep_memory: bool) -> None:
-        self._idle = -1
         book, rows = self.book, job.rows
         nodes = rows[:, 0]
         book[nodes, FREE_CPUS] -= sign * rows[:, 1]

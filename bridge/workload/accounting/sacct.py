@@ -24,7 +24,8 @@ COLUMNS = (
 #: Delimiters, in the order in which a header is tried for them.
 DELIMITERS = ("\x1f", "|", "\t", ";", ",")
 _NEEDED = (
-    "Needed are JobID, State, Submit and Start; of a listing without a line of names --columns tells them. "
+    "Needed are JobID, State, Submit and Start; of a listing without a line of names --columns tells them "
+    "(xdmod: those of XDMoD). "
     "`bridge workload import command` prints the line to run."
 )
 

@@ -1,6 +1,6 @@
 """What happens to a cluster in time, as the arrays that `bridge.scheduler.timed_state` describes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +9,7 @@ import numpy as np
 from bridge.base.arrays import Flags, Ints, Records
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import CalendarEvent, Cluster
+from bridge.cluster.idle_events import idle_events, label_of
 from bridge.cluster.limits import Limits, Qos
 from bridge.scheduler import timed_state as timed
 from bridge.scheduler.cluster_session import Outages
@@ -50,6 +51,7 @@ class Calendar:
         jobs: TIMED_JOB [n].
         suspends: whether jobs are ever suspended.
         places: [n] the place of each job in the log; None: they are the log's.
+        notes: events that do nothing, and why.
     """
 
     static: Mapping[str, Any]
@@ -57,6 +59,7 @@ class Calendar:
     jobs: Records
     suspends: bool
     places: Ints | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def stops_jobs(self) -> bool:
@@ -192,7 +195,35 @@ def build_calendar(
         "inactive_reason": np.array([inactive_reason], np.int32),
     }
     suspends = cluster.scheduler.preempt != "none" and bool((records.mode == timed.MODE_SUSPEND).any())
-    return Calendar(static, events, records, suspends)
+    notes = tuple(f"{label_of(n, cluster.calendar[n])}: {why}" for n, why in _idle(cluster, jobs))
+    return Calendar(static, events, records, suspends, notes=notes)
+
+
+def _idle(cluster: Cluster, jobs: "Jobs") -> Iterator[tuple[int, str]]:
+    """Yield the places of events that do nothing, and why: as the file and the log have it."""
+    yield from idle_events(cluster)
+    for n, row, j in events_of_jobs(cluster, jobs):
+        if j < 0:
+            yield n, f"no job that is played has the id {row.job!r}"
+        elif row.event == "cancel" and jobs.submit[j] + jobs.origin > row.time * SECOND:
+            second = (int(jobs.submit[j]) + jobs.origin) / SECOND
+            yield n, f"job {row.job!r} is submitted later, at {second:g} s"
+
+
+def events_of_jobs(cluster: Cluster, jobs: "Jobs") -> Iterator[tuple[int, CalendarEvent, int]]:
+    """Yield events that name a job: (place in the calendar, event, the job's place or -1)."""
+    rows = [(n, row) for n, row in enumerate(cluster.calendar) if row.event in _JOB_EVENTS]
+    places = {str(name): j for j, name in enumerate(jobs.id.tolist())} if rows else {}
+    yield from ((n, row, places.get(row.job, -1)) for n, row in rows)
+
+
+def idle_by_starts(cluster: Cluster, jobs: "Jobs", start: Ints) -> list[str]:
+    """Return the events that came when their job had started; `start`: [n] µs, negative: it never did."""
+    return [
+        f"{label_of(n, row)}: job {row.job!r} has started by then"
+        for n, row, j in events_of_jobs(cluster, jobs)
+        if j >= 0 and 0 <= start[j] <= row.time * SECOND - jobs.origin
+    ]
 
 
 def _job_records(

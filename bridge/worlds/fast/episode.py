@@ -84,7 +84,18 @@ class Scenario:
     def warnings(self) -> list[str]:
         """What was decided for jobs in place of what they say, a line each."""
         notes = self.cluster.notes if self.cluster is not None else {}
-        return [*(f"{count:,} jobs {note}" for note, count in notes.items()), *self.terms.notes]
+        calendar = self.cluster.calendar if self.cluster is not None else None
+        idle = calendar.notes if calendar is not None else ()
+        counts = (f"{count:,} jobs {note}" for note, count in notes.items())
+        return [*counts, *idle, *self._notes_of_priorities(), *self.terms.notes]
+
+    def _notes_of_priorities(self) -> tuple[str, ...]:
+        """Return a note if an order that was chosen weighs nothing; Slurm's own rules always have it."""
+        is_weighted = self.compiled.order.name == MULTIFACTOR and not self.compiled.protocol.own_passes
+        if self.cluster is None or not is_weighted or self.cluster.cluster.priority.weighs:
+            return ()
+        name = self.cluster.cluster.name
+        return (f"order multifactor is fcfs here: all weights in [priority] of cluster {name!r} are 0",)
 
 
 def with_preset(protocol: Protocol, preset: str) -> tuple[Protocol, LoadRule]:

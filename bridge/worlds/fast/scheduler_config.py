@@ -164,13 +164,17 @@ class SchedulerConfig:
         max_rejects: int = Policy.max_rejects,
         retry_after: float = Policy.retry_after,
     ) -> Policy:
-        """Return the policy; `decision` (``pick``, ``inspect``, ``pick+backfill``, …) is an agent's."""
+        """Return the policy; `decision` (``pick``, ``inspect``, ``pick+backfill``, …) is an agent's.
+
+        Under a protocol with passes of its own, what becomes of blocked picks is the agent's alone.
+        """
+        is_left_out = not decision and protocol(self.protocol).own_passes
         return Policy(
             self.order,
             self.backfill,
             self.candidate_order,
             agent=frozenset(decision.split("+") if decision else ()),
-            blocked=self.blocked,
+            blocked="" if is_left_out else self.blocked,
             action=self.action,
             guard=guard,
             max_rejects=max_rejects,

@@ -1,5 +1,6 @@
 """The state of Slurm's own schedulers, as the protocol `slurm` has it, from what a running Slurm tells."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -66,8 +67,31 @@ class OwnQueue:
         waiting = {label: one for label, one in jobs.items() if one.is_waiting}
         return cls(site, waiting, {label: one for label, one in jobs.items() if one.nodes})
 
+    def leave_out_unmodelled(self) -> None:
+        """Leave out waiting jobs that ask for what the protocol does not have."""
+        for label, one in self.waiting.items():
+            try:
+                slurm_job(_as_waiting(one), self.site, 0)
+            except ValueError as error:
+                self.waiting[label] = replace(one, left_out=str(error))
+
     def copy(self) -> "OwnQueue":
         return OwnQueue(self.site, dict(self.waiting), dict(self.running))
+
+    def submit(self, name: str, nodes: int, walltime: float, user: str, partition: str, now: int) -> None:
+        """Add a job that waits behind all others for whole nodes."""
+        number = 1 + max((one.number for one in (*self.waiting.values(), *self.running.values())), default=0)
+        fields = {
+            "UserId": f"{user or 'root'}(0)",
+            "Partition": partition,
+            "Priority": "1",
+            "Reason": "None",
+            "NumNodes": f"{nodes}-{nodes}",
+            "NumTasks": str(nodes),
+            "OverSubscribe": "NO",
+            "TimeLimit": f"00:{max(math.ceil(walltime / 60), 1)}:00",
+        }
+        self.waiting[name] = OwnJob(name, number, -1, "PENDING", fields, 0, 0, now, {}, "")
 
     def start(self, one: OwnJob) -> None:
         """Take a job that has waited as one that has its nodes."""
@@ -112,7 +136,8 @@ class OwnQueue:
             job.end = one.end
             if one.state == COMPLETING:
                 slurm.finish(job, one.end)
-                slurm.nodes_freed(nodes & ~mask_of(self.site.index[name] for name in one.nodes))
+                job.nodes = mask_of(self.site.index[name] for name in one.nodes)
+                slurm.nodes_freed(nodes & ~job.nodes)
         slurm.line.is_valid = False
         slurm.started.clear()
         slurm.ended.clear()

@@ -129,18 +129,22 @@ class SiteDecision(NamedTuple):
     wake_at: float = math.inf
 
 
+@dataclass(frozen=True)
+class SiteQueue:
+    """A site with its jobs at one time, in seconds since 1970; no job starts on the nodes that are `out`."""
+
+    cluster: Cluster
+    out: frozenset[str]
+    waiting: Sequence[PendingJob]
+    running: Sequence[PlacedJob]
+    now: float
+
+
 class SitePass(Protocol):
     """A policy that decides from what a site is now; what it has to remember stands in the jobs."""
 
     def refusal(self, cluster: Cluster, request: SiteRequest) -> str:
         """Return why the empty cluster cannot hold a job, empty if it can."""
 
-    def decide(
-        self,
-        cluster: Cluster,
-        out: frozenset[str],
-        waiting: Sequence[PendingJob],
-        running: Sequence[PlacedJob],
-        now: float,
-    ) -> SiteDecision:
-        """Return what one pass decides; no job starts on the nodes that are `out`."""
+    def decide(self, queue: SiteQueue) -> SiteDecision:
+        """Return what one pass decides."""

@@ -18,6 +18,7 @@ from bridge.worlds.slurm.site_jobs import (
     PendingJob,
     PlacedJob,
     SitePass,
+    SiteQueue,
     SiteRequest,
     SiteStart,
 )
@@ -151,7 +152,8 @@ class SiteScheduler:
             return []
         waiting = [job for job in self._waiting.values() if not self.refusal(job.request)]
         running = list(self._running.values())
-        starts, left, self._wanted_at = self._pass.decide(self._cluster, self._out, waiting, running, now)
+        queue = SiteQueue(self._cluster, self._out, waiting, running, now)
+        starts, left, self._wanted_at = self._pass.decide(queue)
         for start in starts:
             self._start(start, now)
         self._waiting |= {job.key: job for job in left}

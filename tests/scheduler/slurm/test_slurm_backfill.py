@@ -218,7 +218,7 @@ def controller_of(
     for k, job in enumerate(running):
         one = submit(1_000 + k, job)
         chosen = dict.fromkeys(sorted(job.mask), 4)
-        slurm._start(one, site.parts[0], chosen, True, job.end - job.limit, "test")
+        slurm.adopt(one, site.parts[0], chosen, job.end - job.limit)
     for k, job in enumerate(waiting):
         submit(k, job)
     slurm.started.clear()

@@ -4,6 +4,7 @@ import random
 from functools import cmp_to_key
 
 from bridge.cluster.description import Cluster, NodeGroup, Partition
+from bridge.scheduler.slurm.arrays import JOB
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import DONE, SlurmJob
@@ -56,7 +57,10 @@ def test_it_is_the_queue_sorted_from_nothing() -> None:
         if draw.random() < 0.1:
             draw.choice(list(slurm.jobs.values())).priority = 9
             slurm.line.is_valid = False
-        queue = [(one.key, part.name) for one, part in slurm.queue(now)]
+        entries = slurm.store.turn[: slurm.queue(now)].tolist()
+        rows = slurm.rows
+        jobs = [rows.jobs[slurm.store.entries[e, JOB]] for e in entries]
+        queue = [(job.key, rows.parts[e].name) for job, e in zip(jobs, entries, strict=True)]
         assert queue == fresh(slurm, now)
         longest = max(longest, len(queue))
     assert longest > 100

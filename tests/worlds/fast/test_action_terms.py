@@ -1,5 +1,6 @@
 """What jobs say of their lives on a cluster: costs, and the memory that a suspended job keeps."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from bridge.scheduler.actions import parse_action
 from bridge.worlds.fast.action_terms import read_terms
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
+#: Compiled they take half a minute more, see `test_actions_without_compiler.py`.
+pytestmark = [] if os.environ.get("NUMBA_DISABLE_JIT") == "1" else [pytest.mark.slow]
 #: A node with memory and a GPU; its jobs share it, or have it alone.
 NODE = """
 [[nodes]]

@@ -13,6 +13,7 @@ def test_actions_run_without_the_compiler() -> None:
     passes_without_the_compiler(
         "worlds/fast/test_replay_actions.py",
         "worlds/fast/test_actions_on_nodes.py",
+        "worlds/fast/test_action_terms.py",
         "worlds/batsim/test_actions_same_schedule.py",
         "worlds/slurm/test_slurm_requeue.py",
         "env/test_action_decisions.py",

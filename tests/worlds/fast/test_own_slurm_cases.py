@@ -50,23 +50,43 @@ def test_every_start_is_that_of_the_real_slurm(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "low", "high"),
+    ("name", "low", "high", "period"),
     [
-        # b is planned on an idle node, which is marked; later c is passed over, too
-        ("closed_partition", 40, 1190),
-        # as before, beside new priorities
-        ("new_priorities", 40, 1190),
+        # c is passed over; nodes are busy, and one job alone is planned, so that no plan marks anything
+        ("closed_partition", 501, 985, 34),
         # a reservation bars b, and nothing is planned
-        ("barred_job", 430, 790),
+        ("barred_job", 430, 790, 31),
     ],
 )
-def test_backfill_wakes_as_often_as_recorded(name: str, low: float, high: float) -> None:
+def test_backfill_wakes_as_often_as_recorded(name: str, low: float, high: float, period: float) -> None:
     recorded = between(read_case(CASES / name).passes, low, high)["backfill"]
-    assert recorded >= (high - low) / 31  # each 30 s, though nothing comes and nothing ends
+    assert abs(recorded - (high - low) / period) <= 1.5  # though nothing comes and nothing ends
     for seed in range(3):
         player = Counting(CASES / name, seed)
         player.play()
-        assert abs(between(player.passes, low, high)["backfill"] - recorded) <= 0.1 * recorded
+        assert abs(between(player.passes, low, high)["backfill"] - recorded) <= 0.15 * recorded
+
+
+def test_new_priorities_wake_backfill() -> None:
+    """They are computed each two minutes; the real one passes again 30 s later, the own clock does not."""
+    passes = read_case(CASES / "new_priorities").passes
+    recorded = [time for time, kind in passes if kind == "backfill" and 70 < time < 985]
+    woken = [time for k, time in enumerate(recorded) if not k or time - recorded[k - 1] > 60]
+    assert len(woken) == 7
+    assert all(abs(later - before - 120) < 1 for before, later in pairwise(woken))
+    for seed in range(3):
+        player = Counting(CASES / "new_priorities", seed)
+        player.play()
+        assert between(player.passes, 70, 985)["backfill"] in (7, 8)
+
+
+def test_one_job_that_waits_for_busy_nodes_does_not_wake_backfill() -> None:
+    recorded = between(read_case(CASES / "closed_partition").passes, 70, 495)
+    assert (recorded["backfill"], recorded["full"]) == (0, 7)
+    for seed in range(3):
+        player = Counting(CASES / "closed_partition", seed)
+        player.play()
+        assert between(player.passes, 70, 495)["backfill"] == 0
 
 
 def test_the_end_of_a_reservation_asks_for_no_pass() -> None:

@@ -67,6 +67,14 @@ class Fake:
         found: dict[str, object] = json.loads((self.folder / "report.json").read_text())
         return found
 
+    def noted_starts(self) -> set[str]:
+        """Return the jobs of which the agent has noted that Slurm has started them."""
+        if not self.audit.exists():
+            return set()
+        lines = [line for line in self.audit.read_text().splitlines() if line.endswith("}")]
+        events = [event for line in lines for event in json.loads(line).get("told", [])]
+        return {job.partition("@")[0] for kind, _, job, _ in events if kind == "run"}
+
     def submit(self, *words: str, seconds: float = 0.5, who: tuple[str, ...] = ()) -> str:
         return submit(self.client, *words, seconds=seconds, who=who)
 
@@ -338,7 +346,10 @@ def test_a_dry_run_of_an_inspector_writes_nothing(fake: Fake, tmp_path: Path) ->
 def test_a_shadow_writes_nothing_and_compares(fake: Fake) -> None:
     (fake.gate / "gate_open").touch()
     fake.start("fcfs+easy", "--shadow")
-    jobs = [fake.submit("-N4", seconds=7) for _ in range(4)]  # longer than between two looks without events
+    jobs = [fake.submit("-N4", seconds=600) for _ in range(4)]
+    for job in jobs:  # however slow the machine is, each runs until its start was noted
+        fake.until(lambda job=job: job in fake.noted_starts())
+        fake.client.call("scancel", job)
     fake.until(lambda: not fake.jobs())
     time.sleep(1)
     before = len(fake.starts())

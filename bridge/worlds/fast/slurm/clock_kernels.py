@@ -17,8 +17,8 @@ LIMITS_PERIOD = 30.0
 (
     LOOP, LAST_FULL, LAST_MAIN, LAST_LIMITS, AWAKE, PERIOD_DUE, WANTED, CHANGED, AT_ONCE, LATE, N_DRAWS,
     LAST_CHANGE, TIME, NEXT, PERIOD, BATCH_DELAY, SCHED_INTERVAL, BF_INTERVAL, SECOND, HAS_BACKFILL,
-    LEFT_OUT, SIZE,
-) = range(22)  # fmt: skip
+    SIZE,
+) = range(21)  # fmt: skip
 #: Until when passes do nothing, by their places above; until when full ones may be left out altogether;
 #: whether main passes, and backfill passes, write to records though they do nothing; the next event.
 UNCHANGED, WRITES_MAIN, WRITES_BACKFILL, EVENT, IDLE_SIZE = 4, 5, 6, 7, 8
@@ -132,8 +132,6 @@ def advance(at: Floats, late: Floats, idle: Floats) -> int:
             return int(kind)
         writes = idle[WRITES_BACKFILL] if kind == BACKFILL else idle[WRITES_MAIN]
         note(at, late, kind, time, False, writes != 0.0 and kind != LIMITS)
-        if kind != LIMITS:
-            at[LEFT_OUT] += 1
 
 
 @kernel

@@ -76,7 +76,7 @@ class LogReplay(SlurmWorld):
         site = Site(cluster, settings, where)
         slurm = Controller(site)
         if not by_multifactor:
-            slurm.priorities = OrderPriorities(site, slurm.ledger, scorer(prepared, first, last))
+            slurm.priorities = OrderPriorities(site, slurm.rows, scorer(prepared, first, last))
         self.agent = decisions_of(prepared.compiled.policy)
         super().__init__(site, slurm, EPOCH)
         self.maker = LogJobs(self.all, self.arrays, site, EPOCH)
@@ -167,6 +167,7 @@ class LogReplay(SlurmWorld):
         if job is not None and job.state == PENDING and job.held:
             job.held, job.priority = False, 0
             job.eligible = max(now, job.begin) if not job.dependencies else 0
+            self.slurm.rows.write(job)
             self.slurm.priorities.submit(job, now)
 
     def _announce(self, one: Any) -> None:

@@ -81,6 +81,7 @@ class Operator:
         elif verb == "release":
             if job.state == PENDING:
                 job.held, job.priority = False, 0
+                slurm.rows.write(job)
                 slurm.priorities.submit(job, now)
         elif verb in ("requeue", "requeuehold"):
             if job.state == RUNNING:

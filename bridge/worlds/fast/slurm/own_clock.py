@@ -35,6 +35,8 @@ class Lateness:
 
     def draw(self, source: random.Random, count: int) -> Floats:
         """Draw so many times."""
+        if not any(self.late):
+            return np.zeros(count)
         return np.interp([source.random() for _ in range(count)], self.shares, self.late)
 
 
@@ -122,11 +124,6 @@ class OwnClock:
         """For how long nothing has happened but passes that started no job, s."""
         return float(self.at[kernels.TIME] - self.at[kernels.LAST_CHANGE])
 
-    @property
-    def has_left_out(self) -> bool:
-        """Tell whether main or backfill passes that do nothing have gone by in the last call of `next`."""
-        return bool(self.at[kernels.LEFT_OUT] != 0)
-
     def _draw_more(self) -> None:
         """Draw lateness anew behind what was not used yet."""
         left = self._late[int(self.at[kernels.N_DRAWS]) :]
@@ -136,7 +133,6 @@ class OwnClock:
     def next(self, event: float, idle: Idle) -> tuple[float, str] | None:
         """Return the next pass before an event that does something, and let those that do not go by."""
         self._idle[:-1], self._idle[-1] = idle, event
-        self.at[kernels.LEFT_OUT] = 0
         while (kind := int(_advance(self.at, self._late, self._idle))) == kernels.DRAWS:
             self._draw_more()
         return None if kind == kernels.NO_PASS else (float(self.at[kernels.NEXT]), _KINDS[kind])

@@ -106,7 +106,7 @@ class PooledView:
     def sort_queue(self, b: int, slurm: Controller, now: int) -> None:
         """Bring the records' queue into the order of Slurm's, for features of the first waiting jobs."""
         ranks: dict[int, int] = {}
-        for job, _ in slurm.queue(now):
+        for job, _ in slurm.entries(slurm.queue(now)):
             ranks.setdefault(job.key, len(ranks))
         score = self.state.jobs.score
         for j in self._waiting[b]:

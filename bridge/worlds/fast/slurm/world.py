@@ -102,8 +102,6 @@ class SlurmWorld(abc.ABC):
         while self.heap or self._may_go_on(clock):
             event = self.heap[0][0] if self.heap else _FAR
             due = clock.next(event, self._idle() if self.heap else Idle())
-            if clock.has_left_out:
-                self.slurm.line.is_seen()
             if due is not None:
                 before = self.slurm.n_starts
                 if self.agent is None:
@@ -152,21 +150,17 @@ class SlurmWorld(abc.ABC):
 
     def _idle(self) -> Idle:
         """Return until when passes do nothing but write why jobs wait; full ones may not even do that."""
-        slurm, time = self.slurm, self._time
-        full, writes = time(main_idle_until(slurm, full=True)), bool(slurm.pending) and self._main_writes()
+        slurm, epoch = self.slurm, self.epoch
+        full, writes = main_idle_until(slurm, full=True) - epoch, bool(slurm.pending) and self._main_writes()
         return Idle(
-            time(slurm.limits_due),
+            slurm.limits_due - epoch,
             full,
-            time(main_idle_until(slurm, full=False)),
-            time(backfill_idle_until(slurm)),
-            time(0) if writes else full,
+            main_idle_until(slurm, full=False) - epoch,
+            backfill_idle_until(slurm) - epoch,
+            -epoch if writes else full,
             writes,
             bool(slurm.pending) and self.has_marked,
         )
-
-    def _time(self, now: int) -> float:
-        """Return the instant at which a whole second since 1970 begins."""
-        return float(now - self.epoch)
 
     def _may_go_on(self, clock: OwnClock) -> bool:
         return bool(self.slurm.running) or (bool(self.slurm.pending) and clock.idle < PATIENCE)
@@ -187,16 +181,19 @@ class SlurmWorld(abc.ABC):
         elif kind == "limits":
             slurm.check_limits(now)
         elif kind == "prio":
-            slurm.priorities.run_period([*slurm.pending.values(), *slurm.running.values()], now)
+            slurm.priorities.run_period(slurm.pending.values(), slurm.running.values(), now)
             slurm.line.see_new_priorities()
         elif kind == "reservation":
             slurm.version += 1
             slurm.line.is_valid = False
             self._end_reservation(str(what), now)
+            slurm.write_rows()
         elif kind != "moment":
             slurm.version += 1
             slurm.line.is_valid = slurm.line.is_valid and kind == "submit"
             self.happen_more(kind, what, time, now)
+            if kind != "submit":
+                slurm.write_rows()
         if slurm.started or slurm.ended:
             self._carry_out(time)
 

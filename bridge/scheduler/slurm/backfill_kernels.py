@@ -1,0 +1,377 @@
+"""The backfill pass, compiled: jobs are planned in turn; it stops where the caller has to do something."""
+
+from bridge.base.arrays import Ints
+from bridge.base.jit import inline, inner, kernel
+from bridge.scheduler.slurm import plan_kernels as plan
+from bridge.scheduler.slurm.arrays import (
+    ASSOC,
+    AT,
+    AVAILABLE,
+    BEFORE,
+    BF_LICENSES,
+    BF_LIMIT,
+    BF_MAX_ASSOC,
+    BF_MAX_PART,
+    BF_MAX_USER,
+    BF_MAX_USER_PART,
+    BF_MIN_AGE,
+    BF_MIN_PRIO,
+    BF_PART_RESERVE,
+    CHANGED,
+    CHOSEN,
+    COMPLETING,
+    COUNTED,
+    ELIGIBLE,
+    END,
+    ENTRY,
+    EXCLUDED,
+    GIVING,
+    HAS_LICENSES,
+    HET,
+    IS_UNIFORM,
+    IS_WAITING,
+    IS_WHOLE,
+    JOB,
+    LAST,
+    LENGTH,
+    NAMES_ONE,
+    NO_RESERVE,
+    NODES,
+    NOW,
+    PART,
+    PLANNED,
+    PREEMPTS,
+    RESERVED_IN,
+    RESOLUTION,
+    RESULT,
+    RUNNING_RESERVE,
+    RUNS,
+    SINGLE,
+    SIZE_COUNTS,
+    SPAN,
+    TAKEN,
+    TASK,
+    TRY,
+    UP,
+    USER,
+    SlurmArrays,
+)
+from bridge.scheduler.slurm.choice_kernels import FREE_CPUS, JOBS, MIN_NODES, WHOLE
+from bridge.scheduler.slurm.limit_kernels import after_nodes, before_nodes, has_after
+from bridge.scheduler.slurm.main_kernels import has_licenses
+from bridge.scheduler.slurm.node_words import count, count_both, meets, put
+from bridge.scheduler.slurm.start_kernels import LIMITED, PREEMPTION, STARTED, try_to_start
+
+#: What the caller does: nothing, all are planned, or the pass is over; start a job; let others give way to
+#: it; look at a job that has conditions; say with whom it is planned; plan its licences.
+DONE, OVER, START, PREEMPT, ODD, SAY_WHO, LICENSED = range(7)
+#: What the caller says: go on; it started the job; it was over a limit; it did not start; it is planned
+#: again, from another instant on; its licences are free then.
+GO_ON, HAS_STARTED, IS_LIMITED, HAS_NOT_STARTED, AGAIN, RESERVES = range(6)
+#: What came of a job: nothing; it is planned.
+NOTHING, IS_PLANNED = range(2)
+#: An instant that never comes.
+FAR = 1 << 62
+
+
+@inner
+def _occupy(b: SlurmArrays, r: int) -> None:
+    """Take the nodes of a running job out of the map until its limit."""
+    begin, resolution = b.times[0, 0], b.rules[RESOLUTION]
+    end = max(b.runs[r, END] // resolution * resolution, begin + resolution)
+    plan.reserve(b.times, b.free, b.sizes, begin, end, b.run_nodes[r])
+
+
+@kernel
+def begin_backfill(b: SlurmArrays, now: int, length: int) -> None:
+    """Begin a pass: in its map of time all nodes are free, unless running jobs count."""
+    b.now[NOW], b.now[LENGTH], b.now[AT], b.now[ENTRY], b.now[SINGLE] = now, length, 0, -1, 0
+    b.now[CHANGED] = b.now[GIVING] = 0
+    for w in range(b.masks.shape[1]):
+        b.masks[BEFORE, w] = b.masks[COMPLETING, w]
+    resolution = b.rules[RESOLUTION]
+    b.times[0, 0] = now // resolution * resolution
+    b.times[0, 1] = (now + b.rules[SPAN]) // resolution * resolution
+    b.free[0, :] = 0
+    for n in range(b.site.shape[0]):
+        put(b.free[0], n)
+    b.sizes[:] = 1
+    b.own[:] = 0
+    b.own[plan.HORIZON] = FAR
+    for p in range(b.parts.shape[0]):
+        b.parts[p, COUNTED] = b.parts[p, RESERVED_IN] = 0
+    if b.rules[BF_MAX_USER] != 0 or b.rules[BF_MAX_ASSOC] != 0 or b.rules[BF_MAX_USER_PART] != 0:
+        b.user_counts[:] = 0
+        b.assoc_counts[:] = 0
+        b.both_counts[:, :] = 0
+    if b.rules[RUNNING_RESERVE] != 0:
+        for k in range(b.now[RUNS]):
+            if b.runs[b.by_end[k], IS_WHOLE] != 0:
+                _occupy(b, b.by_end[k])
+
+
+@kernel
+def occupy(b: SlurmArrays, r: int) -> None:
+    """Take the nodes of a running job out of the map until its limit."""
+    if b.runs[r, IS_WHOLE] != 0:
+        _occupy(b, r)
+
+
+@inline
+def _idle(b: SlurmArrays, nodes: Ints, column: int) -> None:
+    """Leave in a set the nodes without jobs, or, for another column, those with free CPUs."""
+    nodes[:] = 0
+    for n in range(b.book.shape[0]):
+        value = b.book[n, column]
+        if (value == 0) if column == JOBS else (value > 0):
+            put(nodes, n)
+
+
+@kernel
+def set_last(b: SlurmArrays, first: int, n: int) -> None:
+    """Leave in LAST where the jobs end that a pass may start, or whose plan is read afterwards.
+
+    Those behind it would only be planned, and the map of time is gone after the pass.
+    """
+    if b.rules[PREEMPTS] != 0:
+        b.now[LAST] = n
+        return
+    idle, free = b.masks[TRY], b.masks[TAKEN]
+    _idle(b, idle, JOBS)
+    _idle(b, free, FREE_CPUS)
+    for nodes in (idle, free):
+        for w in range(nodes.shape[0]):
+            nodes[w] &= b.masks[UP, w] & ~b.masks[COMPLETING, w]
+    for k in range(n - 1, first - 1, -1):
+        e = b.turn[k]
+        j = b.entries[e, JOB]
+        if b.jobs[j, TASK] >= 0 or b.jobs[j, HET] != 0:
+            b.now[LAST] = k + 1
+            return
+        is_whole = b.need[e, WHOLE] != 0
+        there = count_both(b.part_nodes[b.entries[e, PART]], idle if is_whole else free)
+        counts = b.need[e, MIN_NODES] <= there
+        if not counts and not (b.jobs[j, PLANNED] != 0 and is_whole and b.rules[IS_UNIFORM] != 0):
+            counts = b.rules[SIZE_COUNTS] != 0 or has_after(b, e)
+        if counts and not before_nodes(b, e):
+            b.now[LAST] = k + 1
+            return
+    b.now[LAST] = 0
+
+
+@kernel
+def marks(b: SlurmArrays, n: int) -> bool:
+    """Tell whether a pass plans two jobs, or one that would have idle nodes, of so many entries."""
+    planned, usable, idle = 0, b.masks[TRY], b.masks[TAKEN]
+    _idle(b, idle, JOBS)
+    for k in range(n):
+        e = b.turn[k]
+        j, part, excluded = b.entries[e, JOB], b.entries[e, PART], b.entries[e, EXCLUDED]
+        for w in range(usable.shape[0]):
+            usable[w] = b.masks[UP, w] & b.part_nodes[part, w] & ~b.sets[excluded, w]
+        if b.jobs[j, IS_WAITING] == 0 or b.need[e, MIN_NODES] > count(usable):
+            continue
+        if before_nodes(b, e) or after_nodes(b, e, j, b.scratch[1], False):
+            continue
+        planned += 1
+        if planned > 1 or meets(idle, usable):
+            return True
+    return False
+
+
+@inline
+def _counts_in(b: SlurmArrays, e: int, j: int) -> bool:
+    """Count a job in its user, partition and association; False if one had enough in this pass."""
+    user, assoc, part = b.jobs[j, USER], b.jobs[j, ASSOC], b.entries[e, PART]
+    if b.rules[BF_MAX_USER] != 0:
+        if b.user_counts[user] >= b.rules[BF_MAX_USER]:
+            return False
+        b.user_counts[user] += 1
+    if b.rules[BF_MAX_PART] != 0:
+        if b.parts[part, COUNTED] >= b.rules[BF_MAX_PART]:
+            return False
+        b.parts[part, COUNTED] += 1
+    if b.rules[BF_MAX_ASSOC] != 0:
+        if b.assoc_counts[assoc] >= b.rules[BF_MAX_ASSOC]:
+            return False
+        b.assoc_counts[assoc] += 1
+    if b.rules[BF_MAX_USER_PART] != 0:
+        if b.both_counts[user, part] >= b.rules[BF_MAX_USER_PART]:
+            return False
+        b.both_counts[user, part] += 1
+    return True
+
+
+@inline
+def _plans_licenses(b: SlurmArrays, j: int) -> bool:
+    return bool(b.rules[BF_LICENSES] != 0 and b.jobs[j, HAS_LICENSES] != 0)
+
+
+@inline
+def _is_skipped(b: SlurmArrays, e: int, j: int) -> bool:
+    """Tell whether a job is not planned, for a limit, the pass' own limits, or a licence."""
+    if before_nodes(b, e) or not _counts_in(b, e, j):
+        return True
+    return b.rules[BF_LICENSES] == 0 and not has_licenses(b, j)
+
+
+@inline
+def _is_odd(b: SlurmArrays, j: int) -> bool:
+    """Tell whether the caller looks at a job by itself."""
+    has_conditions = b.jobs[j, TASK] >= 0 or b.jobs[j, HET] != 0 or b.jobs[j, NAMES_ONE] != 0
+    return has_conditions or _plans_licenses(b, j)
+
+
+@inline
+def _may_reserve(b: SlurmArrays, e: int, j: int) -> bool:
+    """Tell whether a job's plan is reserved, by the rules besides the plan."""
+    if after_nodes(b, e, j, b.scratch[2], True) or b.jobs[j, NO_RESERVE] != 0:
+        return False
+    part = b.entries[e, PART]
+    if b.rules[BF_PART_RESERVE] != 0:
+        if b.parts[part, RESERVED_IN] >= b.rules[BF_PART_RESERVE]:
+            return False
+        b.parts[part, RESERVED_IN] += 1
+    if b.rules[BF_MIN_PRIO] != 0 and b.priority[e] < b.rules[BF_MIN_PRIO]:
+        return False
+    return not (b.rules[BF_MIN_AGE] != 0 and b.now[NOW] - b.jobs[j, ELIGIBLE] < b.rules[BF_MIN_AGE])
+
+
+@inline
+def _begin_plan(b: SlurmArrays, e: int) -> None:
+    own = b.own
+    own[plan.FROM], own[plan.LASTS] = b.now[NOW], b.entries[e, BF_LIMIT]
+    own[plan.PLANNED_AT], own[plan.TOTAL], own[plan.RESUMES] = -1, 0, 0
+
+
+@inline
+def _note_plan(b: SlurmArrays, j: int) -> None:
+    """Take note of the CPUs of a job's plan."""
+    total = b.own[plan.TOTAL]
+    if total != 0 and total != b.jobs[j, PLANNED]:
+        b.jobs[j, PLANNED] = total
+        b.changed[b.now[CHANGED]] = j
+        b.now[CHANGED] += 1
+
+
+@inline
+def _try(b: SlurmArrays, e: int) -> int:
+    """Try to start a job that may start now by its plan."""
+    if b.jobs[b.entries[e, JOB], HET] != 0:
+        return -1
+    nodes = b.masks[AVAILABLE]
+    for w in range(nodes.shape[0]):
+        nodes[w] = b.masks[NODES, w] & ~b.masks[COMPLETING, w]
+    return try_to_start(b, e, nodes)
+
+
+@inner
+def _plan(b: SlurmArrays, e: int) -> int:
+    """Plan a job; return what the caller has to do, DONE: nothing."""
+    j, own = b.entries[e, JOB], b.own
+    while True:
+        came = plan.plan_job(b, e)
+        _note_plan(b, j)
+        if came == plan.START:
+            result = _try(b, e)
+            if result == STARTED:
+                return START
+            if result == PREEMPTION:
+                return PREEMPT
+            if result == LIMITED:
+                return DONE
+            own[plan.RESUMES] = 1
+            continue
+        if came == plan.TESTED or came == plan.FULL:
+            return OVER
+        return LICENSED if came == plan.RESERVE else DONE
+
+
+@inline
+def _reserve(b: SlurmArrays, e: int) -> None:
+    if _may_reserve(b, e, b.entries[e, JOB]):
+        own = b.own
+        plan.reserve(b.times, b.free, b.sizes, own[plan.LOW], own[plan.HIGH], b.masks[CHOSEN])
+        b.now[RESULT] = IS_PLANNED
+
+
+@inner
+def _next(b: SlurmArrays) -> int:
+    """Take the next job that is planned; return what the caller has to do first, DONE: nothing."""
+    now = b.now
+    while now[AT] < now[LAST]:
+        e = b.turn[now[AT]]
+        j = b.entries[e, JOB]
+        now[AT] += 1
+        if _is_odd(b, j):
+            now[ENTRY] = e
+            return ODD
+        if b.jobs[j, IS_WAITING] != 0 and not _is_skipped(b, e, j):
+            now[ENTRY] = e
+            _begin_plan(b, e)
+            return SAY_WHO if b.rules[PREEMPTS] != 0 else DONE
+    now[ENTRY] = -1
+    return DONE
+
+
+@kernel
+def begin_single(b: SlurmArrays, e: int) -> bool:
+    """Begin to plan one job by itself; False: it is not planned."""
+    b.now[SINGLE], b.now[ENTRY], b.now[RESULT] = 1, e, NOTHING
+    if _is_skipped(b, e, b.entries[e, JOB]):
+        return False
+    _begin_plan(b, e)
+    return True
+
+
+@kernel
+def may_start(b: SlurmArrays, e: int) -> bool:
+    """Begin the plan of a job that has enough free nodes, no limit against it, and licences; else False."""
+    is_whole, nodes = b.need[e, WHOLE] != 0, b.masks[TRY]
+    _idle(b, nodes, JOBS if is_whole else FREE_CPUS)
+    for w in range(nodes.shape[0]):
+        nodes[w] &= b.masks[UP, w] & ~b.masks[COMPLETING, w]
+    if b.need[e, MIN_NODES] > count_both(nodes, b.part_nodes[b.entries[e, PART]]) or before_nodes(b, e):
+        return False
+    if not has_licenses(b, b.entries[e, JOB]):
+        return False
+    _begin_plan(b, e)
+    return True
+
+
+@kernel
+def would_start(b: SlurmArrays, e: int) -> bool:
+    """Tell whether a job whose plan has begun may start now by it."""
+    return bool(plan.plan_job(b, e) == plan.START)
+
+
+@kernel
+def go_on(b: SlurmArrays, answer: int) -> int:
+    """Go on with the pass, or with one job by itself, until the caller has to do something."""
+    now = b.now
+    if answer == AGAIN:
+        start = b.own[plan.FROM]
+        _begin_plan(b, now[ENTRY])
+        b.own[plan.FROM] = start
+    elif answer == RESERVES:
+        _reserve(b, now[ENTRY])
+    elif answer == HAS_NOT_STARTED:
+        b.own[plan.RESUMES] = 1
+    if answer in (HAS_STARTED, IS_LIMITED, RESERVES):
+        now[ENTRY] = -1
+    while True:
+        if now[ENTRY] < 0:
+            if now[SINGLE] != 0:
+                return DONE
+            came = _next(b)
+            if came != DONE or now[ENTRY] < 0:
+                return came
+        e = now[ENTRY]
+        came = _plan(b, e)
+        if came == LICENSED:
+            if _plans_licenses(b, b.entries[e, JOB]):
+                return LICENSED
+            _reserve(b, e)
+        elif came != DONE:
+            return came
+        now[ENTRY] = -1
