@@ -42,11 +42,17 @@ schedulers had priorities, partitions, limits, reservations and holds that the l
 
 The table shows shares of the total waiting time of all jobs, measured at 3,000 random instants.
 
+<details markdown>
+
+<summary>What the columns mean</summary>
+
 - *Above* is the share of time in which more nodes were in use than the machine has. In brackets stands the
   largest number in use.
 - The true unexplained share lies between *all fit* (all waiting jobs would fit at once) and *unexplained*.
 - *Its user idle* is the part of the unexplained waiting during which the job's user had no running job.
 - *Heaviest user* is the part that belongs to one user.
+
+</details>
 
 {shares}
 
@@ -59,10 +65,16 @@ depend on the few jobs that wait longest.
 
 ## The second half of each log, compared with forecasts from the first half
 
+<details markdown>
+
+<summary>What the rows and columns mean</summary>
+
 The *null* uses the waits of the first half as a forecast, without any simulation. Bias and W1 compare the
 distribution of these waits. In the measures for single jobs, their median is the forecast for every job. The
 *textbook* rule is the rule with the lowest log-MAE on the first half. The last two columns are verdicts on
 the paired difference of log errors. Their 95 % intervals come from 20 blocks of neighbouring jobs.
+
+</details>
 
 {second}
 
