@@ -346,6 +346,7 @@ def test_a_dry_run_of_an_inspector_writes_nothing(fake: Fake, tmp_path: Path) ->
 def test_a_shadow_writes_nothing_and_compares(fake: Fake) -> None:
     (fake.gate / "gate_open").touch()
     fake.start("fcfs+easy", "--shadow")
+    time.sleep(1)  # starts in the second in which the agent began are not compared: Slurm tells whole ones
     jobs = [fake.submit("-N4", seconds=600) for _ in range(4)]
     for job in jobs:  # however slow the machine is, each runs until its start was noted
         fake.until(lambda job=job: job in fake.noted_starts())
