@@ -28,7 +28,7 @@ _SEQUENCES = {
     "Actions",
     shared.flag(
         "--actions",
-        "Show instead what rules gain if they may stop and suspend jobs; not with --cluster.",
+        "Show instead what rules gain if they may stop and suspend jobs.",
     ),
     click.option(
         "--share",

@@ -353,7 +353,10 @@ def test_a_run_is_valid_and_a_sequence_is_as_alone(tmp_path: Path, action: str) 
     (alone,) = replay_sequences(scenario, np.zeros(1, np.int64), len(jobs))
     assert alone.end.tolist() == replay(scenario).end.tolist()
     metrics = compute_action_metrics(scenario, alone, 0)
-    assert round(metrics["preemptions"] * len(jobs)) == report.attempts
+    assert alone.lives is not None  # a host that was suspended is one job in the table, and was preempted
+    suspended = int(alone.lives.suspensions.sum())
+    assert (suspended > 0) == action.startswith("guest")
+    assert round(metrics["preemptions"] * len(jobs)) == report.attempts + suspended
     assert run.metrics["action.waste"] == pytest.approx(metrics["waste"])
 
 
