@@ -4,6 +4,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
+from bridge.base.ranges import ranges_of
+
 #: A name with a number at its end that a list may count.
 _NUMBERED = re.compile(r"(.*?)(\d{1,12})", re.ASCII)
 
@@ -19,18 +21,8 @@ def short_list(names: Iterable[str]) -> str:
         else:
             words.append(name)
     for (stem, width), of in numbers.items():
-        spans = _spans(sorted(of))
+        spans = ranges_of(sorted(of))
         parts = [f"{a:0{width}}" if a == b else f"{a:0{width}}-{b:0{width}}" for a, b in spans]
         is_one = len(of) == 1
         words.append(f"{stem}{parts[0]}" if is_one else f"{stem}[{','.join(parts)}]")
     return ",".join(words)
-
-
-def _spans(numbers: list[int]) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    for n in numbers:
-        if spans and n == spans[-1][1] + 1:
-            spans[-1] = (spans[-1][0], n)
-        else:
-            spans.append((n, n))
-    return spans

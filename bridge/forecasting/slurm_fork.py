@@ -77,13 +77,13 @@ class SlurmFork:
         runs = np.ascontiguousarray(runs, np.int64)
         if runs.shape[1:] != (len(state),) or np.any(runs <= state.elapsed):
             raise BridgeError("run times of a future must be longer than what has run", where="fork")
-        wanted = state.waiting if wanted is None else np.asarray(wanted, np.int64)
+        targets = {*(state.waiting if wanted is None else np.asarray(wanted, np.int64)).tolist()}
         place = {name: j for j, name in enumerate(state.id)}
         starts, epoch = np.full(runs.shape, NEVER, np.int64), state.now // SECOND
         for seed, (row, times) in enumerate(zip(starts, (runs / SECOND).tolist(), strict=True)):
             slurm, labels = self._own.build()
             of_key = {key: place[label] for key, label in labels.items() if label in place}
-            keys = {key for key, j in of_key.items() if key in slurm.pending and j in wanted}
+            keys = {key for key, j in of_key.items() if key in slurm.pending and j in targets}
             future = _Future(slurm, epoch, {key: times[j] for key, j in of_key.items()}, keys)
             if keys:
                 clock = OwnClock.of_site(slurm.site, 0.0, seed)

@@ -48,9 +48,9 @@ def batch_of(
     picks: Picks | None,
     *,
     whole: bool = False,
-    threads: int = 1,
 ) -> Batch:
-    """Return a batch of whoever picks; the arguments are those of `bridge.env.batch.Batch`."""
+    """Return a batch of whoever picks, in as many threads as networks have; see `bridge.env.batch.Batch`."""
+    threads = torch.get_num_threads()
     if picks is None:
         return open_batch(prepared, encoder, size, length, whole=whole, threads=threads)
     return InspectedPicks(prepared, encoder, size, length, picks, whole=whole, threads=threads)

@@ -18,8 +18,9 @@ from bridge.scheduler.eligibility import (
 from bridge.scheduler.lanes import remove_from_lane
 from bridge.scheduler.node_lives import kept_by_rule, leave_running, rest, settle, stood_by_rule
 from bridge.scheduler.placement import release_allocation
-from bridge.scheduler.queue import precedes
+from bridge.scheduler.queue import drop_job, precedes
 from bridge.scheduler.running_jobs import add_running, first_place, job_at, next_place, remove_running
+from bridge.scheduler.starts import note_start
 from bridge.scheduler.state import NEVER, SECOND, State
 from bridge.scheduler.stood_log import write_stood
 from bridge.scheduler.timed_jobs import lane_is_down
@@ -134,16 +135,6 @@ def _note_stood(state: TimedState, b: int, j: int) -> None:
 
 
 @inner
-def _drop_suspended(state: TimedState, b: int, j: int) -> None:
-    more, n = state.timed_scalars[b], 0
-    for k in range(more.n_suspended):
-        if state.suspended[b, k] != j:
-            state.suspended[b, n] = state.suspended[b, k]
-            n += 1
-    more.n_suspended = n
-
-
-@inner
 def end_run(state: TimedState, b: int, j: int, outcome: int, ended: int) -> None:
     """Running or suspended job `j` is stopped now: it is over, or must wait again, as `cut_life` lets it.
 
@@ -153,7 +144,8 @@ def end_run(state: TimedState, b: int, j: int, outcome: int, ended: int) -> None
     settle(state, b, j, ended)
     if of.doing == SUSPENDED:
         _note_stood(state, b, j)
-        _drop_suspended(state, b, j)
+        more = state.timed_scalars[b]
+        more.n_suspended = drop_job(state.suspended[b], more.n_suspended, j)
     else:
         leave_running(state, b, j)
         state.timed_scalars[b].cut = 1
@@ -278,8 +270,7 @@ def _resume(state: TimedState, b: int) -> None:
         job.serial = env.serial
         env.serial += 1
         add_running(state, b, j)
-        state.started[b, env.n_started] = j
-        env.n_started += 1
+        note_start(state, b, j)
     more.n_suspended = n
 
 

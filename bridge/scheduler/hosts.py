@@ -6,6 +6,7 @@ from bridge.scheduler.action_state import RUNS, SUSPENDED, ActionState
 from bridge.scheduler.actions import SUSPENDABLE
 from bridge.scheduler.running_jobs import add_running, first_place, job_at, next_place, remove_running
 from bridge.scheduler.service import attained_service
+from bridge.scheduler.starts import note_start
 from bridge.scheduler.stood_log import write_stood
 
 #: A host has worked so many times as long as it was suspended, the coming guest included.
@@ -88,17 +89,6 @@ def _move_end(state: ActionState, b: int, j: int, later: int) -> None:
     add_running(state, b, j)
 
 
-@inner
-def forget_start(state: ActionState, b: int, j: int) -> None:
-    """Let the world not hear that job `j` goes on: it stops again at this instant."""
-    env, n = state.scalars[b], 0
-    for k in range(env.n_started):
-        if state.started[b, k] != j:
-            state.started[b, n] = state.started[b, k]
-            n += 1
-    env.n_started = n
-
-
 @inline
 def note_stop(state: ActionState, b: int, j: int) -> None:
     """Let the world know that job `j` does not go on."""
@@ -167,5 +157,4 @@ def let_hosts_return(state: ActionState, b: int, guest: int) -> None:
         host.guest = -1
         host.does = RUNS
         _move_end(state, b, h, 0)
-        state.started[b, env.n_started] = h
-        env.n_started += 1
+        note_start(state, b, h)

@@ -8,10 +8,11 @@ from bridge.base.jit import by_type, inline, inner
 from bridge.scheduler.acting_state import ActingNodes
 from bridge.scheduler.action_state import COMPLETED, PREEMPTED, SPECULATES, VISITS, WAITS
 from bridge.scheduler.cluster_state import ClusterState
-from bridge.scheduler.hosts import forget_start, let_hosts_return, log_last_suspension
+from bridge.scheduler.hosts import let_hosts_return, log_last_suspension
 from bridge.scheduler.lives import believe_rest, lift_limit, note_beliefs, settle_life
 from bridge.scheduler.running_jobs import remove_running
 from bridge.scheduler.service import attained_service
+from bridge.scheduler.starts import forget_start
 from bridge.scheduler.state import State
 from bridge.scheduler.stood_log import write_stood
 from bridge.scheduler.timed_state import TimedState

@@ -346,3 +346,14 @@ def waiting(state: State, b: int = 0) -> Array:
     out = np.zeros(int(state.scalars.n_waiting[b]), np.int32)
     list_in_order(state, b, out)
     return out
+
+
+@inner
+def drop_job(jobs: Array, n: int, j: int) -> int:
+    """Take job `j` out of ``jobs[:n]``, whose order stays; return how many are left."""
+    left = 0
+    for k in range(n):
+        if jobs[k] != j:
+            jobs[left] = jobs[k]
+            left += 1
+    return left

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from bridge.base.jsontext import shortened
+from bridge.base.ranges import ranges_of
 
 #: Ascending, disjoint, closed intervals of resource ids; neighbours are merged.
 Hosts = tuple[tuple[int, int], ...]
@@ -66,13 +67,7 @@ def ids_from_mask(bits: int) -> list[int]:
 
 
 def from_ids(ids: Sequence[int]) -> Hosts:
-    pieces: list[tuple[int, int]] = []
-    for host in ids:
-        if pieces and host == pieces[-1][1] + 1:
-            pieces[-1] = (pieces[-1][0], host)
-        else:
-            pieces.append((host, host))
-    return tuple(pieces)
+    return ranges_of(ids)
 
 
 def text_of(hosts: Hosts) -> str:

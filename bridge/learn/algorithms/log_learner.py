@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from torch import nn
 
 from bridge.base.arrays import Floats, Ints
@@ -19,7 +18,6 @@ from bridge.env.batch import Batch
 from bridge.env.encoder import Encoder
 from bridge.env.episode_starts import jobs_of, part_bounds
 from bridge.env.reward import EpisodeOutcome, base_costs, episode_of
-from bridge.env.slurm_batch import open_batch
 from bridge.learn.agent import schedules_by
 from bridge.learn.learner import NAN, Learner, Mode, TrainingContext
 from bridge.learn.network import actor_of
@@ -92,8 +90,7 @@ class EpisodeSource:
         if training.order:
             policy = replace(recipe.policy(), order=training.order)
             played = recipe.setup.build_scenario(jobs, policy)
-        threads = torch.get_num_threads()
-        self.batch = batch_of(played, self.encoder, together, training.length, self.picks, threads=threads)
+        self.batch = batch_of(played, self.encoder, together, training.length, self.picks)
         phases = (phase.split(":") for phase in training.curriculum)
         self._kinds = [kind for kind, epochs in phases for _ in range(int(epochs))]
 
@@ -118,8 +115,7 @@ class EpisodeSource:
             recipe, starts = self.recipe, np.arange(n) * length
             played = recipe.setup.build_scenario(jobs, recipe.policy())
             costs = base_costs(recipe.base().build_scenario(jobs), starts, length, recipe.reward)
-            batch = open_batch(played, self.encoder, n, length, threads=torch.get_num_threads())
-            return EpisodeBatch(batch, starts, costs)
+            return EpisodeBatch(batch_of(played, self.encoder, n, length, None), starts, costs)
         if training.min_base_metric <= 0:
             starts = rng.integers(low, high - length + 1, n)
             return EpisodeBatch(self.batch, starts, self.values(starts))
@@ -171,14 +167,7 @@ class LogLearner(Learner):
             if collecting or training.order or length != training.length:
                 # validation neither sees the rest nor has another order
                 compiled_encoder = context.recipe.encoder.compile(constants)
-                batch = batch_of(
-                    source.prepared,
-                    compiled_encoder,
-                    max(1, len(starts)),
-                    length,
-                    source.picks,
-                    threads=torch.get_num_threads(),
-                )
+                batch = batch_of(source.prepared, compiled_encoder, max(1, len(starts)), length, source.picks)
             base = float(source.values(starts, length).mean()) if len(starts) else NAN
             self.sources.append(source)
             self.validations.append(ValidationSet(batch, starts, base))

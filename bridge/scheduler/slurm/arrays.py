@@ -31,6 +31,8 @@ from bridge.base.arrays import Bundle, Floats, Ints
 (
     JOB, PART, TIER, LIMIT, BF_LIMIT, CLASS, COULD, FIRST_SET, LAST_SET, REQUIRED, EXCLUDED, ENTRY_SIZE,
 ) = range(12)  # fmt: skip
+#: COULD: whether the job fits the empty nodes of the partition.
+UNKNOWN, FITS, FITS_NOT = range(3)
 #: `runs`: a job that has started; IS_RUNNING: 1; 2: it is suspended; SINCE: its usage does not count yet.
 (
     END, SERIAL, IS_RUNNING, FIRST_ROW, LAST_ROW, RUN_CLASS, IS_WHOLE, SINCE, RUN_ASSOC, RUN_ID, RUN_TASK,

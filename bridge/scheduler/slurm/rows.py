@@ -30,8 +30,6 @@ _RUN_ARRAYS = (
     "by_id",
     "run_factors",
 )
-#: Whether a job fits the empty nodes of a partition.
-UNKNOWN, FITS, FITS_NOT = range(3)
 
 
 def rules_of(site: Site) -> Ints:
@@ -246,7 +244,7 @@ class Rows:
         if site.cluster.scheduler.preempt != "none" and no_reserve:
             for_backfill = min(for_backfill, 60)
         could = job.could.get(part.index)
-        fits = UNKNOWN if could is None else FITS if could else FITS_NOT
+        fits = at.UNKNOWN if could is None else at.FITS if could else at.FITS_NOT
         store.entries[e] = (
             *(job.row, part.index, part.about.tier, limit, for_backfill),
             *(self.ledger.class_of(job, part).row, fits, *self._sets_of(job)),

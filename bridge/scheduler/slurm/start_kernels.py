@@ -11,6 +11,8 @@ from bridge.scheduler.slurm.arrays import (
     EXCLUDED,
     FIRST_ROW,
     FIRST_SET,
+    FITS,
+    FITS_NOT,
     ID,
     IS_FLEX,
     IS_MAINT,
@@ -42,6 +44,7 @@ from bridge.scheduler.slurm.arrays import (
     TAKEN,
     TASK,
     TRY,
+    UNKNOWN,
     SlurmArrays,
 )
 from bridge.scheduler.slurm.choice_kernels import (
@@ -64,8 +67,6 @@ from bridge.scheduler.slurm.node_words import count, has, meets, put
 
 #: What an attempt to start a job comes to; PREEMPTION: others may have to give way.
 STARTED, BUSY, LIMITED, RESERVED, IMPOSSIBLE, PREEMPTION = range(6)
-#: Whether a job fits the empty nodes of a partition.
-UNKNOWN, FITS, FITS_NOT = range(3)
 #: Nodes outside a flexible reservation are so much less wanted.
 _OUTSIDE = 1 << 40
 

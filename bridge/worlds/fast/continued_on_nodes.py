@@ -44,12 +44,15 @@ def _played(
 ) -> Schedule:
     """Return the schedule of these jobs; the first ones run already, and start an instant before `now`."""
     part = jobs.take(which)
-    submit, run, request = (np.maximum(part.submit, now), part.run.copy(), part.request.copy())
+    later = max(1 - now, 0)  # no time is before 0
+    submit, run, request = (np.maximum(part.submit, now) + later, part.run.copy(), part.request.copy())
     ran = now - start[which[:n_running]]
-    submit[:n_running] = now - 1
+    submit[:n_running] = now + later - 1
     run[:n_running] -= ran - 1
     request[:n_running] = np.maximum(request[:n_running] - ran + 1, SECOND)
     own = replace(part, submit=submit, run=run, request=request, follows=None, think=None)
     scenario = scenario_of(own)
     scenario.compiled.refuse_action("a replay that goes on from the record")
-    return replay(scenario)
+    one = replay(scenario)
+    start, reserved = (np.where(times >= 0, times - later, times) for times in (one.start, one.reserved))
+    return replace(one, start=start, reserved=reserved)

@@ -1,7 +1,7 @@
 """Windows from the recorded state, each a replay of its own: the same as those of the pool, and on nodes."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from small_jobs import make_jobs, prepared
 
@@ -13,6 +13,7 @@ from tests.worlds.fast.test_continued import rows
 
 
 @settings(deadline=None, max_examples=40)
+@example([(0, 1, 0, 2), (0, 1, 0, 3)], 1, "none")  # one runs when time begins
 @given(rows, st.integers(1, 5), st.sampled_from(["none", "easy"]))
 def test_on_one_pool_both_ways_are_the_same(
     table: list[tuple[int, int, int, int]], length: int, backfill: str
