@@ -42,6 +42,7 @@ from numba.core.serialize import dumps
 
 from bridge.base import array_structs, kernel_files  # noqa: F401  (the first tells Numba of a type)
 from bridge.base.cache import cache_root
+from bridge.base.compile_notice import ANOTHER_PART, FIRST_TIME, announce
 from bridge.base.errors import BridgeError
 from bridge.base.turns import Turn
 
@@ -449,7 +450,23 @@ class _NoGarbage(event.Listener):
             gc.enable()
 
 
+class _Notice(event.Listener):
+    """Has it announced that a kernel of ours is compiled; one that is loaded from its file is no event."""
+
+    def on_start(self, started: event.Event) -> None:
+        if isinstance(getattr(started.data["dispatcher"], "_cache", None), _Cache):
+            if is_compiled():
+                announce(ANOTHER_PART)
+            else:
+                forget_old_kernels()
+                announce(FIRST_TIME)
+
+    def on_end(self, _event: event.Event) -> None:
+        """Say nothing: what needed the kernel goes on."""
+
+
 event.register("numba:compile", _NoGarbage())
+event.register("numba:compile", _Notice())
 
 
 class _Count(event.Listener):
