@@ -294,16 +294,30 @@ def cluster_reject(state: ClusterState, b: int) -> None:
     env.head = -1
 
 
+@inline
+def _waits_in_lane(state: ClusterState, b: int, j: int) -> bool:
+    return bool(state.jobs[b, j].start < 0 and state.node_jobs[b, j].held == NOT_HELD)
+
+
 @inner
 def _next_locked(state: ClusterState, b: int) -> int:
     """Return the next head that an earlier pass has left, by partition, and only resources hold; or -1."""
     more = state.node_scalars[b]
     while more.next_locked < state.locked.shape[1]:
-        j = state.locked[b, more.next_locked]
+        j, head = state.locked[b, more.next_locked], state.heads[b, more.next_locked].job
         more.next_locked += 1
-        if j >= 0 and is_eligible(state, b, j):
+        if j >= 0 and head < 0 and _waits_in_lane(state, b, j) and is_eligible(state, b, j):
             return int(j)
     return -1
+
+
+@inner
+def _keep_locked(state: ClusterState, b: int, j: int) -> None:
+    """The pass stops for job `j`: it is the head, and those that were not looked at stay heads."""
+    for p in range(state.node_scalars[b].next_locked, state.locked.shape[1]):
+        if state.heads[b, p].job < 0:
+            state.heads[b, p].job = state.locked[b, p]
+    state.heads[b, state.lanes[state.node_jobs[b, j].lane].partition].job = j
 
 
 @inner
@@ -458,20 +472,19 @@ def cluster_advance(state: ClusterState, b: int) -> int:
             if rules.backfill == CONSERVATIVE:
                 forget_firsts(state, b)
                 return BOOK
-            if rules.head_locked:
+            env.head = next_first(state, b)  # it was accepted when others gave way to it
+            if env.head < 0 and rules.head_locked:
                 env.head = _next_locked(state, b)
-                if env.head >= 0:
-                    env.phase = PHASE_TRY
-                    continue
-            env.head = next_first(state, b)
-            if env.head < 0:
-                if rules.agent_pick:
-                    if _list_pickable(state, b) > 0:
-                        return PICK
-                else:
-                    if more.n_live < 0:
-                        _list_live_lanes(state, b)
-                    env.head = _next_eligible(state, b)
+            if env.head >= 0:
+                env.phase = PHASE_TRY
+                continue
+            if rules.agent_pick:
+                if _list_pickable(state, b) > 0:
+                    return PICK
+            else:
+                if more.n_live < 0:
+                    _list_live_lanes(state, b)
+                env.head = _next_eligible(state, b)
             if env.head < 0:
                 env.phase = PHASE_BACKFILL
                 env.n_candidates = -1
@@ -506,6 +519,8 @@ def cluster_advance(state: ClusterState, b: int) -> int:
                 continue
             elif preempt(state, b, j, strikes) == GONE:
                 note_head(state, b, j)
+                if rules.head_locked:
+                    _keep_locked(state, b, j)
                 env.phase = PHASE_IDLE
                 return NOTHING
             elif strikes:
