@@ -28,7 +28,7 @@ from bridge.env.reward import (
 )
 from bridge.env.slurm_batch import open_batch
 from bridge.env.snapshot import EpisodeSnapshot
-from bridge.scheduler.cluster_state import NOT_GONE, NOT_HELD, ClusterState
+from bridge.scheduler.cluster_state import HELD_FOR_EVER, NOT_HELD, ClusterState
 from bridge.scheduler.state import SECOND
 from bridge.scheduler.timed_state import OVER, TimedState
 from bridge.worlds.fast.lives import worked_since
@@ -216,8 +216,8 @@ class LogEpisodes(ObservationBuffer):
             return self._submit[places]
         if isinstance(state, TimedState):
             first = state.timed_jobs.view(np.ndarray)["first_eligible"][places]
-            is_gone = state.node_jobs.view(np.ndarray)["gone"][places] != NOT_GONE
-            return np.where((first < 0) | is_gone, until, first)
+            never = state.node_jobs.view(np.ndarray)["held"][places] == HELD_FOR_EVER
+            return np.where((first < 0) | never, until, first)
         eligible = state.jobs.view(np.ndarray)["submit"][places].astype(np.float64)
         held = state.node_jobs.view(np.ndarray)["held"][places] != NOT_HELD
         return np.where(held, until, eligible)

@@ -2,8 +2,8 @@
 
 As `bridge.scheduler.lookahead` has it for a pool: the rule's own order, and each of its next jobs moved to
 the front; the order stays as it is through the roll-out, run times are what is believed, and no job arrives.
-Of a calendar only the advance reservations that are announced by now come in a roll-out; jobs preempt each
-other there. Who was stopped in it and has not started again waits to its end.
+Who becomes eligible in a roll-out stands behind. Of a calendar only the advance reservations come that are
+announced by now. Jobs preempt each other; who was stopped and has not started again waits to the end.
 """
 
 from collections.abc import Sequence
@@ -20,12 +20,16 @@ from bridge.scheduler.eligibility import is_eligible
 from bridge.scheduler.lanes import list_lanes, sort_lanes
 from bridge.scheduler.lookahead import DEPTH, REACH, Lookahead
 from bridge.scheduler.queue import BY_ORDER, sort_jobs
-from bridge.scheduler.state import SECOND, State
+from bridge.scheduler.score import Op
+from bridge.scheduler.state import INSTRUCTION, SECOND, State
 from bridge.scheduler.timed_state import RUNNING, TimedState
 from bridge.worlds.fast import world
 from bridge.worlds.fast.foresight import forget_future
 from bridge.worlds.fast.lives import worked_since
 from bridge.worlds.fast.state_copies import copy_scheduler, list_copied
+
+#: The score of jobs that join a queue whose other scores are places.
+_BEHIND: Any = np.array([(Op.CONSTANT, 0, -1e15)], INSTRUCTION).view(np.recarray)
 
 
 @kernel
@@ -100,7 +104,7 @@ class SiteLookahead(Ranker):
             self._fork = copy_scheduler(state, b)
             rules = state.switches.copy()
             rules.scored_outside = rules.dynamic_order = 0
-            self._fork = self._fork._replace(switches=rules)
+            self._fork = self._fork._replace(switches=rules, program=_BEHIND)
             self._memory = world.allocate(1, state.jobs.shape[1])
         for own, present in list_copied(self._fork, state, state.jobs.shape[1], b):
             np.copyto(own, present)
