@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 
 from bridge.base.cache import AGENT, is_checkpoint
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.files import stem
 from bridge.base.interrupts import interrupts_once, raise_if_interrupted
@@ -335,4 +336,9 @@ def _report(trainer: "Trainer", best: int, commands: Iterable[tuple[str, str]]) 
         table.add(f"{name}, epoch {epoch}", f"{value:,.2f}", f"{base:,.2f}", _ratio(value, base))
     where = shlex.quote(str(trainer.folder))
     lines = [f"  {command.format(where)}  # {what}" for command, what in commands]
-    return [f"{trainer.folder}: {metric}, {epochs} epochs, weights of epoch {best}", table, "Next:", *lines]
+    return [
+        f"{trainer.folder}: {metric}, {counted(epochs, 'epoch')}, weights of epoch {best}",
+        table,
+        "Next:",
+        *lines,
+    ]
