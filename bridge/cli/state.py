@@ -30,7 +30,6 @@ def state(run_folder: Path, at: float, out: Path, policy: str, requested: bool, 
 
     shared.check_output(out, force)
     run = read_run(run_folder)
-    TERMINAL.compiling()
     with TERMINAL.bar("earlier forecasts", 1200, "forecasts") as progress:
         state_document = state_of_run(run, at, policy, learn=not requested, progress=progress)
     write_state(state_document, out)

@@ -125,8 +125,6 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
     started_at = time.monotonic()
     with _watched() as tick:
         job = StudyRun(cells, kept, TERMINAL.say, tick)
-        if job.state.waiting:
-            TERMINAL.compiling()
         with interrupts_once():
             try:
                 if ray:

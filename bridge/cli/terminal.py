@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.base.compile_notice import announce_by
 from bridge.base.interrupts import raise_if_interrupted
 from bridge.base.progress import ProgressReporter
 
@@ -77,6 +78,7 @@ def new_progress_bar(unit: str) -> "Progress":
 def _compiling_bar() -> Callable[[int, bool], None]:
     """Return what shows a bar while functions are compiled: how many are, and whether all that are needed."""
     from rich.console import Console
+    from rich.file_proxy import FileProxy
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), TextColumn("{task.completed} functions compiled"), TimeElapsedColumn())
@@ -85,7 +87,10 @@ def _compiling_bar() -> Callable[[int, bool], None]:
 
     def tell(done: int, over: bool) -> None:
         bar.update(task, completed=done)
-        (bar.stop if over else bar.start)()
+        if over:
+            bar.stop()
+        elif not isinstance(sys.stderr, FileProxy):  # else the work's own bar is on the screen
+            bar.start()
 
     return tell
 
@@ -115,15 +120,13 @@ class Terminal(ProgressReporter):
             if texts := [f"{reason.count:,} {why}" for why, reason in tally.items() if reason.kind in kinds]:
                 self.say(of + label + "; ".join(texts))
 
-    def compiling(self) -> None:
-        """Tell that the first start compiles, so that nobody thinks it hangs."""
-        from bridge.base.jit import forget_old_kernels, is_compiled, on_compile_progress
+    def announce_compiling(self, text: str) -> None:
+        """Say that a kernel is compiled; on a terminal a bar counts its functions, unless there is a bar."""
+        from bridge.base.jit import on_compile_progress
 
-        if not is_compiled():
-            forget_old_kernels()
-            self.say("compiling the scheduler, once on this machine (up to half a minute)…")
-            if sys.stderr.isatty() and not self.quiet:
-                on_compile_progress(_compiling_bar())
+        self.say(text)
+        if sys.stderr.isatty() and not self.quiet:
+            on_compile_progress(_compiling_bar())
 
     @contextmanager
     def bar(self, title: str, total: int, unit: str) -> Iterator[Callable[..., None]]:
@@ -152,3 +155,4 @@ class Terminal(ProgressReporter):
 
 
 TERMINAL = Terminal()
+announce_by(TERMINAL.announce_compiling)

