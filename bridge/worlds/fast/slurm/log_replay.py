@@ -144,7 +144,7 @@ class LogReplay(SlurmWorld):
             self._announce(what)
         elif kind == "licenses":
             name, count = what
-            slurm.licenses[name] = slurm.licenses.get(name, 0) + count - self.site.licenses.get(name, 0)
+            slurm.rows.add_licenses(name, count - self.site.licenses.get(name, 0))
             self.site.licenses[name] = count
         elif kind == "calendar":
             self._change(what, now)
@@ -157,6 +157,7 @@ class LogReplay(SlurmWorld):
             self.over += 1
             return
         self.slurm.submit(job, now)
+        self.expect(job)
         if job.held and (until := int(self.arrays.requests.hold_until[j])) != NEVER:
             self.push(until / SECOND, "release", j)
         if job.begin > now:
@@ -225,6 +226,10 @@ class LogReplay(SlurmWorld):
 
     def exit_code(self, job: SlurmJob) -> int:
         return 0 if self.arrays.jobs.succeeds[job.key] else 1
+
+    def free_delay(self, job: SlurmJob) -> float:
+        del job
+        return FREE_DELAY
 
     def freed(self, job: SlurmJob, episode: int, ended: float, *, killed: bool) -> float:
         del job, episode
