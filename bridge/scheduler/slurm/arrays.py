@@ -178,12 +178,13 @@ class SlurmArrays(Bundle, _Fields):
 B = TypeVar("B", bound=Bundle)
 
 
-class Store(Generic[B]):
+class ArrayStore(Generic[B]):
     """The arrays of a bundle while some of them grow."""
 
     def __init__(self, kind: type[B]) -> None:
         self._kind: Any = kind
         self._bundle: B | None = None
+        self._changed: set[str] = set()
 
     def __getattr__(self, name: str) -> Any:
         """Say that all other attributes are arrays; of those that there are, Python does not ask."""
@@ -192,7 +193,7 @@ class Store(Generic[B]):
     def put(self, **arrays: Any) -> None:
         """Put arrays in the place of others."""
         self.__dict__.update({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-        self._bundle = None
+        self._changed |= arrays.keys()
 
     def make_room(self, count: int, *names: str) -> None:
         """Let arrays have at least so many rows."""
@@ -208,10 +209,14 @@ class Store(Generic[B]):
         """As kernels take them."""
         if self._bundle is None:
             self._bundle = self._kind(*(getattr(self, name) for name in self._kind._fields))
+            self._changed.clear()
+        elif self._changed:
+            self._bundle = self._bundle.with_arrays({name: getattr(self, name) for name in self._changed})
+            self._changed.clear()
         return self._bundle
 
 
-class SlurmStore(Store[SlurmArrays]):
+class SlurmStore(ArrayStore[SlurmArrays]):
     """The arrays of a site's state."""
 
     def __init__(self) -> None:

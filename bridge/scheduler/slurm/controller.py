@@ -318,8 +318,8 @@ class Controller:
         e = int(self.store.now[at.ENTRY])
         return self.rows.jobs[self.store.entries[e, at.JOB]], self.rows.parts[e]
 
-    def take_news(self) -> list[News]:
-        """Take over what kernels did to jobs: plans and blocks, starts, ends; return all but the former."""
+    def take_changes(self) -> None:
+        """Take over which plans a pass changed, and which jobs it blocked."""
         store = self.store
         if count := int(store.now[at.CHANGED]):
             store.now[at.CHANGED] = 0
@@ -327,6 +327,11 @@ class Controller:
                 job = self.rows.jobs[row]
                 job.planned, job.blocked_at = store.jobs[row, (at.PLANNED, at.BLOCKED)].tolist()
                 store.jobs[row, at.IS_CHANGED] = 0
+
+    def take_news(self) -> list[News]:
+        """Take over what kernels did to jobs: plans and blocks, starts, ends; return all but the former."""
+        self.take_changes()
+        store = self.store
         if not (count := int(store.now[at.N_NEWS])):
             return []
         store.now[at.N_NEWS] = 0
@@ -357,7 +362,6 @@ class Controller:
             job.gres_row = as_gres_row(self.site, job)
         first, last = store.runs[run, at.FIRST_ROW], store.runs[run, at.LAST_ROW]
         job.rows = store.pool[first:last].copy()
-        job.alloc = dict(job.rows[:, :2].tolist())
         job.nodes = mask_of_words(store.run_nodes[run])
         job.cpus = job.planned = int(store.run_amounts[run, CORES_USED])
         job.stands, job.is_victim = [], False
@@ -564,7 +568,7 @@ class Controller:
         self.version += 1
         job.submit = now
         job.requeued_until = job.eligible = now + REQUEUE_DELAY
-        job.start, job.nodes, job.alloc, job.part = 0, 0, {}, None
+        job.start, job.nodes, job.part = 0, 0, None
         job.rows = job.rows[:0]
         job.is_victim = False
         self.priorities.refresh(job, now)

@@ -171,6 +171,8 @@ class Rows:
 
     def add(self, job: SlurmJob) -> None:
         """Give a job that waits its rows."""
+        if not self._free_jobs:
+            self.forget_left()
         job.row = self._free_jobs.pop() if self._free_jobs else len(self.jobs)
         if job.row == len(self.jobs):
             self.jobs.append(job)
@@ -315,7 +317,6 @@ class Rows:
     def make_room(self) -> None:
         """Let there be room for what passes may write until Python looks again."""
         store, waiting = self.store, int(self.store.now[at.N_WAITING])
-        self.forget_left()
         if store.now[at.N_FREE_RUNS] < waiting:
             self._forget_over()
             self._add_runs(waiting - int(store.now[at.N_FREE_RUNS]))
@@ -325,8 +326,8 @@ class Rows:
             if store.now[at.POOL] + need > len(store.pool):
                 self._pack_pool(need)
         running = int(store.now[at.N_RUNNING])
-        store.make_room(int(store.now[at.N_NEWS]) + 64 + 3 * waiting + 2 * running, "news")
-        store.make_room(8 + 2 * (int(store.now[at.N_LINE]) + running + 2 * waiting), "times", "free")
+        store.make_room(int(store.now[at.N_NEWS]) + 2 * waiting + 256, "news")
+        store.make_room(64 + 2 * (int(store.now[at.N_LINE]) + running + 2 * waiting), "times", "free")
 
     def _add_runs(self, count: int) -> None:
         """Let there be so many free rows more."""

@@ -272,9 +272,10 @@ class LogReplay(SlurmWorld):
             outcome = timed.FAILED_REQUEUED if how.endswith("requeued") else timed.NODE_FAILED
         first = len(self.nodes)
         of_tasks = int(self.arrays.requests.tasks[j]) > 0 and not job.whole
-        for n, cpus in job.alloc.items():
-            self.nodes.append(self.site.table_index[n])
-            self.units.append(max(cpus // job.cpus_per_task, 1) if of_tasks else 1)
+        table_index, each = self.site.table_index, job.cpus_per_task
+        for n, cpus, _ in job.rows.tolist():
+            self.nodes.append(table_index[n])
+            self.units.append(max(cpus // each, 1) if of_tasks else 1)
         places = (first, len(self.nodes), 0, 0)
         self.records.append((start, end, self.since[j], stood, serial, j, episode, outcome, *places))
         for since, until in job.stands:

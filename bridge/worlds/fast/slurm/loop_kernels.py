@@ -15,6 +15,8 @@ from bridge.scheduler.slurm.arrays import (
     HAS_SKIPPED,
     IS_RUNNING,
     LIMITS_DUE,
+    N_FREE_RUNS,
+    N_LINE,
     N_NEWS,
     N_RUNNING,
     N_STARTS,
@@ -171,6 +173,10 @@ def _carry_out(b: SlurmArrays, w: LoopArrays, first: int, time: float) -> None:
 def _has_room(b: SlurmArrays, w: LoopArrays) -> bool:
     """Tell whether there is room for all starts of a pass, and for one end."""
     waiting = b.now[N_WAITING]
+    if b.now[N_FREE_RUNS] < waiting or w.counts[N_EVENTS] + waiting + 2 > w.times.shape[0]:
+        return False
+    if 8 + 2 * (b.now[N_LINE] + b.now[N_RUNNING] + 2 * waiting) > b.times.shape[0]:
+        return False
     need = waiting * b.site.shape[0]
     if b.now[POOL] + need > b.pool.shape[0]:
         free = 0

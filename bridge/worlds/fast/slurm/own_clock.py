@@ -17,7 +17,7 @@ from bridge.worlds.fast.slurm import clock_kernels as kernels
 KINDS = ("limits", "full", "default", "backfill", "prio")
 PLACES = {kind: place for place, kind in enumerate(KINDS)}
 #: Draws of lateness that are made together.
-_DRAWS = 256
+_DRAWS = 1024
 _advance, _note_pass = Quick(kernels.advance), Quick(kernels.note_pass)
 _tell = Quick(kernels.tell_now)
 
@@ -126,9 +126,10 @@ class OwnClock:
         return float(self.at[kernels.TIME] - self.at[kernels.LAST_CHANGE])
 
     def draw_more(self) -> None:
-        """Draw lateness anew behind what was not used yet."""
-        left = self.late[int(self.at[kernels.N_DRAWS]) :]
-        self.late = np.concatenate((left, self._lateness.draw(self._random, _DRAWS)))
+        """Draw lateness anew behind what was not used yet; the array stays the same."""
+        left = self.late[int(self.at[kernels.N_DRAWS]) :].copy()
+        self.late[: len(left)] = left
+        self.late[len(left) :] = self._lateness.draw(self._random, len(self.late) - len(left))
         self.at[kernels.N_DRAWS] = 0
 
     def next(self, event: float, idle: Idle) -> tuple[float, str] | None:

@@ -14,7 +14,7 @@ from bridge.scheduler.slurm.agent_passes import (
     agent_backfill_pass,
     agent_main_pass,
 )
-from bridge.scheduler.slurm.arrays import Store
+from bridge.scheduler.slurm.arrays import ArrayStore
 from bridge.scheduler.slurm.backfill_pass import backfill_pass
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.jobs import PENDING, SlurmJob
@@ -52,7 +52,7 @@ class SlurmWorld(abc.ABC):
         self.site, self.slurm, self.epoch = site, slurm, epoch
         self.heap: list[tuple[float, int, str, Any]] = []
         self.ends_of_reservations: set[tuple[str, int]] = set()
-        self.loop = Store(kernels.LoopArrays)
+        self.loop = ArrayStore(kernels.LoopArrays)
         self.loop.put(
             at=np.zeros(clock_kernels.SIZE),
             late=np.zeros(1),
@@ -163,7 +163,8 @@ class SlurmWorld(abc.ABC):
             elif kind == kernels.DRAWS:
                 assert clock is not None
                 clock.draw_more()
-                loop.put(late=clock.late)
+            elif kind == kernels.ROOM:
+                self._make_room()
             elif kind == kernels.OVER:
                 return
 
@@ -181,31 +182,38 @@ class SlurmWorld(abc.ABC):
 
     def _prepare(self) -> None:
         """Write what kernels read of the world and of the schedulers, and let there be room."""
-        slurm, loop = self.slurm, self.loop
-        slurm.rows.make_room()
+        slurm, counts = self.slurm, self.loop.counts
         slurm.sort_running()
         slurm.write_state()
-        line, store, counts = slurm.line, slurm.store, loop.counts
+        line, store = slurm.line, slurm.store
         line.forget_odd()
         if not line.odd:
             store.now[at.ODD_UNTIL] = at.FAR
-        rules = store.rules
-        is_pythons = bool(line.odd or not line.is_valid or slurm.preempts or rules[at.BF_LICENSES])
-        is_pythons = is_pythons or bool(slurm.reservations or store.now[at.RESERVATIONS])
-        agent = self.agent
-        counts[kernels.MAIN_BY_PYTHON] = is_pythons or (agent is not None and agent.picks)
-        backfills = (agent is not None and agent.backfills) or slurm.ranks
-        counts[kernels.BACKFILL_BY_PYTHON] = is_pythons or bool(backfills)
-        counts[kernels.ALL_BY_PYTHON] = not self.leaves_out
-        counts[kernels.STOPS] = self.stops_at_starts
+        is_pythons = bool(
+            line.odd or slurm.preempts or slurm.reservations or slurm.site.parameters.bf_licenses
+        )
+        is_pythons = is_pythons or bool(not line.is_valid or store.now[at.RESERVATIONS])
+        main = backfill = is_pythons
+        if (agent := self.agent) is not None:
+            main, backfill = is_pythons or agent.picks, is_pythons or agent.backfills or bool(slurm.ranks)
+        counts[kernels.MAIN_BY_PYTHON : kernels.STOPS + 1] = (
+            *(main, backfill, not self.leaves_out, self.stops_at_starts),
+        )
+
+    def _make_room(self) -> None:
+        """Let there be room for a pass and for an end."""
+        loop, store = self.loop, self.slurm.store
+        self.slurm.rows.make_room()
         loop.make_room(len(store.news), "news_times")
-        more = int(counts[kernels.N_EVENTS] + store.now[at.N_WAITING] + 3)
+        more = int(loop.counts[kernels.N_EVENTS] + 2 * store.now[at.N_WAITING] + 64)
         loop.make_room(more, "times", "events")
 
     def _take_news(self) -> None:
         """Take note of what kernels did."""
         slurm, store = self.slurm, self.slurm.store
-        count = int(store.now[at.N_NEWS])
+        if not (count := int(store.now[at.N_NEWS])):
+            slurm.take_changes()
+            return
         instants, times = store.news[:count, at.NEWS_TIME].tolist(), self.loop.news_times[:count].tolist()
         for news, now, time in zip(slurm.take_news(), instants, times, strict=True):
             job = news.job
