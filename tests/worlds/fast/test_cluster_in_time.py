@@ -8,6 +8,7 @@ def test_clusters_change_in_time() -> None:
         "test_cluster_calendar.py",
         "test_calendar_reasons.py",
         "test_cluster_random.py::test_random_cases_in_time",
+        "test_agents_in_time.py",
     )
     files = [f"worlds/fast/{name}" for name in tests]
     names = ("answers_by_hand", "random_cases", "the_embedded_model", "suspension_is_refused_with_its_reason")
