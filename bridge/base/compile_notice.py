@@ -11,6 +11,8 @@ from collections.abc import Callable
 FIRST_TIME = "compiling the scheduler, once on this machine (up to a minute)…"
 ANOTHER_PART = "compiling another part of the scheduler, once on this machine (up to a minute)…"
 
+ELSEWHERE = "waiting for another process that is compiling the scheduler (up to a minute)…"
+
 
 def log_line(text: str) -> None:
     """Log a line, or print it if no logging is set up."""

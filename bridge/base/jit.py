@@ -42,7 +42,7 @@ from numba.core.serialize import dumps
 
 from bridge.base import array_structs, kernel_files  # noqa: F401  (the first tells Numba of a type)
 from bridge.base.cache import cache_root
-from bridge.base.compile_notice import ANOTHER_PART, FIRST_TIME, announce
+from bridge.base.compile_notice import ANOTHER_PART, ELSEWHERE, FIRST_TIME, announce
 from bridge.base.errors import BridgeError
 from bridge.base.turns import Turn
 
@@ -162,7 +162,7 @@ class _Cache(caching.FunctionCache):
         code = _rebuilt(path, target_context)
         if code is None:
             turn = self._turns.setdefault(path, Turn(path))
-            turn.wait()
+            turn.wait(on_wait=lambda: announce(ELSEWHERE))
             code = _rebuilt(path, target_context)
             if code is not None:
                 turn.end()

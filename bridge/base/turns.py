@@ -7,6 +7,7 @@ eight times.
 import fcntl
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,8 +28,11 @@ class Turn:
         self._path, self._place = path, path.with_suffix(_SUFFIX)
         self._descriptor: int | None = None
 
-    def wait(self, patience: float = PATIENCE) -> None:
-        """Wait until the turn is ours, or the file is there, or patience (s) ends."""
+    def wait(self, patience: float = PATIENCE, on_wait: Callable[[], None] = lambda: None) -> None:
+        """Wait until the turn is ours, or the file is there, or patience (s) ends.
+
+        `on_wait` is called before each pause, if another process has the turn.
+        """
         if self._descriptor is not None:
             return
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -39,6 +43,7 @@ class Turn:
             return
         until = time.monotonic() + patience
         while not self._is_ours() and not self._path.exists() and time.monotonic() < until:
+            on_wait()
             time.sleep(_PAUSE)
 
     def _is_ours(self) -> bool:

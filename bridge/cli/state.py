@@ -34,5 +34,5 @@ def state(run_folder: Path, at: float, out: Path, policy: str, requested: bool, 
         state_document = state_of_run(run, at, policy, learn=not requested, progress=progress)
     write_state(state_document, out)
     waiting = len(state_document) - state_document.n_running
-    free = f"{state_document.free[0]:,} nodes are free"
-    click.echo(f"wrote {out}: {state_document.n_running:,} jobs run, {waiting:,} wait, {free}")
+    free = f"nodes free: {state_document.free[0]:,}"
+    click.echo(f"wrote {out}: jobs running: {state_document.n_running:,}, waiting: {waiting:,}; {free}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bridge.base.compile_notice import announce_by
+from bridge.base.counted import counted
 from bridge.base.interrupts import raise_if_interrupted
 from bridge.base.progress import ProgressReporter
 
@@ -114,8 +115,7 @@ class Terminal(ProgressReporter):
         """Say which records were dropped, repaired or ignored; `of` comes first: whose they are."""
         for why, reason in tally.items():
             if reason.kind == "dropped":
-                noun = "record" if reason.count == 1 else "records"
-                self.say(f"{of}{reason.count:,} {noun} dropped: {why} (job {reason.examples_text})")
+                self.say(f"{of}{counted(reason.count, 'record')} dropped: {why} (job {reason.examples_text})")
         for kinds, label in ((("repaired", "noted"), ""), (("ignored",), "no scheduler looks at: ")):
             if texts := [f"{reason.count:,} {why}" for why, reason in tally.items() if reason.kind in kinds]:
                 self.say(of + label + "; ".join(texts))

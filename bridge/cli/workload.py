@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
 from bridge.cli.main import LazyGroup
@@ -159,7 +160,10 @@ def _site_tables(cluster: str | None, loads: list[OfferedLoad], notes: dict[str,
         return []
     from bridge.report.cluster_tables import load_table
 
-    return [load_table(loads, str(cluster)), *(f"{count:,} jobs {note}" for note, count in notes.items())]
+    return [
+        load_table(loads, str(cluster)),
+        *(f"jobs that {note}: {count:,}" for note, count in notes.items()),
+    ]
 
 
 def _tally_tables(
@@ -481,4 +485,4 @@ def _write(
     if load_text is None:
         load = offered_load(records)
         load_text = f", offered load {load:.3f}" if load is not None else ""
-    return f"wrote {out}: {len(records.jobs):,} jobs{load_text}"
+    return f"wrote {out}: {counted(len(records.jobs), 'job')}{load_text}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bridge.base.counted import counted
 from bridge.cluster.description import Cluster, NodeGroup, Partition
 from bridge.cluster.limits import Limits
 from bridge.cluster.node_table import NodeTable, build_node_table, default_partition, partitions_of
@@ -30,7 +31,7 @@ def tables_of_cluster(cluster: Cluster) -> list[Table]:
 def _nodes(cluster: Cluster, table: NodeTable) -> Table:
     out = Table(
         ("nodes", "count", "cores", "memory, GiB", "GPUs", "features", "weight", "state"),
-        title=f"{cluster.name}: {len(table):,} nodes",
+        title=f"{cluster.name}: {counted(len(table), 'node')}",
         words=(0, 4, 5, 7),
     )
     for g, group in enumerate(cluster.nodes):

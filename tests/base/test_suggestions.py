@@ -38,6 +38,7 @@ def test_a_near_name_is_suggested(words: tuple[str, ...], hint: str) -> None:
 
 def test_no_file_is_suggested_where_none_is_near(folder: Path) -> None:
     assert did_you_mean_file(Path("unlike")) == ""
+    assert did_you_mean_file(Path("yours.xml")) == ""
     assert did_you_mean_file(Path("nowhere/mine.xml")) == ""
     assert did_you_mean_file(Path("slurm.conf")) == ""  # it is there
     assert did_you_mean_file(folder / "min.xml") == f"Did you mean {folder / 'mine.xml'}? "

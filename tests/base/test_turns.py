@@ -14,12 +14,13 @@ from bridge.base.turns import Turn
 
 def test_the_second_waits_until_the_first_has_ended(tmp_path: Path) -> None:
     path, order = tmp_path / "a.kernel", []
+    waits: set[str] = set()
     first, second = Turn(path), Turn(path)
-    first.wait()
+    first.wait(on_wait=lambda: waits.add("first"))
     first.wait()  # which it has already
 
     def wait() -> None:
-        second.wait()
+        second.wait(on_wait=lambda: waits.add("second"))
         order.append("second")
 
     waiting = threading.Thread(target=wait)
@@ -29,6 +30,7 @@ def test_the_second_waits_until_the_first_has_ended(tmp_path: Path) -> None:
     first.end()
     waiting.join(10)
     assert order == ["first", "second"]
+    assert waits == {"second"}
     second.end()
     assert not list(tmp_path.iterdir())
 

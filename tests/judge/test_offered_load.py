@@ -79,7 +79,7 @@ def test_what_only_a_cluster_looks_at() -> None:
     assert "what no scheduler looks at" not in plain
     on_site = run_ok("workload", "info", "log.csv", "--cluster", "site.toml")
     assert "look at" not in on_site
-    assert "1 jobs name no partition of the cluster" in on_site
+    assert "jobs that name no partition of the cluster: the default partition taken: 1" in on_site
     assert "what no scheduler looks at" in run_ok("workload", "info", "bundled-128")  # numbers of queues
 
 
