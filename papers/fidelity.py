@@ -4,6 +4,8 @@ python -m papers.fidelity [LOG …]    # measures anew; of all logs without name
 """
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -107,13 +109,19 @@ Made by `python -m papers.inferred` and `python -m papers.fidelity`.
 
 def measured(name: str) -> dict[str, Any]:
     """Return how near the textbook rules come to a log's record."""
-    policies = tuple(map(parse_policy, TEXTBOOK))
-    document = fidelity(CommandRequest(policies, str(logs.trace_file(name))), SILENT).document
+    return distances(logs.trace_file(name), TEXTBOOK)
+
+
+def distances(path: Path, names: Sequence[str], **options: Any) -> dict[str, Any]:
+    """Return how near policies come to the record of a log; `options`: of `bridge fidelity`."""
+    policies = tuple(map(parse_policy, names))
+    document = fidelity(CommandRequest(policies, str(path), options), SILENT).document
     keys = ("jobs", "recorded_mean", *MEASURES)
 
     def kept(one: dict[str, Any]) -> dict[str, Any]:
         return {key: one[key] for key in keys}
 
+    judged = document.get("policies") or [document | {"name": names[0]}]
     return {
         "policies": {
             one["name"]: {
@@ -121,7 +129,7 @@ def measured(name: str) -> dict[str, Any]:
                 "behind": kept(one["behind"]["policy"]),
                 "verdict": one["behind"]["verdict"],
             }
-            for one in document["policies"]
+            for one in judged
         },
         "null": kept(document["null"]),
         "textbook": document["textbook"]["policy"],
