@@ -22,10 +22,10 @@ from bridge.workload.mapped import read_mapped
 from bridge.workload.select import machine_capacity
 from bridge.workload.table import Workload
 from papers import fidelity, logs, store
+from papers.fidelity import MULTIFACTOR
 from papers.sites.thetagpu import sort_into_queues
 
 #: The order, with untuned weights: a point for each day of age, up to 2 for size, up to 10 for fair share.
-MULTIFACTOR = "multifactor+easy"
 PRIORITY = PriorityConfig(age=60_000, max_age=60 * 86_400, job_size=2_000, fairshare=10_000, fair_tree=False)
 #: Where logs and clusters of sites are written.
 _WORK = store.WORK / "workloads"
