@@ -29,11 +29,20 @@ $(VENV)/.ready: pyproject.toml bootstrap.sh $(LOCK)
 	@PYTHON=$(PYTHON) TORCH='$(TORCH)' LOCK='$(LOCK)' sh bootstrap.sh $(VENV)
 	@touch $@
 
+# System packages that a demo does not need.
+$(VENV)/.tests: $(VENV)/.ready
+	@sh bootstrap.sh $(VENV) slurm chromium
+	@touch $@
+
+$(VENV)/.slurm: $(VENV)/.ready
+	@sh bootstrap.sh $(VENV) slurm
+	@touch $@
+
 demo: $(VENV)/.ready
 	@sh demo.sh $(BIN) $(DEMO)
 
 # Ten minutes; as root. In one container: docker compose --profile slurm up --build
-slurm-demo: $(VENV)/.ready
+slurm-demo: $(VENV)/.slurm
 	@$(BIN)/bridge slurm demo --out runs/slurm-demo
 
 lint: $(VENV)/.ready
@@ -42,14 +51,14 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint
+test: lint $(VENV)/.tests
 	$(BIN)/pytest -n 2 --dist loadgroup
 
-test-slow: $(VENV)/.ready
+test-slow: $(VENV)/.tests
 	$(BIN)/pytest -m slow
 
 # A quarter of an hour; as root, on an idle machine. Each says what is not as it has to be, and the next one goes on.
-test-slurm: $(VENV)/.ready
+test-slurm: $(VENV)/.slurm
 	@failed=; for words in "live.py --jobs 1000 --kill-agent 300" "live.py --jobs 200 --no-kick" \
 	    "live.py --jobs 1000 --kill-slurmctld 600" faults.py stopped.py many.py site.py \
 	    "site.py --jobs 100 --policy zoo/rlbackfilling-lublin-1" "site.py --jobs 100 --policy zoo/generalist" \

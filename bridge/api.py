@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from bridge.base.cache import shipped_agents
 from bridge.base.errors import BridgeError
-from bridge.base.plugins import Typed, did_you_mean
+from bridge.base.plugins import Typed
 from bridge.base.progress import SILENT, ProgressReporter
+from bridge.base.suggestions import did_you_mean
 from bridge.commands.request import CommandBackend, CommandRequest, scheduler, scheduler_for
 from bridge.config import from_tables
 from bridge.config.fields import fields_of

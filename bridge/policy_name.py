@@ -24,6 +24,7 @@ from bridge.base.errors import BridgeError
 from bridge.base.files import is_there
 from bridge.base.jsontext import shortened
 from bridge.base.plugins import Typed
+from bridge.base.suggestions import did_you_mean
 from bridge.scheduler.actions import ACTIONS, format_action, parse_action
 from bridge.scheduler.names import (
     BACKFILLS,
@@ -114,17 +115,26 @@ def parse_policy(text: str) -> PolicyName:
     word = re.fullmatch(r"[\w./-]{2,}", order_name) is not None and order_name not in _VARIABLES
     if not text.strip() or (plus and named) or (word and not plus and not named):
         if named:
-            hint = plugins.did_you_mean(rule, (*BACKFILLS, *KILLS))
+            hint = did_you_mean(rule, (*BACKFILLS, *KILLS), f"{order}+")
         else:
             there = (*ORDERS, *CLUSTER_ORDERS, *NAMES, *shipped_agents(), RECORDED)
-            hint = plugins.did_you_mean(order_name, there)
+            hint = _hint_of_module(text) or did_you_mean(order_name, there)
         raise BridgeError(
             "is no policy and no folder of a trained agent",
             where=f"policy {shortened(text, 200)!r}",
             remedy=f"{hint}Write an order and a backfilling rule ({', '.join(BACKFILLS)}), such as sjf+easy, "
-            "or for the pool a heuristic, alone or with +rule, such as saf+rule; or an agent's folder.",
+            "or for the pool a heuristic, alone or with +rule, such as saf+rule; or an agent's folder; "
+            "or a policy of your own, module:NAME.",
         )
     return PolicyName(text, text.strip())
+
+
+def _hint_of_module(text: str) -> str:
+    """Return how to name what a module provides, if the text is that of a module in this folder."""
+    module = text.removesuffix(".py")
+    if not module.isidentifier() or not is_there(f"{module}.py", Path.is_file):
+        return ""
+    return f"{module}.py is a module: write {module}:NAME, with the name of the policy in it. "
 
 
 def typed_policy(text: str) -> Typed:

@@ -4,7 +4,7 @@
     bridge evaluate bundled-128 --policy own_policy:POLICY --policy fcfs+easy --sequences 20
     bridge decide own_policy:POLICY
 
-What answers may be anything: here a line of NumPy, in `maskable_ppo.py` a network of stable-baselines3. It is
+What answers may be anything: here a line of NumPy, in `sb3_policy.py` a model of stable-baselines3. It is
 loaded because its name is typed; a file that bridge opens never makes it load code.
 """
 

@@ -37,6 +37,7 @@ SHIPPED = {
     "schedinspector-{}-paper": ("schedinspector-4", "inspector, as the paper", _OF_INSPECTOR),
     "mrsch-{}": ("mrsch-s1-s5", "MRSch", ("S4",)),
     "mrsch-{}-ours": ("mrsch-s1-s5", "ours (PPO)", ("S4",)),
+    "mrsch-{}-power": ("mrsch-s6-s10", "ours (PPO)", ("S9",)),
     "sem-{}": ("sem-{}", "SEM", ("Theta", "DataStar")),
     "rlschert": ("rlschert-7", "RLSchert", ("VASP jobs",)),
     "rlschert-rule-kill": ("rlschert-7", "RLSchert, rule kill", ("VASP jobs",)),

@@ -1,5 +1,6 @@
 """One way to name a policy: what a name means, and what is none."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -91,11 +92,11 @@ def test_names_of_several() -> None:
     ("text", "nearest"),
     [
         ("sfj", "sjf"),
-        ("sjf+esay", "easy"),
-        ("saf+rul", "rule"),
+        ("sjf+esay", "sjf+easy"),
+        ("saf+rul", "saf+rule"),
         ("zoo/rlbackfiling-lublin-1", "zoo/rlbackfilling-lublin-1"),
     ],
 )
 def test_a_misspelt_policy_is_answered_with_the_nearest(text: str, nearest: str) -> None:
-    with pytest.raises(BridgeError, match=rf"Did you mean {nearest}\?"):
+    with pytest.raises(BridgeError, match=re.escape(f"Did you mean {nearest}?")):
         parse_policy(text)

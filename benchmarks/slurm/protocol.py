@@ -135,6 +135,7 @@ class Crowd(LogReplay):
     """Keeps so many jobs waiting: whenever one starts, the next is submitted."""
 
     waiting, days = 1000, 30.0
+    stops_at_starts = True
 
     def play(self, seed: int, glance: object = None) -> None:
         del glance
@@ -142,6 +143,7 @@ class Crowd(LogReplay):
         self.following = iter(range(len(self.all)))
         for _ in range(self.waiting):
             self._let_one_come(0.0)
+        self.push(self.days * DAY, "over", None)
         try:
             self.play_freely(OwnClock.of_site(self.site, 0.0, seed))
         except _OverError:
@@ -153,7 +155,7 @@ class Crowd(LogReplay):
         self.push(time, "submit", j)
 
     def happen(self, time: float, kind: str, what: object) -> None:
-        if time >= self.days * DAY:
+        if kind == "over":
             raise _OverError
         super().happen(time, kind, what)
 

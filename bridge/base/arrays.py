@@ -72,6 +72,18 @@ class Bundle:
         """Where the kernels find the arrays, as long as this object lives."""
         return int(self._words.ctypes.data)
 
+    def with_arrays(self, changed: dict[str, Any]) -> Any:
+        """Return the same with other arrays of the same types in the place of some."""
+        arrays: Any = self
+        other, words, place = arrays._replace(**changed), self._words.copy(), 0
+        for name, array in zip(arrays._fields, arrays, strict=True):
+            if name in changed:
+                row = (changed[name].__array_interface__["data"][0], *changed[name].shape)
+                words[place : place + len(row)] = row
+            place += 1 + array.ndim
+        other.__dict__["_words"] = words
+        return other
+
     def __reduce__(self) -> Any:
         """Copies have arrays, and so an address, of their own."""
         return type(self)._make, (tuple(self),)  # type: ignore[attr-defined, arg-type]

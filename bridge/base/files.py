@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from bridge.base import jsontext
 from bridge.base.errors import BridgeError
+from bridge.base.suggestions import did_you_mean_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,7 +134,7 @@ def open_read(path: Path, longest: int = 0) -> IO[bytes]:
         with path.open("rb") as file:
             begin = file.read(8)
     except FileNotFoundError:
-        raise _error(path, "no such file", "Check the path.") from None
+        raise _error(path, "no such file", f"{did_you_mean_file(path)}Check the path.") from None
     except IsADirectoryError:
         raise _error(path, "is a folder, not a file", "Name a file in it.") from None
     except (OSError, ValueError) as error:

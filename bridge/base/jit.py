@@ -42,7 +42,9 @@ from numba.core.serialize import dumps
 
 from bridge.base import array_structs, kernel_files  # noqa: F401  (the first tells Numba of a type)
 from bridge.base.cache import cache_root
+from bridge.base.compile_notice import ANOTHER_PART, ELSEWHERE, FIRST_TIME, announce
 from bridge.base.errors import BridgeError
+from bridge.base.turns import Turn
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -140,6 +142,7 @@ class _Cache(caching.FunctionCache):
         """Numba's own looks for a place to write to, and reads pickles, whoever wrote them."""
         self._py_func = function
         self._source = _text_digest(function.__code__.co_filename)
+        self._turns: dict[Path, Turn] = {}
 
     def _path(self, sig: Any, target: Any) -> Path:
         where = f"{self._py_func.__module__}.{self._py_func.__qualname__}"
@@ -153,19 +156,25 @@ class _Cache(caching.FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a kept kernel, or None. Numba's own first loads all it could compile, SciPy too: 0.3 s."""
-        kept = kernel_files.read(self._path(sig, target_context.codegen())) if self._source else None
-        if kept is None:
+        if not self._source:
             return None
-        try:
-            return compiler.CompileResult._rebuild(target_context, *pickle.loads(kept))
-        except Exception:  # of another build of something below us: compile it again
-            return None
+        path = self._path(sig, target_context.codegen())
+        code = _rebuilt(path, target_context)
+        if code is None:
+            turn = self._turns.setdefault(path, Turn(path))
+            turn.wait(on_wait=lambda: announce(ELSEWHERE))
+            code = _rebuilt(path, target_context)
+            if code is not None:
+                turn.end()
+        return code
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        if not self._source or data.library.has_dynamic_globals or any(not x.can_cache for x in data.lifted):
+        if not self._source:
             return
+        path = self._path(sig, data.codegen)
         try:
-            kernel_files.write(self._path(sig, data.codegen), dumps(data._reduce()))
+            if not data.library.has_dynamic_globals and all(x.can_cache for x in data.lifted):
+                kernel_files.write(path, dumps(data._reduce()))
         except BridgeError as error:
             if not _Cache._warned:
                 why = getattr(error.__cause__, "strerror", None) or error.what
@@ -175,6 +184,20 @@ class _Cache(caching.FunctionCache):
                     file=sys.stderr,
                 )
             _Cache._warned = True
+        finally:
+            if path in self._turns:
+                self._turns[path].end()
+
+
+def _rebuilt(path: Path, target_context: Any) -> Any:
+    """Return the kernel that a file keeps; None if it has none that can be used."""
+    kept = kernel_files.read(path)
+    if kept is None:
+        return None
+    try:
+        return compiler.CompileResult._rebuild(target_context, *pickle.loads(kept))
+    except Exception:  # of another build of something below us: compile it again
+        return None
 
 
 class _Part(codegen.JITCodeLibrary):
@@ -427,7 +450,23 @@ class _NoGarbage(event.Listener):
             gc.enable()
 
 
+class _Notice(event.Listener):
+    """Has it announced that a kernel of ours is compiled; one that is loaded from its file is no event."""
+
+    def on_start(self, started: event.Event) -> None:
+        if isinstance(getattr(started.data["dispatcher"], "_cache", None), _Cache):
+            if is_compiled():
+                announce(ANOTHER_PART)
+            else:
+                forget_old_kernels()
+                announce(FIRST_TIME)
+
+    def on_end(self, _event: event.Event) -> None:
+        """Say nothing: what needed the kernel goes on."""
+
+
 event.register("numba:compile", _NoGarbage())
+event.register("numba:compile", _Notice())
 
 
 class _Count(event.Listener):

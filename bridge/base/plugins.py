@@ -8,12 +8,14 @@ as `Typed`, and nothing else is ever imported.
 
 import importlib
 import sys
+import traceback
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridge.base.errors import BridgeError
 from bridge.base.jsontext import shortened
+from bridge.base.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -56,25 +58,34 @@ def load_reference(reference: str, option: str = "--policy") -> Any:
     module, _, attribute = reference.partition(":")
     if "" not in sys.path:
         sys.path.insert(0, "")
+    remedy = "It is written module:ATTR, as in `from module import ATTR`."
     try:
         target: Any = importlib.import_module(module)
-        for name in attribute.split("."):
-            target = getattr(target, name)
     except Exception as error:
-        what = f"cannot be loaded: {type(error).__name__}: {error}"
-        remedy = "It is written module:ATTR, as in `from module import ATTR`."
-        raise BridgeError(what, where=reference, remedy=remedy) from error
+        is_absent = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
+        if not is_absent:
+            remedy = "The module fails when it is imported: mend it."
+        raise BridgeError(f"cannot be loaded: {describe(error)}", where=reference, remedy=remedy) from error
+    for name in attribute.split("."):
+        try:
+            target = getattr(target, name)
+        except AttributeError as error:
+            what = f"cannot be loaded: {describe(error)}"
+            hint = did_you_mean(name, (one for one in dir(target) if not one.startswith("_")))
+            raise BridgeError(what, where=reference, remedy=hint + remedy) from error
     return target
 
 
-def did_you_mean(word: str, valid_names: Iterable[str]) -> str:
-    """Return "Did you mean …? " if a word is nearly a known one, else nothing; to begin a remedy with.
-
-    A name of the same letters in another order comes first: `sfj` is nearer to `sjf` than to `srf`.
-    """
-    names = [*valid_names]
-    close = [name for name in names if sorted(name) == sorted(word)] or get_close_matches(word, names, n=1)
-    return f"Did you mean {close[0]}? " if close else ""
+def describe(error: Exception) -> str:
+    """Return an error's kind and text, and the line of the user's own code in which it arose."""
+    here = Path.cwd()
+    frames = traceback.extract_tb(error.__traceback__)
+    files = [
+        (Path(frame.filename), frame.lineno) for frame in frames if "site-packages" not in frame.filename
+    ]
+    own = [f"{file.relative_to(here)}:{line}" for file, line in files if here in file.parents]
+    place = f" ({own[-1]})" if own else ""
+    return f"{type(error).__name__}: {error}{place}"
 
 
 def package_of(point: "EntryPoint") -> str:

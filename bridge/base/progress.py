@@ -26,9 +26,6 @@ class ProgressReporter:
     def dropped(self, tally: Any) -> None:
         """Take notice of records that were dropped or repaired, see `bridge.workload.table.Tally`."""
 
-    def compiling(self) -> None:
-        """Take notice that kernels are needed, which are compiled once on a machine."""
-
     def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[ProgressCallback]:  # noqa: ARG002
         """Return a context of a function to be called with the number of units done so far."""
         return nullcontext(ignore_progress)

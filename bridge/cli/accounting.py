@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL, show
@@ -232,7 +233,7 @@ def _write(imported: "Workload", out: Path, target: Format, as_json: bool) -> No
     write(imported, out)
     capacity = ", ".join(f"{name} {amount:,}" for name, amount in imported.capacity.items())
     output: list[Any] = [
-        f"wrote {out}: {len(imported.jobs):,} jobs; {imported.header['Note']}",
+        f"wrote {out}: {counted(len(imported.jobs), 'job')}; {imported.header['Note']}",
         f"capacity: {capacity or 'not known; give --machine FILE here, or --nodes N later'}",
     ]
     if imported.tally:

@@ -71,7 +71,6 @@ def bound(ctx: click.Context, /, log: str, actions: bool, share: float, as_json:
     before = round(len(jobs) * (sampling.part or 0.0))
     seed = usual.seed if sampling.seed is None else sampling.seed
     starts = before + sample(usual, len(jobs) - before, count, length, seed)
-    watch.compiling()
     document: dict[str, Any] = {
         "workload": jobs.name,
         "metric": "bsld",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.files import is_there
 from bridge.cli import options as shared
@@ -113,7 +114,7 @@ def _report_lines(verdict: "CheckReport", recorded: bool) -> Iterator[str]:
         peaks = ", ".join(f"peak {verdict.peak[r]:,.0f} of {c:,} {r}" for r, c in verdict.capacity.items())
         rejected = f", {verdict.rejected:,} rejected" if verdict.rejected else ""
         killed = f", {verdict.attempts:,} killed attempts" if verdict.attempts else ""
-        yield f"valid: {verdict.started:,} jobs started{rejected}{killed}; {peaks}"
+        yield f"valid: {counted(verdict.started, 'job')} started{rejected}{killed}; {peaks}"
         return
     first = verdict.first
     assert first is not None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL
@@ -105,17 +106,24 @@ def import_(
     site = imported.cluster
     write_cluster_toml(site, out, f"imported from {source.name}")
     nodes, partitions = len(build_node_table(site)), len(partitions_of(site))
-    rules = f"{len(site.qos)} QOS, {len(site.accounts)} accounts, {len(site.users)} users"
-    output: list[Any] = [f"wrote {out}: {nodes:,} nodes, {partitions} partitions, {rules}"]
+    rules = (
+        f"{len(site.qos)} QOS, {counted(len(site.accounts), 'account')}, {counted(len(site.users), 'user')}"
+    )
+    output: list[Any] = [
+        f"wrote {out}: {counted(nodes, 'node')}, {counted(partitions, 'partition')}, {rules}"
+    ]
     output += [f"note: {note}" for note in imported.notes]
     if imported.unhonoured:
-        table = Table(("", "said by it and not honoured"), title="", words=(1,))
+        table = Table(("", "in the files, and no scheduler of bridge obeys it"), title="", words=(1,))
         for what, count in imported.unhonoured.items():
             table.add(f"{count:,}", what)
         output.append(table)
     findings = check_cluster(site)
     if findings:
-        output.append(f"`bridge cluster check {out}` has {len(findings)} findings: {findings[0].what}, …")
+        more = ", …" if len(findings) > 1 else ""
+        output.append(
+            f"`bridge cluster check {out}` has {counted(len(findings), 'finding')}: {findings[0].what}{more}"
+        )
     counts = {kind: len(getattr(site, kind)) for kind in ("qos", "accounts", "users")}
     document = {
         "out": str(out),

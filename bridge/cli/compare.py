@@ -80,7 +80,7 @@ def _report_lines(comparison: "RunComparison") -> Iterator[str]:
     base, *others = comparison.names
     for name, difference in zip(others, comparison.jobs, strict=True):
         counts = f"{difference.differing_starts:,} of {difference.common:,}"
-        yield f"{name}: {counts} common jobs start at another time"
+        yield f"{name}: {counts} common jobs start at another time than in {base}"
         first = difference.first
         if first is not None and len(others) < SIDE_BY_SIDE:
             here, there = started(first.start), started(first.base_start)

@@ -21,7 +21,8 @@ from bridge.cli.terminal import show
 from bridge.config.fields import record_of
 from bridge.report.table import Table
 
-BATSIM = "https://batsim.readthedocs.io/en/latest/installation.html"
+#: Short: a terminal of 80 columns shows it whole.
+BATSIM = "https://batsim.readthedocs.io"
 
 
 def _package(name: str, purpose: str, lack: Status = "missing") -> CheckResult:
@@ -65,18 +66,19 @@ def _simgrid() -> CheckResult:
         return CheckResult("SimGrid interpreter", "missing", error.what, error.remedy or REMEDY)
 
 
-def _program(name: str, arguments: list[str], purpose: str, remedy: str) -> CheckResult:
+def _program(name: str, arguments: list[str], purpose: str, install: str, mend: str) -> CheckResult:
+    """Look for a program; `install`, `mend`: what helps if it is not there, and if it does not work."""
     path = shutil.which(name)
     if path is None:
-        return CheckResult(name, "missing", f"not on PATH; {purpose}", remedy)
+        return CheckResult(name, "missing", f"not on PATH; {purpose}", install)
     try:
         how: dict[str, Any] = {"encoding": "utf-8", "errors": "replace"}
         done = subprocess.run([path, *arguments], capture_output=True, timeout=20, check=False, **how)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return CheckResult(name, "missing", f"{path} does not answer ({error}); {purpose}", remedy)
+        return CheckResult(name, "missing", f"{path} does not answer ({error}); {purpose}", mend)
     output = (done.stdout.strip() or done.stderr.strip()).splitlines()
     if done.returncode != 0:
-        return CheckResult(name, "missing", f"{path}: {output[-1] if output else 'fails'}; {purpose}", remedy)
+        return CheckResult(name, "missing", f"{path}: {output[-1] if output else 'fails'}; {purpose}", mend)
     return CheckResult(name, "ok", output[0] if output else path)
 
 
@@ -92,14 +94,21 @@ OPTIONAL = {
     **dict.fromkeys(LEARNING, "agents need it"),
     "scikit-learn": "`bridge predict` by trees needs it",
 }
-#: Programs: name, arguments, purpose, remedy.
+#: Programs: name, arguments, purpose, what helps if it is not there, and if it does not work.
 PROGRAMS = (
-    ("batsim", ["--version"], "the real Batsim is optional", f"See {BATSIM}"),
+    (
+        "batsim",
+        ["--version"],
+        "the real Batsim is optional",
+        f"Install it: {BATSIM}",
+        f"Install it anew: {BATSIM}",
+    ),
     (
         "docker",
         ["version", "--format", "{{.Server.Version}}"],
         "containers are optional",
-        "Install and start Docker.",
+        "Install Docker.",
+        "Docker is installed. Start its service (sudo systemctl start docker), and join its group.",
     ),
 )
 

@@ -67,7 +67,6 @@ def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bo
     prepared = agent.recipe.setup.build_scenario(jobs, agent.recipe.policy())
     length = agent.recipe.training.length
     starts = engine.spaced_starts(jobs, held_out, length, explain_options.sequences)
-    TERMINAL.compiling()
     with TERMINAL.bar("explain", len(starts), "sequences") as advance:
         result = engine.explain(agent, prepared, starts, length, advance)
     if not explain_options.no_save and folder == checkpoint:

@@ -95,7 +95,6 @@ def _forecast(source: Path | None, as_json: bool, options: dict[str, Any]) -> No
     if plot is not None:
         shared.check_picture(plot, options["force"])
     submissions = [parse_job(text) for text in options["submits"]]
-    TERMINAL.compiling()
     if source is not None and not is_there(source, Path.is_dir):
         _refuse_log(source)
     state, left = decide_slurm.state(
@@ -174,7 +173,6 @@ def _judge(log: str, as_json: bool, options: dict[str, Any]) -> None:
     jobs = setup.select(read_log(log, options["malformed"]))
     TERMINAL.dropped(jobs.tally)
     prepared = setup.build_scenario(jobs)
-    TERMINAL.compiling()
     with TERMINAL.bar(f"{jobs.name} fcfs+easy", len(jobs), "jobs") as progress:
         schedule = replay(prepared, progress)
     with TERMINAL.bar(f"{jobs.name} beliefs", len(jobs), "jobs") as progress:

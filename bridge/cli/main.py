@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from bridge.base.errors import BridgeError, bounded
-from bridge.base.plugins import did_you_mean
 from bridge.base.streams import print_utf8
+from bridge.base.suggestions import did_you_mean
 from bridge.base.version import __version__
 
 

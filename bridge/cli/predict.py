@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.base.counted import counted
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL, show
 from bridge.commands.predict import (
@@ -74,7 +75,9 @@ def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bo
         return
     result = predict_workload(workload, config, TERMINAL)
     result.write(out)
-    _show(result.accuracies, f"{workload.name}: {len(workload.jobs):,} jobs", as_json, result.sharpness)
+    _show(
+        result.accuracies, f"{workload.name}: {counted(len(workload.jobs), 'job')}", as_json, result.sharpness
+    )
     click.echo(f"wrote {out}; use it with: --estimator 'predicted({result.column}, requested)'", err=as_json)
 
 

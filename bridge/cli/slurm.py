@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.base.counted import counted
 from bridge.cli import options as shared
 from bridge.cli.terminal import show
 from bridge.config.options import Command, options
@@ -118,7 +119,7 @@ def gate(what: str, directory: Path, partition: str | None) -> None:
     if what == "open":
         if not partition:
             raise click.UsageError("gate open needs --partition P, whose held jobs are released")
-        click.echo(f"released {gates.open_gate(place, Client()):,} jobs")
+        click.echo(f"released {counted(gates.open_gate(place, Client()), 'job')}")
     elif what == "close":
         gates.close_gate(place)
     gate_status = gates.status(place)
@@ -199,7 +200,7 @@ def up(folder: Path, nodes: int, port: int) -> None:
     from bridge.slurm_demo.cluster import start
 
     conf = start(folder, nodes=nodes, port=port)
-    click.echo(f"up: {nodes} nodes; export SLURM_CONF={conf}")
+    click.echo(f"up: {counted(nodes, 'node')}; export SLURM_CONF={conf}")
 
 
 @cluster.command()

@@ -30,10 +30,9 @@ def state(run_folder: Path, at: float, out: Path, policy: str, requested: bool, 
 
     shared.check_output(out, force)
     run = read_run(run_folder)
-    TERMINAL.compiling()
     with TERMINAL.bar("earlier forecasts", 1200, "forecasts") as progress:
         state_document = state_of_run(run, at, policy, learn=not requested, progress=progress)
     write_state(state_document, out)
     waiting = len(state_document) - state_document.n_running
-    free = f"{state_document.free[0]:,} nodes are free"
-    click.echo(f"wrote {out}: {state_document.n_running:,} jobs run, {waiting:,} wait, {free}")
+    free = f"nodes free: {state_document.free[0]:,}"
+    click.echo(f"wrote {out}: jobs running: {state_document.n_running:,}, waiting: {waiting:,}; {free}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.interrupts import interrupts_once
 from bridge.cli import options as shared
@@ -125,8 +126,6 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
     started_at = time.monotonic()
     with _watched() as tick:
         job = StudyRun(cells, kept, TERMINAL.say, tick)
-        if job.state.waiting:
-            TERMINAL.compiling()
         with interrupts_once():
             try:
                 if ray:
@@ -168,7 +167,7 @@ def _lines(run: "StudyRun") -> list[str]:
             epoch = f"epoch {claim.epoch}/{claim.epochs}" if claim.epochs else ""
             lines.append(f"  {cell.title}: {time.time() - claim.since:.0f} s {epoch}")
     if run.state.elsewhere:
-        lines.append(f"  {len(run.state.elsewhere)} cells are in the hands of other runs")
+        lines.append(f"  in the hands of other runs: {counted(len(run.state.elsewhere), 'cell')}")
     return [*lines, f"{len(run.state.done)}/{len(run.state.cells)} done; {run.left()}"]
 
 
@@ -273,7 +272,7 @@ def archive_cells(file: Path, store: Path) -> None:
             raise BridgeError("names no record", where=str(file), remedy=remedy)
         files.setdefault(path, []).extend(cells)
     for path, mine in files.items():
-        click.echo(f"{pack(mine, kept, path)} cells kept in {path}")
+        click.echo(f"{counted(pack(mine, kept, path), 'cell')} kept in {path}")
 
 
 #: The command under its former name, which goes with the next release.

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.base.compile_notice import announce_by
+from bridge.base.counted import counted
 from bridge.base.interrupts import raise_if_interrupted
 from bridge.base.progress import ProgressReporter
 
@@ -77,6 +79,7 @@ def new_progress_bar(unit: str) -> "Progress":
 def _compiling_bar() -> Callable[[int, bool], None]:
     """Return what shows a bar while functions are compiled: how many are, and whether all that are needed."""
     from rich.console import Console
+    from rich.file_proxy import FileProxy
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), TextColumn("{task.completed} functions compiled"), TimeElapsedColumn())
@@ -85,7 +88,10 @@ def _compiling_bar() -> Callable[[int, bool], None]:
 
     def tell(done: int, over: bool) -> None:
         bar.update(task, completed=done)
-        (bar.stop if over else bar.start)()
+        if over:
+            bar.stop()
+        elif not isinstance(sys.stderr, FileProxy):  # else the work's own bar is on the screen
+            bar.start()
 
     return tell
 
@@ -109,21 +115,18 @@ class Terminal(ProgressReporter):
         """Say which records were dropped, repaired or ignored; `of` comes first: whose they are."""
         for why, reason in tally.items():
             if reason.kind == "dropped":
-                noun = "record" if reason.count == 1 else "records"
-                self.say(f"{of}{reason.count:,} {noun} dropped: {why} (job {reason.examples_text})")
+                self.say(f"{of}{counted(reason.count, 'record')} dropped: {why} (job {reason.examples_text})")
         for kinds, label in ((("repaired", "noted"), ""), (("ignored",), "no scheduler looks at: ")):
             if texts := [f"{reason.count:,} {why}" for why, reason in tally.items() if reason.kind in kinds]:
                 self.say(of + label + "; ".join(texts))
 
-    def compiling(self) -> None:
-        """Tell that the first start compiles, so that nobody thinks it hangs."""
-        from bridge.base.jit import forget_old_kernels, is_compiled, on_compile_progress
+    def announce_compiling(self, text: str) -> None:
+        """Say that a kernel is compiled; on a terminal a bar counts its functions, unless there is a bar."""
+        from bridge.base.jit import on_compile_progress
 
-        if not is_compiled():
-            forget_old_kernels()
-            self.say("compiling the scheduler, once on this machine (up to half a minute)…")
-            if sys.stderr.isatty() and not self.quiet:
-                on_compile_progress(_compiling_bar())
+        self.say(text)
+        if sys.stderr.isatty() and not self.quiet:
+            on_compile_progress(_compiling_bar())
 
     @contextmanager
     def bar(self, title: str, total: int, unit: str) -> Iterator[Callable[..., None]]:
@@ -152,3 +155,4 @@ class Terminal(ProgressReporter):
 
 
 TERMINAL = Terminal()
+announce_by(TERMINAL.announce_compiling)

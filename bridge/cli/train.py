@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 
 from bridge.base.cache import AGENT, is_checkpoint
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.files import stem
-from bridge.base.interrupts import interrupts_once, raise_if_interrupted
+from bridge.base.interrupts import ends_anyway, interrupts_once, raise_if_interrupted
 from bridge.base.plugins import Typed
 from bridge.cli import options as shared
 from bridge.cli.terminal import TERMINAL, new_progress_bar, show
@@ -229,13 +230,22 @@ def _command(ctx: click.Context) -> str:
 
 def _run(trainer: "Trainer", tensorboard: bool) -> None:
     """Train to the end; after Ctrl-C say how to go on."""
+    from bridge.base.jit import on_compile_progress
+
+    def end() -> None:
+        if sys.stderr.isatty():
+            click.echo("\033[?25h", err=True, nl=False)  # a bar has hidden the cursor
+        _say_what_is_saved(trainer)
+        click.echo("bridge: interrupted", err=True)
+
     events: Any = None
     if tensorboard:
         from bridge.learn.trainer import TensorBoardWriter
 
         events = TensorBoardWriter(trainer.folder, trainer.epoch)
     try:
-        with interrupts_once(), _watched(trainer) as show_epoch:
+        with interrupts_once(), ends_anyway(end) as in_compiler, _watched(trainer) as show_epoch:
+            on_compile_progress(lambda _, over: in_compiler(not over))
 
             def tell(entry: "EpochRecord") -> None:
                 raise_if_interrupted()
@@ -245,16 +255,20 @@ def _run(trainer: "Trainer", tensorboard: bool) -> None:
 
             trainer.run(tell)
     except KeyboardInterrupt:
-        from bridge.learn.checkpoint import read_tensors
-
-        where, path = shlex.quote(str(trainer.folder)), trainer.folder / RESUME
-        epochs = int(read_tensors(path)[1]["epoch"]) if path.exists() else 0  # that would not be repeated
-        saved = f"{epochs} of {trainer.recipe.training.epoch_limit} epochs are saved"
-        TERMINAL.say(f"{saved}; go on with `bridge train --resume --out {where}`")
+        _say_what_is_saved(trainer)
         raise
     finally:
         if events is not None:
             events.close()
+
+
+def _say_what_is_saved(trainer: "Trainer") -> None:
+    from bridge.learn.checkpoint import read_tensors
+
+    where, path = shlex.quote(str(trainer.folder)), trainer.folder / RESUME
+    epochs = int(read_tensors(path)[1]["epoch"]) if path.exists() else 0  # that would not be repeated
+    saved = f"{epochs} of {trainer.recipe.training.epoch_limit} epochs are saved"
+    TERMINAL.say(f"{saved}; go on with `bridge train --resume --out {where}`")
 
 
 @contextmanager
@@ -335,4 +349,9 @@ def _report(trainer: "Trainer", best: int, commands: Iterable[tuple[str, str]]) 
         table.add(f"{name}, epoch {epoch}", f"{value:,.2f}", f"{base:,.2f}", _ratio(value, base))
     where = shlex.quote(str(trainer.folder))
     lines = [f"  {command.format(where)}  # {what}" for command, what in commands]
-    return [f"{trainer.folder}: {metric}, {epochs} epochs, weights of epoch {best}", table, "Next:", *lines]
+    return [
+        f"{trainer.folder}: {metric}, {counted(epochs, 'epoch')}, weights of epoch {best}",
+        table,
+        "Next:",
+        *lines,
+    ]

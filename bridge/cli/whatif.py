@@ -7,7 +7,7 @@ import click
 
 from bridge.cli import decide_slurm
 from bridge.cli import options as shared
-from bridge.cli.terminal import TERMINAL, show
+from bridge.cli.terminal import show
 from bridge.config.fields import record_of
 from bridge.config.options import Command
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
@@ -74,7 +74,6 @@ def whatif(
     if len(policies) < 2 and not change:
         raise click.UsageError("name two rules at least (--policy), or a change (--drain, --add, --submit)")
     first = policies[0] if policies else ""
-    TERMINAL.compiling()
     state, _ = decide_slurm.state(source, at, first, partition, history)
     names = [*policies] or [state.policy]
     states = [state]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cli import options as shared
 from bridge.cli.main import LazyGroup
@@ -25,8 +26,10 @@ from bridge.workload.rules import LOAD_RULES
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 if TYPE_CHECKING:
+    from bridge.judge.offered_load import OfferedLoad
     from bridge.workload.select import Jobs
-    from bridge.workload.table import Workload
+    from bridge.workload.statistics import Summary
+    from bridge.workload.table import Tally, Workload
 
 #: Names of `bridge.workload.mrsch.SETTINGS`, without power and with it.
 _WITHOUT_POWER = (*(f"S{n}" for n in range(1, 6)), *(f"C{n}" for n in range(1, 6)))
@@ -86,24 +89,40 @@ def workload() -> None:
 @nodes_option
 @shared.malformed_option
 @options(Conversion, "source_format")
+@shared.field_options(SchedulerConfig, cluster="The site: the load by partition, and what is then looked at.")
 @shared.json_option
-def info(log: str, rule: str | None, as_json: bool, **typed_options: Any) -> None:
+def info(log: str, rule: str | None, cluster: str | None, as_json: bool, **typed_options: Any) -> None:
     """Show what LOG contains, and count the records that would be dropped or repaired.
 
     LOG is a file, a bundled workload or a fetched log of the catalogue.
+
+    \b
+    Examples:
+      bridge workload info bundled-128
+      bridge workload info log.parquet --cluster cluster.toml
     """
-    from bridge.report.tables import log_tables, tally_table
+    from bridge.cluster.source import read_cluster
+    from bridge.report.tables import log_tables
     from bridge.workload.ignored import note_ignored
     from bridge.workload.select import select
     from bridge.workload.statistics import summarise
 
-    rule = rule or "standard"
+    rule, site = rule or "standard", None if cluster is None else read_cluster(cluster)
+    if site is not None and typed_options["nodes"] is not None:
+        raise click.UsageError("--nodes and --cluster exclude each other: the cluster has its own nodes")
     records = _read(log, typed_options["source_format"], typed_options["malformed"], typed_options["nodes"])
     summary = summarise(records)
     jobs: Jobs | None = None
     problem: BridgeError | None = None
+    loads: list[OfferedLoad] = []
+    notes: dict[str, int] = {}
     try:
-        jobs = select(records, LOAD_RULES[rule], cancelled=typed_options["cancelled"])
+        jobs = select(records, LOAD_RULES[rule], cancelled=typed_options["cancelled"], cluster=site)
+        if site is not None:
+            from bridge.judge.offered_load import offered_loads
+
+            loads, notes = offered_loads(jobs)
+            summary = _on_cluster(summary, loads[0])
     except BridgeError as error:
         problem = error
     tally = jobs.tally if jobs is not None else {**records.tally, **note_ignored(records)}
@@ -115,20 +134,58 @@ def info(log: str, rule: str | None, as_json: bool, **typed_options: Any) -> Non
     )
     usable = {"rule": rule, "jobs": len(jobs) if jobs is not None else 0, "tally": reasons}
     usable["ignored"] = unheeded
-    about = {"name": records.name, "source": records.source, **record_of(summary)}
-    output: list[Any] = [*log_tables(records, summary)]
-    if counted:
-        output.append(tally_table(counted, f"records dropped, repaired or noted (loading rule {rule})"))
-    else:
-        output.append(f"No record is dropped or repaired (loading rule {rule}).")
-    if ignored:
-        output.append(tally_table(ignored, "what no scheduler looks at"))
+    document = {"name": records.name, "source": records.source, **record_of(summary)}
+    if loads:
+        document["cluster"] = {"file": cluster, "loads": [record_of(load) for load in loads], "notes": notes}
+    output: list[Any] = [*log_tables(records, summary), *_site_tables(cluster, loads, notes)]
+    output += _tally_tables(records, counted, ignored, rule, has_cluster=site is not None)
     output += [] if jobs is None else [f"usable jobs: {len(jobs):,}"]
-    show({**about, "header": records.header, "selection": usable}, output, as_json)
-    if problem is not None and records.capacity.get("nodes"):
+    show({**document, "header": records.header, "selection": usable}, output, as_json)
+    if problem is not None and (records.capacity.get("nodes") or site is not None):
         raise problem
     if problem is not None:  # an accounting without its machine is no mistake
         click.echo(f"usable jobs are not known: {problem}", err=True)
+
+
+def _on_cluster(summary: Summary, whole: OfferedLoad) -> Summary:
+    """Return a log's summary with the capacities and the load of a cluster in place of the log's."""
+    capacity = {name: amount for name in ("nodes", "cores", "gpus") if (amount := getattr(whole, name))}
+    loads = {} if whole.gpu_load is None else {"gpus": whole.gpu_load}
+    return replace(summary, capacity=capacity, load=whole.load, loads=loads)
+
+
+def _site_tables(cluster: str | None, loads: list[OfferedLoad], notes: dict[str, int]) -> list[Any]:
+    """Return the load of each partition, and what is decided for jobs; nothing without a cluster."""
+    if not loads:
+        return []
+    from bridge.report.cluster_tables import load_table
+
+    return [
+        load_table(loads, str(cluster)),
+        *(f"jobs that {note}: {count:,}" for note, count in notes.items()),
+    ]
+
+
+def _tally_tables(
+    records: Workload, counted: Tally, ignored: Tally, rule: str, *, has_cluster: bool
+) -> list[Any]:
+    """Return what becomes of records, and what no scheduler looks at: at all, and without a cluster."""
+    from bridge.report.tables import tally_table
+    from bridge.workload.ignored import note_ignored
+    from bridge.workload.requests import heeded_columns
+
+    heeded = heeded_columns(records) - (set() if "qos_name" in records.jobs else {"queue"})  # a bare number
+    always = note_ignored(replace(records, capacity={}), heeded)
+    never = {why: entry for why, entry in ignored.items() if has_cluster or why in always}
+    elsewhere = {why: entry for why, entry in ignored.items() if why not in never}
+    output: list[Any] = [f"No record is dropped or repaired (loading rule {rule})."]
+    if counted:
+        output = [tally_table(counted, f"records dropped, repaired or noted (loading rule {rule})")]
+    if never:
+        output.append(tally_table(never, "what no scheduler looks at"))
+    if elsewhere:
+        output.append(tally_table(elsewhere, "what schedulers look at only with --cluster FILE"))
+    return output
 
 
 @workload.command(cls=Command)
@@ -428,4 +485,4 @@ def _write(
     if load_text is None:
         load = offered_load(records)
         load_text = f", offered load {load:.3f}" if load is not None else ""
-    return f"wrote {out}: {len(records.jobs):,} jobs{load_text}"
+    return f"wrote {out}: {counted(len(records.jobs), 'job')}{load_text}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from bridge.base.errors import BridgeError
 from bridge.base.files import stem
-from bridge.base.plugins import did_you_mean
+from bridge.base.suggestions import did_you_mean
 from bridge.cluster.description import Cluster, Partition
 from bridge.cluster.imported import ImportedCluster, ImportNotes
 from bridge.cluster.node_groups import group_nodes

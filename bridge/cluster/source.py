@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bridge.base import files
 from bridge.base.cache import bundled_files
 from bridge.base.errors import BridgeError
+from bridge.base.suggestions import did_you_mean_file
 
 if TYPE_CHECKING:
     from bridge.cluster.description import Cluster
@@ -25,7 +26,8 @@ def cluster_file(name: str) -> Path:
     if name in shipped:
         return shipped[name]
     what = "is neither a file nor the name of a cluster that comes with bridge"
-    raise BridgeError(what, where=f"cluster {name!r}", remedy=f"There are: {', '.join(shipped)}.")
+    hint = did_you_mean_file(path, shipped)
+    raise BridgeError(what, where=f"cluster {name!r}", remedy=f"{hint}There are: {', '.join(shipped)}.")
 
 
 def read_cluster(name: str) -> "Cluster":

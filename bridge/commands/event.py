@@ -118,7 +118,6 @@ class EventBackend:
         seed = sampler.seed if sampling.seed is None else sampling.seed
         starts = before + sample(sampler, len(jobs) - before, count, length, seed)
         warnings = list(_warnings(agents, learnt, starts, length))
-        watch.compiling()
         results: list[Result] = []
         prepared = [one.prepare(jobs) for one in contestants]
         warnings += dict.fromkeys(text for scenario in prepared for text in scenario.warnings)

@@ -199,7 +199,6 @@ def fidelity(request: CommandRequest, watch: ProgressReporter) -> CommandOutput:
         raise BridgeError("windows are played by rules", where=f"agent {judged[0].name}", remedy=remedy)
     believed = judged[0].setup.estimator if judged[0].setup.order != RECORDED else ""
     rules = [who for name in TEXTBOOK if _exists(who := _textbook(name, log.setup, believed))]
-    watch.compiling()
     played: dict[Contestant, _Played] = {}
     for who in dict.fromkeys([*judged, *rules]):
         with watch.bar(f"{log.jobs.name} {who.name}", len(log.firsts) or len(log.jobs), "") as progress:

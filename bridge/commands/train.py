@@ -79,7 +79,6 @@ def start_or_resume(
     origin = training_data.origin(name, seed, device=device, command=command)
     if before is None:
         watch.dropped(training_data.tally)
-    watch.compiling()
     learns_from = None if teacher is None else Path(teacher)
     context = TrainingContext(training_data.recipe, training_data.jobs, origin, folder, device, learns_from)
     return open_trainer(context, say=watch.say)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from bridge.base.errors import BridgeError
-from bridge.base.plugins import did_you_mean
+from bridge.base.suggestions import did_you_mean, did_you_mean_file
 from bridge.config.fields import Constraint, fields_of, keys_of, split
 from bridge.config.toml_lines import TomlLines
 
@@ -249,7 +249,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         raw = path.read_bytes()
     except OSError as error:
         what = f"cannot be read ({error.strerror})"
-        raise BridgeError(what, where=str(path), remedy="Check the path.") from error
+        remedy = f"{did_you_mean_file(path)}Check the path."
+        raise BridgeError(what, where=str(path), remedy=remedy) from error
     return parse_toml(raw, str(path))
 
 

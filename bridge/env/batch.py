@@ -21,8 +21,10 @@ from bridge.env.parts import (
 from bridge.env.threads import bounds_of, helpers, with_own_scratch
 from bridge.scheduler.core import INSPECT, PAUSE
 from bridge.scheduler.state import SECOND, State
+from bridge.scheduler.timed_state import TimedState
 from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.lives import LivesLog, worked_since
 from bridge.worlds.fast.replay import Schedule, read_schedule_of
 from bridge.worlds.fast.world import DONE, STUCK, WorldState
 
@@ -104,9 +106,9 @@ class PackedObservations:
 class Batch:
     """B episodes of one workload under one policy, whose agent decisions are the encoder's, played together.
 
-    `length`: most jobs of an episode. `whole`: on a cluster, what every job was allocated is kept for
-    `schedule`. `threads`: play the episodes in so many threads; results do not depend on them. Raises
-    BridgeError: the workload lacks a resource that the encoder speaks of, or a rule is in Python.
+    `length`: most jobs of an episode. `whole`: on a cluster, what every job of the one episode was allocated
+    is kept for `schedule`. `threads`: play the episodes in so many threads; results do not depend on them.
+    Raises BridgeError: the workload lacks a resource that the encoder speaks of, or a rule is in Python.
 
     Attributes:
         decision_kinds: int64 [B] the decision that waits (`bridge.scheduler.decisions`), or DONE.
@@ -135,6 +137,8 @@ class Batch:
             )
         self._refuse_unfit(encoder)
         self._allocate(size, length, whole=whole, threads=threads)
+        self._keeps_lives = whole and isinstance(self.state, TimedState)
+        self._lives: LivesLog | None = None  # of the one episode
         self.decision_kinds = np.full(size, DONE, np.int64)
         self.delays_head = np.zeros(size, np.bool_)
         self._most = min(shape.rows, length + 1)  # rows of a decision
@@ -159,6 +163,8 @@ class Batch:
     def _load(self, b: int, first: int, length: int) -> None:
         """Make an episode of some jobs."""
         episode.load_episode(self.state, self.memory, b, self.prepared, first, first + length)
+        if self._keeps_lives:
+            self._lives = LivesLog(self.state)
 
     def _refuse_resources(self, encoder: CompiledEncoder) -> None:
         """Refuse an encoder of resources that are not there."""
@@ -214,12 +220,11 @@ class Batch:
         waits. BridgeError: a feature is not a number, or nothing will ever happen again in an episode.
         """
         actions = np.ascontiguousarray(actions, np.int64)
-        further = [
-            helpers(len(self._bounds) - 1).submit(self._play, thread, actions)
-            for thread in range(1, len(self._bounds))
-        ]
-        results = [self._play(0, actions), *(played.result() for played in further)]
-        refused = next((b for b in results if b >= 0), -1)
+        refused = self._play_all(actions)
+        while self._lives is not None and self._is_paused():
+            self._lives.collect()
+            self.decision_kinds[0] = 0
+            refused = self._play_all(actions)
         if self._advance is _advance:  # compiled now, if it was not
             self._advance = entry(_advance, self.state)
         if refused >= 0 and self.prepared.cluster is not None:  # jobs that can never start wait for ever
@@ -229,6 +234,19 @@ class Batch:
             self._refuse(refused)
         total = self._join()
         return PackedObservations(self._rows[:total], self._offsets, self._keys[:total], self._context)
+
+    def _is_paused(self) -> bool:
+        """Tell whether the one episode waits until the lives of its jobs are collected."""
+        return bool(self.decision_kinds[0] == PAUSE and self.state.scalars[0].bad_score < 0)
+
+    def _play_all(self, actions: Ints) -> int:
+        """Play all threads' episodes on; return the first that cannot go on, or -1."""
+        further = [
+            helpers(len(self._bounds) - 1).submit(self._play, thread, actions)
+            for thread in range(1, len(self._bounds))
+        ]
+        results = [self._play(0, actions), *(played.result() for played in further)]
+        return next((b for b in results if b >= 0), -1)
 
     def _play(self, thread: int, actions: Ints) -> int:
         """Play a thread's episodes on; their rows begin where all before them could have ended."""
@@ -285,13 +303,16 @@ class Batch:
 
     def schedule(self, b: int, first: int) -> Schedule:
         """Return what became of an episode's jobs, which are the workload's from `first` on."""
-        return read_schedule_of(self.state, b, self.prepared, first, first + int(self._counts[b]))
+        last = first + int(self._counts[b])
+        return read_schedule_of(self.state, b, self.prepared, first, last, self._lives)
 
     def starts_of(self, b: int) -> Ints:
         """Return when each of the episode's jobs started, microseconds, −1 = not yet.
 
-        Under a rule of action: when it would have started to run through to its end.
+        Where jobs may be stopped or suspended: when it would have started to run through to its end.
         """
+        if isinstance(self.state, TimedState):
+            return worked_since(self.state, b, np.arange(self._counts[b]), int(self.now[b]))
         if self.prepared.permits is not None:
             jobs = self.state.jobs[b, : self._counts[b]]
             return np.where(jobs.end >= 0, jobs.end - jobs.run, -1).astype(np.int64)

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from bridge.base.errors import BridgeError
-from bridge.base.plugins import did_you_mean
+from bridge.base.suggestions import did_you_mean
 from bridge.config import Natural, Positive, verify
 from bridge.env.encoder import DECISIONS, DecisionKind, Encoder
 from bridge.env.options import refuse_kinds

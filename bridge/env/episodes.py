@@ -28,8 +28,10 @@ from bridge.env.reward import (
 )
 from bridge.env.slurm_batch import open_batch
 from bridge.env.snapshot import EpisodeSnapshot
-from bridge.scheduler.cluster_state import NOT_HELD, ClusterState
+from bridge.scheduler.cluster_state import HELD_FOR_EVER, NOT_HELD, ClusterState
 from bridge.scheduler.state import SECOND
+from bridge.scheduler.timed_state import OVER, TimedState
+from bridge.worlds.fast.lives import worked_since
 from bridge.worlds.fast.world import DONE
 
 #: Episodes in a row without any decision before the search for one is given up.
@@ -187,20 +189,35 @@ class LogEpisodes(ObservationBuffer):
 
     def _accrue(self, places: Ints | slice = slice(None)) -> Floats:
         """Return how much of the cost has accrued so far at places, see `bridge.env.reward.accrued_cost`."""
-        until = self.batch.state.jobs.view(np.ndarray)["start"][places].astype(np.float64)
-        np.copyto(until, self.batch.now[places, None], where=until < 0)
+        state, now = self.batch.state, self.batch.now[places, None]
+        until = worked_since(state, places, slice(None), now).astype(np.float64)
+        np.copyto(until, now, where=until < 0)
         until -= self._since(until, places)
         np.maximum(until, 0.0, out=until)  # who has not been submitted yet has not waited
-        accrued = np.einsum("bl,bl->b", until, self._weight[places])
+        accrued = np.einsum("bl,bl->b", until, self._weights(places))
         if price := self.task.reward.idle:
             accrued += price * np.array([self._idle(b) for b in np.arange(len(self))[places].tolist()])
         return np.asarray(accrued, np.float64)
+
+    def _weights(self, places: Ints | slice) -> Floats:
+        """Return how fast jobs' parts of the metric grow; of one that was stopped its last run counts."""
+        state: Any = self.batch.state
+        if not isinstance(state, TimedState):
+            return self._weight[places]
+        jobs, rows = state.jobs.view(np.ndarray)[places], state.timed_jobs.view(np.ndarray)[places]
+        worked = jobs["end"] - jobs["start"] - rows["stood"]
+        run = np.where((rows["doing"] == OVER) & (jobs["start"] >= 0), worked, jobs["run"]) / SECOND
+        return weights(run, self.task.reward.metric) / (self.task.length * SECOND)
 
     def _since(self, until: Floats, places: Ints | slice) -> Floats:
         """Return since when jobs wait, microseconds; on a cluster, since they are eligible."""
         state: Any = self.batch.state
         if not isinstance(state, ClusterState):
             return self._submit[places]
+        if isinstance(state, TimedState):
+            first = state.timed_jobs.view(np.ndarray)["first_eligible"][places]
+            never = state.node_jobs.view(np.ndarray)["held"][places] == HELD_FOR_EVER
+            return np.where((first < 0) | never, until, first)
         eligible = state.jobs.view(np.ndarray)["submit"][places].astype(np.float64)
         held = state.node_jobs.view(np.ndarray)["held"][places] != NOT_HELD
         return np.where(held, until, eligible)

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from bridge.base.arrays import Ints
+from bridge.base.arrays import Flags, Ints
 from bridge.env.batch import Batch
 from bridge.env.snapshot import EpisodeSnapshot, StartedJobs, WaitingJob
 from bridge.scheduler.decisions import BACKFILL, INSPECT, PICK, PREEMPT, TRIAL
-from bridge.scheduler.state import SECOND
+from bridge.scheduler.state import SECOND, State
+from bridge.scheduler.timed_state import WAITING, TimedState
 
 TITLES = {
     PICK: "which job is next?",
@@ -25,7 +26,7 @@ def take_snapshot(batch: Batch, b: int) -> EpisodeSnapshot:
     begin, now = (int(submit.min()) if len(submit) else 0), int(batch.now[b])
     has_started = np.array(jobs["start"], np.int64) >= 0
     started = jobs[has_started]
-    if batch.prepared.permits is not None:  # jobs may have been stopped, and go on
+    if batch.prepared.permits is not None or isinstance(state, TimedState):  # jobs may have been stopped
         end = np.array(started["end"], np.int64)
         has_ended = end >= 0
     else:
@@ -45,9 +46,16 @@ def take_snapshot(batch: Batch, b: int) -> EpisodeSnapshot:
         unit="nodes",
         schedule=schedule,
         actions=_running_actions(batch, b, kind),
-        queue=_queue(batch, b, kind, np.flatnonzero(~has_started & (submit <= now))),
+        queue=_queue(batch, b, kind, np.flatnonzero(_waits(state, b, ~has_started & (submit <= now)))),
         notes=_notes(batch, b, kind, begin),
     )
+
+
+def _waits(state: State, b: int, there: Flags) -> Flags:
+    """Tell which of the jobs that are there wait; on a cluster that changes in time, some are over."""
+    if isinstance(state, TimedState):
+        return np.asarray(state.timed_jobs[b]["doing"][: len(there)] == WAITING, np.bool_)
+    return there
 
 
 def _running_actions(batch: Batch, b: int, kind: int) -> dict[int, int]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bridge.base.errors import BridgeError
-from bridge.base.plugins import did_you_mean
+from bridge.base.suggestions import did_you_mean
 
 
 def refuse_kinds(task: object, kinds: Mapping[str, tuple[Any, str]]) -> None:

@@ -1,30 +1,16 @@
-"""The kernels that the loop of a batch consists of.
+"""The large kernels that the loop of a batch calls.
 
-They are compiled into it where jobs have no nodes. On a cluster, or under a rule of action, they are so large
-that the compiler would work on that for ten minutes: there the loop calls them.
+Compiled into the loop they would be hardly faster, and the compiler would work on it five times as long.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-from bridge.base.jit import apart, by_type
+from bridge.base.jit import apart
 from bridge.env import rows
-from bridge.scheduler.action_state import ActionState
-from bridge.scheduler.cluster_state import ClusterState
 from bridge.worlds.fast import world
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _by_size(function: F) -> F:
-    called = apart(function)
-    return by_type(by_type(function, called, ActionState), called, ClusterState)
-
-
-apply_action = _by_size(rows.apply_action)
-delays_head = _by_size(rows.delays_head)
-encode = _by_size(rows.encode)
-key_rows = _by_size(rows.key_rows)
-list_rows = _by_size(rows.list_rows)
-run_until_decision = _by_size(world.run_until_decision)
-write_context = _by_size(rows.write_context)
+apply_action = apart(rows.apply_action)
+delays_head = rows.delays_head
+encode = apart(rows.encode)
+key_rows = rows.key_rows
+list_rows = rows.list_rows
+run_until_decision = apart(world.run_until_decision)
+write_context = apart(rows.write_context)

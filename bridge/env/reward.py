@@ -14,6 +14,7 @@ from bridge.env.batch import Batch
 from bridge.judge.idle import idle_fitting
 from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown
 from bridge.scheduler.state import SECOND
+from bridge.scheduler.timed_state import OVER, TimedState
 from bridge.workload.select import Jobs
 from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import Schedule, replay_sequences
@@ -75,6 +76,12 @@ def episode_of(batch: Batch, b: int) -> EpisodeOutcome:
     start = batch.starts_of(b)
     jobs, state = batch.state.jobs[b, : len(start)], batch.state
     submit, run = np.array(jobs["submit"]) / SECOND, np.array(jobs["run"]) / SECOND
+    if isinstance(state, TimedState):  # a job that was stopped may be eligible again; its last run counts
+        timed = state.timed_jobs[b, : len(start)]
+        first = np.array(timed["first_eligible"])
+        submit = np.where(first >= 0, first / SECOND, submit)
+        is_over = np.array((timed["doing"] == OVER) & (start >= 0))
+        run = np.where(is_over, (np.array(jobs["end"]) - start) / SECOND, run)
     demand, capacity = np.array(state.demand[b, : len(start)]), np.array(state.capacity)
     return EpisodeOutcome(submit, run, start / SECOND, demand, capacity)
 
@@ -189,8 +196,11 @@ def base_costs(
         submit, run = jobs.submit[part] / SECOND, jobs.run[part] / SECOND
         if schedule.eligible is not None:
             submit = np.where(schedule.eligible < 0, submit, schedule.eligible / SECOND)
-        # under a rule of action: when it would have started to run through to its end
+        # where jobs may be stopped: when it would have started to run through to its end
         start = schedule.start / SECOND if schedule.lives is None else schedule.end / SECOND - run
+        if schedule.lives is None and schedule.ran is not None:
+            run = np.where(schedule.ran >= 0, schedule.ran / SECOND, run)
+            start = np.where(schedule.ran >= 0, (schedule.end - schedule.ran) / SECOND, start)
         values.append(reward.cost(EpisodeOutcome(submit, run, start, jobs.demand[part], jobs.capacity)))
     return np.array(values)
 

@@ -175,7 +175,7 @@ class ClusterPass:
     def _scenario(self, site: Cluster, rows: Sequence[_Row], origin: int = 0) -> Scenario:
         jobs = _jobs_of(site, rows, origin)
         rule = LOAD_RULES["standard"]
-        return episode.prepare(jobs, self._protocol, self._policy, "requested", rule, only_present=True)
+        return episode.prepare(jobs, self._protocol, self._policy, "requested", rule)
 
 
 def _beyond_present(policy: Policy, protocol: Protocol) -> str:

@@ -54,7 +54,6 @@ def run_fast(
     """
     prepared, agent = task.prepared, task.agent
     jobs = prepared.jobs
-    watch.compiling()
     with watch.bar(f"{jobs.name} {task.setup.order}", len(jobs), "jobs") as progress:
         if agent is None:
             schedule = fast.replay(prepared, progress)
@@ -153,7 +152,6 @@ def run_detailed(
         watch.say(f"waiting for the platform program, to be started in the folder: {command}")
 
     jobs = task.prepared.jobs
-    watch.compiling()
     with watch.bar(f"{jobs.name} {task.setup.order} on {task.experiment.on}", len(jobs), "jobs") as progress:
         conducted = run_simulation(task, folder, progress=progress, waiting=waiting, **more)
     result = collect(task, conducted)

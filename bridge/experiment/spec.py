@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from bridge.base.cache import bundled_files
 from bridge.base.errors import BridgeError
 from bridge.base.files import is_there
+from bridge.base.suggestions import did_you_mean_file
 from bridge.config import (
     Constraint,
     Count,
@@ -348,4 +349,5 @@ def platform_file(name: str) -> Path:
         return shipped_files[name]
     what = "is neither a platform file nor the name of one that comes with bridge"
     remedy = f"There are: {', '.join(shipped_files)}." if shipped_files else "Check the path."
-    raise BridgeError(what, where=f"platform {name!r}", remedy=remedy)
+    hint = did_you_mean_file(path, shipped_files)
+    raise BridgeError(what, where=f"platform {name!r}", remedy=hint + remedy)

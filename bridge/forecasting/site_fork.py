@@ -22,8 +22,9 @@ from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.compiled import CompiledPolicy, compile_policy
 from bridge.scheduler.protocol import protocol
 from bridge.scheduler.state import NEVER
-from bridge.scheduler.timed_state import MOMENT, TimedState
+from bridge.scheduler.timed_state import TimedState
 from bridge.worlds.fast import world
+from bridge.worlds.fast.foresight import forget_future
 from bridge.worlds.fast.site_lookahead import SiteLookahead
 from bridge.worlds.fast.state_copies import copy_scheduler, list_copied
 
@@ -58,8 +59,6 @@ class SiteFork:
             ahead, others = self.compiled.order.lookahead, self.compiled.order.others
             ranker = None
             if ahead is not None:
-                assert state.site.scenario.cluster is not None
-                state.site.scenario.cluster.refuse_calendar("orders that look ahead")
                 ranker = SiteLookahead(ahead, others)
             self.compiled = replace(self.compiled, rules=rules, priorities=ranker)
         self.load(state)
@@ -70,7 +69,10 @@ class SiteFork:
         assert site is not None
         self.state, self._site = state, site
         self._present, n = copy_scheduler(site.state), site.arrived
-        _forget_future(self._present, state.now, site.which)
+        forget_future(self._present, state.now, site.which)
+        if isinstance(self._present, TimedState):
+            waits = site.which[self._present.jobs[0].start[site.which] < 0]
+            self._present.timed_jobs[0].first_start[waits] = -1  # what the future is read by
         self._future: Any = self.compiled.install_in(copy_scheduler(self._present))
         self._memory = world.allocate(1, len(site.scenario.jobs))
         self._pairs = [*list_copied(self._future, self._present, n)]
@@ -143,25 +145,6 @@ class SiteFork:
                 continue
             if kind != core.PAUSE:
                 return
-
-
-def _forget_future(state: Any, now: int, which: Ints) -> None:
-    """Let a state know nothing of what comes after now, and which it cannot foresee."""
-    state.node_jobs[0].succeeds[which] = 1
-    if not isinstance(state, TimedState):
-        return
-    announced = state.reservations.announced <= now
-    for name in ("announced", "begin", "end"):
-        state.reservations[name][~announced] = NEVER
-    moments = np.concatenate([state.reservations[name][announced] for name in ("begin", "end")])
-    events, first = state.events[0], int(state.timed_scalars[0].next_event)
-    coming = events[first:].copy()
-    coming = coming[(coming["kind"] == MOMENT) & np.isin(coming["time"], moments)]
-    events[first : first + len(coming)] = coming
-    events.time[first + len(coming) :] = NEVER
-    state.timed_jobs[0].first_start[which] = np.where(
-        state.jobs[0].start[which] < 0, -1, state.timed_jobs[0].first_start[which]
-    )
 
 
 def open_fork(state: MachineState, policy: str = "") -> Fork | SiteFork | SlurmFork:

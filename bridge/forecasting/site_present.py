@@ -13,6 +13,7 @@ from bridge.scheduler.state import SECOND
 from bridge.scheduler.timed_state import RUNNING, SUSPENDED, WAITING, TimedState
 from bridge.worlds.fast import episode, world
 from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.lives import worked_since
 from bridge.worlds.fast.replay import play
 
 
@@ -43,18 +44,6 @@ class SiteReplay:
         return SitePresent(self._prepared, state, memory, which, arrived)
 
 
-def _worked_since(present: SitePresent, now: int) -> Ints:
-    """Return when running jobs would have started had they not been suspended, -1 of waiting ones [n]."""
-    state, which = present.state, present.which
-    start: Ints = state.jobs[0].start[which].copy()
-    if not isinstance(state, TimedState):
-        return start
-    rows = state.timed_jobs[0][which]
-    start[rows["doing"] == WAITING] = -1
-    stands = np.where(rows["doing"] == SUSPENDED, now - rows["suspended_at"], 0)
-    return np.where(start >= 0, start + rows["stood"] + stands, start)
-
-
 class SiteTimeline(Timeline):
     """States of a replay on a cluster; a state holds until the next one is asked for."""
 
@@ -65,7 +54,7 @@ class SiteTimeline(Timeline):
     def state(self, time: int) -> tuple[MachineState, Ints]:
         present = self._replay.advance(time)
         prepared, jobs, which = self.prepared, self.prepared.jobs, present.which
-        start = _worked_since(present, time)
+        start = worked_since(present.state, 0, which, time)
         n_running = int((start >= 0).sum())
         believed: dict[str, Any] = {name: getattr(prepared.estimate, name)[which] for name in LENGTHS}
         demand, listed = jobs.demand[which], which.tolist()

@@ -24,19 +24,27 @@ if TYPE_CHECKING:
 class _Future(SlurmWorld):
     """One future; `runs`: run time by key, s; `wanted`: keys of jobs with whose last start it ends."""
 
+    stops_at_starts = True
+
     def __init__(self, slurm: Controller, epoch: int, runs: dict[int, float], wanted: set[int]) -> None:
         super().__init__(slurm.site, slurm, epoch)
         self._times, self._wanted = runs, wanted
         self.starts: dict[int, float] = {}
-        for job in [*slurm.running.values()]:
-            elapsed = epoch - job.start
-            self._run(job, 0.0, max(self.work_of(job) - elapsed, 0.0))
+        for job in (*slurm.pending.values(), *slurm.running.values()):
+            self.expect(job)
+        for job in slurm.running.values():
+            work = self.work_of(job)
+            self.let_run(job, 0.0, max((work if work >= 0 else job.limit) - (epoch - job.start), 0.0))
         for job in slurm.jobs.values():
             if job.state == DONE and job.completing:
                 self.push(FREE_DELAY, "free", (job, job.nodes, True, False, False))
 
     def work_of(self, job: SlurmJob) -> float:
-        return self._times.get(job.key, float(job.limit or (job.part.max_time or 0) if job.part else 0))
+        return self._times.get(job.key, -1.0)
+
+    def free_delay(self, job: SlurmJob) -> float:
+        del job
+        return FREE_DELAY
 
     def freed(self, job: SlurmJob, episode: int, ended: float, *, killed: bool) -> float:
         del job, episode
@@ -51,13 +59,8 @@ class _Future(SlurmWorld):
         self.starts.setdefault(job.key, time)
         self._wanted.discard(job.key)
 
-    def _carry_out(self, time: float) -> None:
-        super()._carry_out(time)
-        if not self._wanted:
-            self.heap.clear()
-
-    def _may_go_on(self, clock: OwnClock) -> bool:
-        return bool(self._wanted) and super()._may_go_on(clock)
+    def _is_over(self) -> bool:
+        return not self._wanted
 
 
 class SlurmFork:

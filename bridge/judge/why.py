@@ -6,6 +6,7 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.config.fields import Constraint
 from bridge.judge.jobs import is_killed_attempt, jobs_of, started
@@ -121,10 +122,6 @@ def explain(run: Run, job: str, *, most: int = 5) -> StartExplanation:
     )
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 def _some(ids: tuple[str, ...], most: int = 5) -> str:
     return ", ".join(ids[:most]) + (f" and {len(ids) - most:,} more" if len(ids) > most else "")
 
@@ -132,7 +129,7 @@ def _some(ids: tuple[str, ...], most: int = 5) -> str:
 def describe_reason(reason: StartExplanation, capacity: int) -> list[str]:
     wait = reason.started - reason.submitted
     other_demands = "".join(f" and {amount:,} {name}" for name, amount in reason.also_asked.items())
-    free, ahead = _count(reason.free_at_submit, "node"), _count(reason.ahead, "job")
+    free, ahead = counted(reason.free_at_submit, "node"), counted(reason.ahead, "job")
     lines = [
         f"Job {reason.job} asked for {reason.nodes:,} of {capacity:,} nodes{other_demands} "
         f"at {reason.submitted:,.0f} s and started at {reason.started:,.0f} s, after {wait:,.0f} s."
@@ -147,7 +144,7 @@ def describe_reason(reason: StartExplanation, capacity: int) -> list[str]:
         history = ", ".join(f"{why} from {since:,.0f} s" for since, why in reason.reasons)
         lines.append(f"It waited because of: {history}.")
     if reason.blocked_by:
-        holders = ", ".join(f"{i} ({_count(n, 'node')}, until {t:,.0f} s)" for i, n, t in reason.blocked_by)
+        holders = ", ".join(f"{i} ({counted(n, 'node')}, until {t:,.0f} s)" for i, n, t in reason.blocked_by)
         lines.append(f"Most node-time while it waited was held by {holders}.")
     if reason.first_shadow_time is not None:
         late = reason.started - reason.first_shadow_time
@@ -158,9 +155,9 @@ def describe_reason(reason: StartExplanation, capacity: int) -> list[str]:
             f"{reason.first_shadow_time:,.0f} s, and {kept}."
         )
     if reason.freed_by:
-        enders = _some(tuple(f"{i} ({_count(n, 'node')})" for i, n in reason.freed_by))
+        enders = _some(tuple(f"{i} ({counted(n, 'node')})" for i, n in reason.freed_by))
         lines.append(
-            f"Just before its start: {_count(reason.free_before, 'node')} free; then ended {enders}."
+            f"Just before its start: {counted(reason.free_before, 'node')} free; then ended {enders}."
         )
     if reason.kind == "backfilled":
         past = f" past job {reason.overtook}, the blocked head" if reason.overtook else ""
@@ -168,7 +165,7 @@ def describe_reason(reason: StartExplanation, capacity: int) -> list[str]:
     elif reason.kind == "head":
         lines.append("It started as head of the queue.")
     if reason.overtaken_by:
-        later = _count(len(reason.overtaken_by), "later job")
+        later = counted(len(reason.overtaken_by), "later job")
         lines.append(f"{later} started before it: {_some(reason.overtaken_by)}.")
     if reason.backfilled_past:
         lines.append(f"Backfilled past it while it was the blocked head: {_some(reason.backfilled_past)}.")

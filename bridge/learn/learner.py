@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn, optim
 
 from bridge.base import renamed
+from bridge.base.interrupts import raise_if_interrupted
 from bridge.learn.checkpoint_files import Provenance
 
 R = TypeVar("R")
@@ -152,6 +153,7 @@ def tensors(like: nn.Module, *arrays: npt.NDArray[Any]) -> tuple[Tensor, ...]:
 
 def optimizer_step(loss: Tensor, adam: optim.Optimizer, bounded: nn.Module | None = None) -> float:
     """Take a step down a loss, and return it; the gradient of `bounded` is cut to a length of 1."""
+    raise_if_interrupted()
     adam.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
     if bounded is not None:

@@ -10,7 +10,8 @@ from importlib.metadata import EntryPoint
 from typing import Any, overload
 
 from bridge.base.errors import BridgeError
-from bridge.base.plugins import Typed, did_you_mean, installed, is_reference, load_reference, package_of
+from bridge.base.plugins import Typed, installed, is_reference, load_reference, package_of
+from bridge.base.suggestions import did_you_mean
 from bridge.learn.checkpoint_files import SCHEDULERS
 from bridge.learn.recipe import AnyRecipe, R, Recipe
 

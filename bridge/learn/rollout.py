@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from bridge.base.arrays import Flags, Floats, Floats32, Ints
+from bridge.base.interrupts import raise_if_interrupted
 from bridge.env.batch import Batch, PackedObservations
 from bridge.env.reward import EpisodeOutcome, broken_off, episode_of
 from bridge.learn.learner import Mode, tensors
@@ -119,6 +120,7 @@ def collect_by(
     kept = [(rows, none, context, none, np.zeros(0), none, none, np.zeros(0, np.bool_))]
     actions, broken = np.zeros(len(batch.decision_kinds), np.int64), set[int]()
     while len(view.rows):
+        raise_if_interrupted()
         live, waiting_view = select_waiting(view)
         if limit and len(kept) > limit:  # each of them has decided in every step
             batch.decision_kinds[live] = DONE
@@ -191,6 +193,7 @@ def play(batch: Batch, answer: ActionFunction, starts: Ints) -> None:
     view = batch.reset(starts)
     actions = np.zeros(len(batch.decision_kinds), np.int64)
     while len(view.rows):
+        raise_if_interrupted()
         live, waiting_view = select_waiting(view)
         actions[live] = answer(waiting_view)
         view = batch.step(actions)

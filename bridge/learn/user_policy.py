@@ -9,7 +9,7 @@ from torch import nn
 
 from bridge.base.arrays import Flags, Ints
 from bridge.base.errors import BridgeError
-from bridge.base.plugins import load_reference
+from bridge.base.plugins import describe, load_reference
 from bridge.env.batch import PackedObservations
 from bridge.env.env_config import EnvConfig
 from bridge.env.episode_starts import constants_of, jobs_of
@@ -56,13 +56,16 @@ class OwnAgent(Agent[Recipe]):
 def load_user_policy(reference: str) -> OwnAgent:
     """Load the `UserPolicy` (or its factory) that ``module:ATTR`` names; else BridgeError."""
     policy = load_reference(reference)
-    remedy = "Name an OwnPolicy, or a function that returns one, see examples/own_policy.py."
+    remedy = "Name a UserPolicy, or a function that returns one, see examples/own_policy.py."
     if callable(policy) and not isinstance(policy, UserPolicy):
         try:
             policy = policy()
         except Exception as error:
-            what = f"makes no policy: {type(error).__name__}: {error}"
-            remedy = f"{remedy} An order of your own is written with a backfilling rule: {reference}+easy."
+            what = f"makes no policy: {describe(error)}"
+            if isinstance(error, TypeError):  # it wants arguments, as an order does
+                remedy += f" An order of your own is written with a backfilling rule: {reference}+easy."
+            else:
+                remedy = "The function fails: mend it."
             raise BridgeError(what, where=reference, remedy=remedy) from error
     if not isinstance(policy, UserPolicy):
         raise BridgeError(f"is a {type(policy).__name__}, not a policy", where=reference, remedy=remedy)

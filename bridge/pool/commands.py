@@ -82,7 +82,6 @@ class PoolBackend:
         policies = [PoolPolicy(rule.text, "rule" if rule.kill == "rule" else "none") for rule in rules]
         policies += [policy_of(PolicyName(folder, agent=folder)) for folder in folders]
         jobs, options = _jobs_and_options(request, policies)
-        watch.compiling()
         evaluations: list[PoolEvaluation] = []
         with watch.bar(self.title, len(policies) * options.sequences, "sequences") as advance:
             for policy in policies:
@@ -103,7 +102,6 @@ class PoolBackend:
         policies = [policy_of(name) for name in dict.fromkeys(request.policies)]
         jobs, base = _jobs_and_options(request, policies)
         base = _unclamped(base)
-        watch.compiling()
         everything: list[tuple[PoolPolicy, EvaluationOptions, list[PoolTask]]] = []
         for policy in policies:
             options = _played(base, request, policy.agent)

@@ -13,7 +13,7 @@ from gymnasium.spaces import Box, Discrete, Space
 
 from bridge.base.arrays import Flags, Floats, Floats32, Ints
 from bridge.base.errors import BridgeError
-from bridge.base.plugins import did_you_mean
+from bridge.base.suggestions import did_you_mean
 from bridge.config import Count, Natural, Unsigned, verify
 from bridge.env.gym_env import Draws, SchedulingEnvBase, SchedulingVectorEnvBase, StepResult, drawn_by
 from bridge.env.options import refuse_kinds, refuse_options

@@ -9,6 +9,7 @@ from torch import nn
 
 from bridge.base.arrays import Flags, Floats, Floats32, Ints
 from bridge.base.errors import BridgeError
+from bridge.base.interrupts import raise_if_interrupted
 from bridge.base.progress import ProgressCallback, ignore_progress
 from bridge.learn.learner import Mode
 from bridge.learn.rollout import TIE, copy_for_inference, uniform_from_keys
@@ -93,6 +94,7 @@ def collect(
     kept: list[tuple[npt.NDArray[np.generic], ...]] = []
     actions = np.zeros(len(pools), np.int64)
     while pools.waiting.any():
+        raise_if_interrupted()
         live = np.flatnonzero(pools.waiting)
         masks = agent_action_masks(recipe, pools, live)
         outlooks = pools.outlooks(live) if network.critic else np.zeros((len(live), 0), np.float32)
@@ -120,6 +122,7 @@ def play(pools: PoolBatch, answer: PoolActionFunction, sequences: Sequences) -> 
     view = pools.play(sequences)
     actions = np.zeros(len(pools), np.int64)
     while pools.waiting.any():
+        raise_if_interrupted()
         live = np.flatnonzero(pools.waiting)
         actions[live] = answer(pools, view, live)
         view = pools.step(actions)

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from bridge.base.arrays import Ints
+from bridge.base.counted import counted
 from bridge.cluster.description import Cluster, NodeGroup
 from bridge.cluster.node_table import build_node_table, partitions_of
 from bridge.report.cluster_tables import duration_text, gpus_text
@@ -45,7 +46,7 @@ def cluster_picture(cluster: Cluster) -> Figure:
     axes.invert_yaxis()
     axes.set_xlabel("node index")
     axes.set_title(
-        f"{cluster.name}: {len(table):,} nodes; hatched: jobs share nodes; grey: not up", fontsize=9
+        f"{cluster.name}: {counted(len(table), 'node')}; hatched: jobs share nodes; grey: not up", fontsize=9
     )
     axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -2,14 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bridge.base.counted import counted
 from bridge.cluster.description import Cluster, NodeGroup, Partition
 from bridge.cluster.limits import Limits
 from bridge.cluster.node_table import NodeTable, build_node_table, default_partition, partitions_of
 from bridge.report.table import Table
+
+if TYPE_CHECKING:
+    from bridge.judge.offered_load import OfferedLoad
 
 
 def tables_of_cluster(cluster: Cluster) -> list[Table]:
@@ -27,7 +31,7 @@ def tables_of_cluster(cluster: Cluster) -> list[Table]:
 def _nodes(cluster: Cluster, table: NodeTable) -> Table:
     out = Table(
         ("nodes", "count", "cores", "memory, GiB", "GPUs", "features", "weight", "state"),
-        title=f"{cluster.name}: {len(table):,} nodes",
+        title=f"{cluster.name}: {counted(len(table), 'node')}",
         words=(0, 4, 5, 7),
     )
     for g, group in enumerate(cluster.nodes):
@@ -71,6 +75,20 @@ def _partitions(cluster: Cluster, partitions: Iterable[Partition], table: NodeTa
     for row in rows:
         out.add(*(row[name] for name in heads))
     return out
+
+
+def load_table(loads: Iterable["OfferedLoad"], name: str) -> Table:
+    """Return the load that a log offers a cluster, by partition; no column of GPUs where there are none."""
+    rows = list(loads)
+    gpus = any(row.gpus for row in rows)
+    heads = ["partition", "nodes", "cores", *["GPUs"] * gpus, "jobs", "load of cores"]
+    table = Table([*heads, *["load of GPUs"] * gpus], title=f"offered load on {name}", words=(0,))
+    for row in rows:
+        amounts = (row.nodes, row.cores, *(row.gpus,) * gpus, row.jobs)
+        shares = (row.load, *(row.gpu_load,) * gpus)
+        texts = ("" if share is None else f"{share:.3f}" for share in shares)
+        table.add(row.partition or "all", *(f"{amount:,}" for amount in amounts), *texts)
+    return table
 
 
 def duration_text(seconds: int) -> str:

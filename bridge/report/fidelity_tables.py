@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bridge.base.counted import counted
 from bridge.judge.fidelity import WITHIN
 from bridge.report.table import Table
 from bridge.report.tables import duration
@@ -142,7 +143,7 @@ def _disagreements(one: Mapping[str, Any]) -> Iterator[str]:
     yield f"{one['name']}: the {len(one['disagreements'])} largest disagreements"
     for row in one["disagreements"]:
         yield (
-            f"  job {row['job']}, {row['nodes']:,} nodes, waited {duration(row['recorded_wait'])}: "
+            f"  job {row['job']}, {counted(row['nodes'], 'node')}, waited {duration(row['recorded_wait'])}: "
             f"{recorded_reason(row)}; replayed {duration(row['replayed_wait'])}: {replayed_reason(row)}"
         )
 

@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, Rectangle
 from matplotlib.patheffects import withStroke
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.files import atomic_write
 from bridge.platform import units
@@ -156,7 +157,11 @@ def label(platform: Platform, piece: Piece) -> str:
         if first == last and not piece.switches:
             return first
         name = piece.name.removesuffix("_switch").replace("/", " · ")
-        lines = [name, f"{len(piece.hosts):,} hosts", first if first == last else f"{first} … {last}"]
+        lines = [
+            name,
+            counted(len(piece.hosts), "host"),
+            first if first == last else f"{first} … {last}",
+        ]
         lines += [f"{units.human(piece.width, 'B/s')} each"] if piece.width < _IDEAL else []
         return "\n".join(lines)
     if piece.role == "storage":

@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from bridge.base.arrays import Floats, Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.files import atomic_write
 from bridge.judge.jobs import Started, is_killed_attempt, started
@@ -137,7 +138,7 @@ def timeline(run: Run) -> Figure:
 
     capacity = run.capacity.get("nodes", 0)
     if capacity:
-        label = f"capacity, {capacity:,} nodes"
+        label = f"capacity, {counted(capacity, 'node')}"
         above.axhline(capacity, color=LIMIT, linewidth=1.2, linestyle="--", label=label)
         above.set_ylim(0, max(capacity, float(running[1].max())) * 1.04)
         both_ways = (lambda y: 100 * y / capacity, lambda y: y * capacity / 100)
@@ -153,7 +154,7 @@ def timeline(run: Run) -> Figure:
     handles = [handle for axes in (above, below) for handle in axes.get_legend_handles_labels()[0]]
     _legend(figure, handles, 2 if means else 3)
     used = run.metrics.get("utilisation.nodes")
-    text = "" if used is None else f": {len(done):,} jobs, utilisation {100 * used:.1f} %"
+    text = "" if used is None else f": {counted(len(done), 'job')}, utilisation {100 * used:.1f} %"
     _headline(above, (run.name or "Schedule") + text, run)
     return figure
 
@@ -201,7 +202,7 @@ def gantt(run: Run, colour_by: Literal["auto", "partition", "user", "job"] = "au
         _legend(figure, keys, min(len(keys), 8))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     plain(axes, grid="x")
-    heading = f"{run.name or 'Schedule'}: {len(done):,} jobs on {nodes:,} hosts"
+    heading = f"{run.name or 'Schedule'}: {counted(len(done), 'job')} on {counted(nodes, 'host')}"
     heading += f" ({everything - len(done):,} without hosts left out)" if everything > len(done) else ""
     _headline(axes, heading + ("" if placed else " (placed first-fit)"), run)
     return figure

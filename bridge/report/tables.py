@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bridge.base.counted import counted
 from bridge.config import read_toml
 from bridge.judge.compare import JobDifference, RunComparison
 from bridge.judge.run import Run
@@ -255,7 +256,7 @@ def whatif_table(outcomes: "Sequence[WhatIfResult]", changed: bool, futures: int
         waits, last = duration(mean["wait"]), duration(mean["drained"])
         table.add(name, waits, by_wait, f"{mean['bsld']:.2f}", by_slowdown, last, better)
         if one.never:
-            table.add(f"  {one.never} jobs can never start")
+            table.add(f"  never start: {counted(one.never, 'job')}")
     return table
 
 

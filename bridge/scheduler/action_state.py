@@ -107,6 +107,9 @@ else:
     class ActionState(Bundle, namedtuple("_Joined", (*State._fields, *ActionFields._fields))):
         """Everything that a scheduler with a rule of action knows."""
 
+        #: A quarter of the time to compile; 0.89 to 0.94 of the speed.
+        large = True
+
 
 def allocate_actions(
     batch: int, length: int, resources: int, *, window: int = 128, users: int = 1

@@ -63,7 +63,7 @@ from bridge.scheduler.node_lives import leave_running, rest, settle
 from bridge.scheduler.node_starts import start_on_chosen
 from bridge.scheduler.placement import release_allocation
 from bridge.scheduler.preemption import GONE, preempt
-from bridge.scheduler.queue import BY_ALT, BY_ORDER, precedes, size_class, sort_jobs
+from bridge.scheduler.queue import BY_ALT, BY_ORDER, precedes, size_class, sort_jobs, stands_before
 from bridge.scheduler.state import (
     HOW_BACKFILLED,
     NEVER,
@@ -294,16 +294,30 @@ def cluster_reject(state: ClusterState, b: int) -> None:
     env.head = -1
 
 
+@inline
+def _waits_in_lane(state: ClusterState, b: int, j: int) -> bool:
+    return bool(state.jobs[b, j].start < 0 and state.node_jobs[b, j].held == NOT_HELD)
+
+
 @inner
 def _next_locked(state: ClusterState, b: int) -> int:
     """Return the next head that an earlier pass has left, by partition, and only resources hold; or -1."""
     more = state.node_scalars[b]
     while more.next_locked < state.locked.shape[1]:
-        j = state.locked[b, more.next_locked]
+        j, head = state.locked[b, more.next_locked], state.heads[b, more.next_locked].job
         more.next_locked += 1
-        if j >= 0 and is_eligible(state, b, j):
+        if j >= 0 and head < 0 and _waits_in_lane(state, b, j) and is_eligible(state, b, j):
             return int(j)
     return -1
+
+
+@inner
+def _keep_locked(state: ClusterState, b: int, j: int) -> None:
+    """The pass stops for job `j`: it is the head, and those that were not looked at stay heads."""
+    for p in range(state.node_scalars[b].next_locked, state.locked.shape[1]):
+        if state.heads[b, p].job < 0:
+            state.heads[b, p].job = state.locked[b, p]
+    state.heads[b, state.lanes[state.node_jobs[b, j].lane].partition].job = j
 
 
 @inner
@@ -351,9 +365,11 @@ def _first_block_within(state: ClusterState, b: int, block: int, room: int) -> i
 def _gather(state: ClusterState, b: int, out: Array, guard: bool, listing: int) -> int:
     """List the eligible jobs that may start behind the heads, in no order; return how many.
 
-    For a decision (`listing`) those that fit now; else also those that might when others have started.
+    For a decision (`listing`) those that fit now; else also those that might when others have started: so
+    many tasks on so many nodes are dealt out greedily, and may fit where less is free.
     """
     more = state.node_scalars[b]
+    more.may_fit_later = 0
     n = 0
     looked_at, fitted = -1, False
     for i in range(more.n_active):
@@ -386,6 +402,8 @@ def _gather(state: ClusterState, b: int, out: Array, guard: bool, listing: int) 
                 if fits:
                     out[n] = j
                     n += 1
+                elif of.nodes > 0 and of.tasks > 0 and may_fit(state, b, shape):
+                    more.may_fit_later = 1
             state.min_nodes[b, block] = least
             block = _first_block_within(state, b, state.next_block[b, block], room)
     return n
@@ -458,20 +476,19 @@ def cluster_advance(state: ClusterState, b: int) -> int:
             if rules.backfill == CONSERVATIVE:
                 forget_firsts(state, b)
                 return BOOK
-            if rules.head_locked:
+            env.head = next_first(state, b)  # it was accepted when others gave way to it
+            if env.head < 0 and rules.head_locked:
                 env.head = _next_locked(state, b)
-                if env.head >= 0:
-                    env.phase = PHASE_TRY
-                    continue
-            env.head = next_first(state, b)
-            if env.head < 0:
-                if rules.agent_pick:
-                    if _list_pickable(state, b) > 0:
-                        return PICK
-                else:
-                    if more.n_live < 0:
-                        _list_live_lanes(state, b)
-                    env.head = _next_eligible(state, b)
+            if env.head >= 0:
+                env.phase = PHASE_TRY
+                continue
+            if rules.agent_pick:
+                if _list_pickable(state, b) > 0:
+                    return PICK
+            else:
+                if more.n_live < 0:
+                    _list_live_lanes(state, b)
+                env.head = _next_eligible(state, b)
             if env.head < 0:
                 env.phase = PHASE_BACKFILL
                 env.n_candidates = -1
@@ -506,6 +523,8 @@ def cluster_advance(state: ClusterState, b: int) -> int:
                 continue
             elif preempt(state, b, j, strikes) == GONE:
                 note_head(state, b, j)
+                if rules.head_locked:
+                    _keep_locked(state, b, j)
                 env.phase = PHASE_IDLE
                 return NOTHING
             elif strikes:
@@ -534,11 +553,33 @@ def cluster_advance(state: ClusterState, b: int) -> int:
 
 
 @inner
+def _add_later(state: ClusterState, b: int, started: int, kept: int) -> int:
+    """Add to `kept` candidates the jobs behind job `started` that fit since then; return how many."""
+    which, jobs = state.scratch[2], state.jobs[b]
+    n = _gather(state, b, which, state.switches[0].guard > 0, 1)
+    by = BY_ALT if state.switches[0].own_candidate_order else BY_ORDER
+    for k in range(n):
+        is_new = stands_before(jobs, started, which[k], by)
+        for i in range(kept):
+            if state.candidates[b, i] == which[k]:
+                is_new = False
+        if is_new and kept < state.candidates.shape[1]:
+            state.candidates[b, kept] = which[k]
+            kept += 1
+    for k in range(kept):
+        which[k] = state.candidates[b, k]
+    sort_jobs(jobs, which, state.scratch[3], kept, by)
+    for k in range(kept):
+        state.candidates[b, k] = which[k]
+    return kept
+
+
+@inner
 def cluster_backfill_choice(state: ClusterState, b: int, choice: int) -> None:
     """Start a candidate; the others are the next candidates where they still may start."""
     env, more = state.scalars[b], state.node_scalars[b]
     guard = state.switches[0].guard > 0
-    n, kept = env.n_candidates, 0
+    n, kept, started = env.n_candidates, 0, state.candidates[b, choice]
     for k in range(n):
         j = state.candidates[b, k]
         if k == choice:
@@ -560,6 +601,8 @@ def cluster_backfill_choice(state: ClusterState, b: int, choice: int) -> None:
         if fits:
             state.candidates[b, kept] = j
             kept += 1
+    if more.may_fit_later:
+        kept = _add_later(state, b, started, kept)
     env.n_candidates = kept if n < state.candidates.shape[1] else -1
     more.n_caps = 0
     if kept > 0:

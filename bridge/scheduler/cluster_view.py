@@ -4,7 +4,7 @@ The counterparts of `bridge.scheduler.score.prepare_variable` and of EASY's rule
 """
 
 from bridge.base.arrays import Array
-from bridge.base.jit import inline, inner
+from bridge.base.jit import by_type, inline, inner
 from bridge.scheduler.cluster_pass import cluster_list_in_order
 from bridge.scheduler.cluster_state import (
     HELD_BY_JOBS,
@@ -26,6 +26,15 @@ from bridge.scheduler.placement import amount_taken
 from bridge.scheduler.running_jobs import first_place, job_at, next_place
 from bridge.scheduler.score import Op, estimated_remaining, prepare_variable
 from bridge.scheduler.state import STACK
+from bridge.scheduler.timed_nodes import is_barred, set_bars
+from bridge.scheduler.timed_state import TimedState
+
+
+@inline
+def _fits_now(state: ClusterState, b: int, j: int) -> bool:
+    """Tell whether job `j` fits in what is free, whatever is reserved for heads."""
+    set_bars(state, b, j, state.scalars[b].now)
+    return bool(choose_now(state, b, state.node_jobs[b, j].shape_number) >= 0)
 
 
 @inner
@@ -60,7 +69,7 @@ def _sum_over_waiting(state: ClusterState, b: int, op: int, r: int) -> float:
                     j != state.scalars[b].head
                     and not _is_head(state, b, j)
                     and is_eligible(state, b, j)
-                    and choose_now(state, b, state.node_jobs[b, j].shape_number) >= 0
+                    and _fits_now(state, b, j)
                 ):
                     total += 1.0
             block = state.next_block[b, block]
@@ -171,8 +180,9 @@ def _count_by_account(state: ClusterState, b: int) -> None:
             entry = state.entry_next[b, entry]
 
 
+# ---- what is there: all that is up at first; of a cluster that changes in time, what is in service now -----
 @inner
-def _cores_of_cluster(state: ClusterState) -> int:
+def _cores_at_first(state: ClusterState, _b: int) -> int:
     cores = 0
     for c in range(state.classes.shape[0]):
         of_one = state.node_amounts[c, 0]
@@ -180,6 +190,57 @@ def _cores_of_cluster(state: ClusterState) -> int:
             state.class_capacity[c, 0] * of_one if state.classes[c].counted else state.class_capacity[c, 0]
         )
     return max(cores, 1)
+
+
+@inner
+def _cores_in_service(state: TimedState, b: int) -> int:
+    cores = 0
+    for c in range(state.classes.shape[0]):
+        cores += state.in_service[b, c] * state.node_amounts[c, 0]
+    return max(cores, 1)
+
+
+#: The cores of the cluster, at least 1.
+_cores_of_cluster = by_type(_cores_at_first, _cores_in_service, TimedState)
+
+
+@inline
+def _of_partition_at_first(state: ClusterState, _b: int, p: int) -> int:
+    return int(max(state.partition_cores[p], 1))
+
+
+@inner
+def _of_partition_in_service(state: TimedState, b: int, p: int) -> int:
+    cores = 0
+    for i in range(state.partition_first[p], state.partition_first[p + 1]):
+        c = state.partition_classes[i]
+        cores += state.in_service[b, c] * state.node_amounts[c, 0]
+    return max(cores, 1)
+
+
+#: The cores of partition `p`, at least 1.
+_cores_of_partition = by_type(_of_partition_at_first, _of_partition_in_service, TimedState)
+
+
+@inline
+def _admissible_at_first(state: ClusterState, b: int, j: int) -> float:
+    return float(state.admissible_share[state.node_jobs[b, j].shape_number])
+
+
+@inner
+def _admissible_in_service(state: TimedState, b: int, j: int) -> float:
+    set_bars(state, b, j, state.scalars[b].now)
+    row, own, total = state.shapes[state.node_jobs[b, j].shape_number], 0, 0
+    for i in range(row.first, row.last):
+        c = state.set_classes[i]
+        own += 0 if is_barred(state, b, c) else state.in_service[b, c]
+    for c in range(state.classes.shape[0]):
+        total += state.in_service[b, c]
+    return own / max(total, 1)
+
+
+#: The share of the nodes that may take job `j`, and that no advance reservation keeps from it now.
+_admissible = by_type(_admissible_at_first, _admissible_in_service, TimedState)
 
 
 @inner
@@ -192,14 +253,18 @@ def _asked_of_node(state: ClusterState, shape: int, r: int) -> float:
 
 
 @inner
-def _most_free(state: ClusterState, b: int, shape: int, r: int) -> float:
-    """Return the most of amount `r` that is free on a node that may take a demand, likewise."""
+def _most_free(state: ClusterState, b: int, j: int, r: int) -> float:
+    """Return the most of amount `r` that is free on a node that may take job `j`, likewise."""
     most, largest = 0, state.largest_node[r]
     if largest >= UNCOUNTED:
         return 1.0
+    shape = state.node_jobs[b, j].shape_number
+    set_bars(state, b, j, state.scalars[b].now)
     for i in range(state.shapes[shape].first, state.shapes[shape].last):
         c = state.set_classes[i]
-        if state.classes[c].counted:
+        if is_barred(state, b, c):
+            free = 0
+        elif state.classes[c].counted:
             free = state.node_amounts[c, r] if state.free_node[b, c, 0] > 0 else 0
         else:
             free = state.free_node[b, c, r]
@@ -214,14 +279,14 @@ def _write_of_cluster(state: ClusterState, b: int, op: int, r: int, out: Array, 
         _count_by_partition(state, b)
     elif op == Op.ACCOUNT_USED:
         _count_by_account(state, b)
-    cores = _cores_of_cluster(state) if op == Op.ACCOUNT_USED else 1
+    cores = _cores_of_cluster(state, b) if op == Op.ACCOUNT_USED else 1
     for i in range(n):
         job = state.node_jobs[b, which[i]]
         p = state.lanes[job.lane].partition
         if op == Op.ADMISSIBLE:
-            out[i] = state.admissible_share[job.shape_number]
+            out[i] = _admissible(state, b, which[i])
         elif op == Op.PARTITION_FREE:
-            out[i] = state.room[b, p] / max(state.partition_cores[p], 1)
+            out[i] = state.room[b, p] / _cores_of_partition(state, b, p)
         elif op == Op.PARTITION_WAITING:
             out[i] = float(state.of_partition[p])
         elif op == Op.ACCOUNT_USED:
@@ -235,7 +300,7 @@ def _write_of_cluster(state: ClusterState, b: int, op: int, r: int, out: Array, 
         elif op == Op.PER_NODE:
             out[i] = _asked_of_node(state, job.shape_number, r)
         else:
-            out[i] = _most_free(state, b, job.shape_number, r)
+            out[i] = _most_free(state, b, which[i], r)
 
 
 @inner
@@ -262,8 +327,7 @@ def _write_fits(state: ClusterState, b: int, out: Array, which: Array, n: int) -
         key = demand_key(state, b, which[i])
         if key < 0 or key != looked_at:
             looked_at = key
-            shape = state.node_jobs[b, which[i]].shape_number
-            fits = 1.0 if choose_now(state, b, shape) >= 0 else 0.0
+            fits = 1.0 if _fits_now(state, b, which[i]) else 0.0
         out[i] = fits
 
 

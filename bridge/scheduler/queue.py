@@ -235,7 +235,7 @@ BY_ORDER, BY_SCORE, BY_ALT = 0, 1, 2
 
 
 @inline
-def _before(jobs: Records, a: int, b: int, by: int) -> bool:
+def stands_before(jobs: Records, a: int, b: int, by: int) -> bool:
     """Tell whether `a` must move before `b`."""
     if by == BY_SCORE:
         return bool(jobs[a].score > jobs[b].score)
@@ -253,7 +253,7 @@ def sort_jobs(jobs: Records, a: Array, spare: Array, n: int, by: int) -> None:
         for i in range(1, n):
             j = a[i]
             k = i
-            while k > 0 and _before(jobs, j, a[k - 1], by):
+            while k > 0 and stands_before(jobs, j, a[k - 1], by):
                 a[k] = a[k - 1]
                 k -= 1
             a[k] = j
@@ -263,18 +263,18 @@ def sort_jobs(jobs: Records, a: Array, spare: Array, n: int, by: int) -> None:
         low = 0
         while low < n:
             middle = low + 1
-            while middle < n and not _before(jobs, a[middle], a[middle - 1], by):
+            while middle < n and not stands_before(jobs, a[middle], a[middle - 1], by):
                 middle += 1
             if middle == n:
                 break
             high = middle + 1
-            while high < n and not _before(jobs, a[high], a[high - 1], by):
+            while high < n and not stands_before(jobs, a[high], a[high - 1], by):
                 high += 1
             for i in range(low, middle):
                 spare[i] = a[i]
             i, k, out = low, middle, low
             while i < middle and k < high:
-                if _before(jobs, a[k], spare[i], by):
+                if stands_before(jobs, a[k], spare[i], by):
                     a[out] = a[k]
                     k += 1
                 else:

@@ -230,6 +230,7 @@ def set_node(state: TimedState, b: int, node: int, is_out: int) -> None:
         return
     state.node_is_out[b, node] = is_out
     c = state.node_class[node]
+    state.in_service[b, c] += -1 if is_out else 1
     if not state.classes[c].counted:
         _show_node(state, b, c, node)
     elif state.node_holder[b, node] < 0:

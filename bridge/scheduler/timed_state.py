@@ -106,6 +106,7 @@ class TimedFields(NamedTuple):
     timed_scalars: Annotated[Records, TIMED_SCALARS, "B"]
     timed_jobs: Annotated[Records, TIMED_JOB, "B", "L"]
     node_is_out: Annotated[Array, "i1", "B", "N"]
+    in_service: Annotated[Array, "i8", "B", "C"]  # nodes of a class that are not out
     partition_states: Annotated[Array, "i1", "B", "P"]
     limits: Annotated[Array, "i8", "B", "GK"]
     held_amounts: Annotated[Array, "i8", "B", "C", "R"]  # of single nodes: what jobs have, whatever its state
@@ -133,8 +134,6 @@ else:
 
     class TimedState(_Joined, ClusterState):
         """Everything that a scheduler of such a cluster knows: three named tuples' fields as one."""
-
-        large = True
 
 
 def allocate_timed(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from bridge.base import plugins
 from bridge.base.errors import BridgeError, add_location
+from bridge.base.suggestions import did_you_mean
 from bridge.config.fields import fields_of, keys_of
 from bridge.experiment.spec import METRICS
 from bridge.judge.action_metrics import ACTION_ONLY
@@ -101,9 +102,7 @@ def _names(study: "Study") -> None:
         for part in changes:
             if part not in parts:
                 what = f"changes_on.{log} has {part!r}, which no recipe has"
-                raise BridgeError(
-                    what, remedy=f"{plugins.did_you_mean(part, parts)}Parts: {', '.join(parts)}."
-                )
+                raise BridgeError(what, remedy=f"{did_you_mean(part, parts)}Parts: {', '.join(parts)}.")
     _teachers({row.name: row for row in study.rows})
 
 
@@ -184,7 +183,7 @@ def _metrics(metrics: Iterable[str], valid_names: Sequence[str], row: "StudyRow"
             remedy = (
                 f"Choose {', '.join(valid_names)} for `metric` and `more` (which has two if it is not said)."
             )
-            raise BridgeError(what, remedy=f"{plugins.did_you_mean(metric, valid_names)}{remedy}")
+            raise BridgeError(what, remedy=f"{did_you_mean(metric, valid_names)}{remedy}")
 
 
 def check_on_logs(cells: "Iterable[Cell]", log_of: "Logs") -> "dict[str, list[Tally]]":

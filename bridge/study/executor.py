@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
+from bridge.base.compile_notice import announce, announce_by
 from bridge.base.errors import BridgeError
 from bridge.study.cells import Cell, Logs, load_log
 from bridge.study.store import Store
@@ -99,6 +100,8 @@ class Processes:
     def collect_ended(self, seconds: float) -> Sequence[CellOutcome]:
         if not self._hands:
             time.sleep(seconds)
+        while self._leash.poll():
+            announce(self._leash.recv_bytes().decode())  # once, whatever the number of workers
         outcomes = []
         for one in wait(self._hands, seconds, FIRST_COMPLETED).done:
             cell, pool = self._hands.pop(one)
@@ -118,7 +121,8 @@ class Processes:
 
 
 def _begin(ends: "Connection[Any, Any]") -> None:
-    """Let the run decide what Ctrl-C means to this worker, and end with the run."""
+    """Let the run decide what Ctrl-C means to this worker, have it say what is compiled, and end with it."""
+    announce_by(lambda text: ends.send_bytes(text.encode()))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with, args=(ends,), daemon=True).start()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bridge.base.cache import bundled_files, cache_root
 from bridge.base.errors import BridgeError
 from bridge.base.files import is_there, stem
+from bridge.base.suggestions import did_you_mean
 from bridge.config import read_toml
 
 if TYPE_CHECKING:
@@ -120,8 +121,8 @@ def _there(path: Path) -> str:
         traces = os.environ.get("BRIDGE_TRACES")
         places = {"Bundled": [*bundled()], "Fetched": _logs_in(cache_folder())}
         places["In $BRIDGE_TRACES"] = _logs_in(Path(traces)) if traces else []
-    close = get_close_matches(path.name, [*beside, *bundled()], 1)
-    sentences = [f"Did you mean {close[0]}?"] if close else []
+    hint = did_you_mean(path.name, [*beside, *bundled()]).strip()
+    sentences = [hint] if hint else []
     for place, names in {**places, f"In {path.parent}": beside}.items():
         if names:
             more = ", …" if len(names) > _MOST else ""

@@ -16,7 +16,7 @@ import pandas as pd
 from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.base.files import stem
-from bridge.base.plugins import did_you_mean
+from bridge.base.suggestions import did_you_mean
 from bridge.cluster.table_cells import MappedTable
 from bridge.cluster.table_map import OpenedMap, open_map
 from bridge.workload.columns import complete_columns

@@ -3,14 +3,17 @@
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from subprocess_python import run_python
 
-from bridge.base.interrupts import hold_interrupts, interrupts_once, raise_if_interrupted
+from bridge.base.interrupts import ends_anyway, hold_interrupts, interrupts_once, raise_if_interrupted
 from bridge.experiment.program import simulation_folder
 
 
@@ -45,6 +48,45 @@ def test_an_interrupt_that_python_lost_is_raised_at_the_next_step() -> None:
         with pytest.raises(KeyboardInterrupt):
             raise_if_interrupted()
     raise_if_interrupted()  # that work is over
+
+
+#: Machine code that runs for minutes, and lets other threads run; a signal comes in it.
+IN_MACHINE_CODE = """
+import hashlib, os, signal, sys, threading, time
+from bridge.base import interrupts
+interrupts._GRACE = 0.1
+with interrupts.interrupts_once(), interrupts.ends_anyway(lambda: print("last words", flush=True)) as switch:
+    switch(sys.argv[1] == "on")
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    hashlib.pbkdf2_hmac("sha256", b"", b"", int(sys.argv[2]))
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "out"), [(("on", 10**9), "last words\n"), (("off", 10**6), "")], ids=["on", "off"]
+)
+def test_a_signal_in_machine_code_ends_what_can_be_killed(
+    words: tuple[str, int], out: str, tmp_path: Path
+) -> None:
+    """Where it can be killed, it does not wait for the machine code; elsewhere it does, and ends after it."""
+    script = tmp_path / "long.py"
+    script.write_text(IN_MACHINE_CODE)
+    done = subprocess.run(
+        [sys.executable, script, *map(str, words)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.stdout == out
+    assert done.returncode == (130 if out else -signal.SIGINT)
+    assert ("KeyboardInterrupt" in done.stderr) == (words[0] == "off")
+
+
+def test_what_watches_machine_code_leaves_nothing_behind() -> None:
+    threads = threading.active_count()
+    with ends_anyway(lambda: None) as switch:
+        switch(True)
+        assert threading.active_count() == threads + 1
+    assert threading.active_count() == threads
+    assert signal.set_wakeup_fd(-1) == -1
 
 
 def test_a_signal_that_is_ignored_outside_stays_ignored() -> None:

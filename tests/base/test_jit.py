@@ -162,12 +162,32 @@ def test_one_hears_of_each_function_that_is_compiled(tmp_path: Path) -> None:
     """Functions are compiled once for kernels, whatever constants they get; hot ones for Python as well."""
     done = compiled(tmp_path / "cache", tmp_path, text=NESTED)
     within = [(0, False)] * 3 + [(1, False), (2, False), (3, True)]  # triple, in it double, in it same
-    assert (done.stdout, done.stderr) == (f"3 2 {[*within, (3, False), (4, True)]}\n", "")
+    assert (done.stdout, done.stderr) == (f"3 2 {[*within, (3, False), (4, True)]}\n", FIRST_TIME)
 
 
-def test_with_room_nothing_is_said(tmp_path: Path) -> None:
-    done = compiled(tmp_path / "cache", tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "42 3.0\n", "")
+FIRST_TIME, ANOTHER_PART = (
+    f"bridge: compiling {what}, once on this machine (up to a minute)…\n"
+    for what in ("the scheduler", "another part of the scheduler")
+)
+
+
+def test_one_line_says_that_kernels_are_compiled_and_none_that_they_are_loaded(tmp_path: Path) -> None:
+    """Two kernels are compiled at first, of whole numbers and of others; then two of another source."""
+    other = COMPILE.replace("2 * x", "4 * x")
+    for text, out, err in (
+        (COMPILE, "42 3.0\n", FIRST_TIME),
+        (COMPILE, "42 3.0\n", ""),
+        (other, "84 6.0\n", ANOTHER_PART),
+        (other, "84 6.0\n", ""),
+    ):
+        done = compiled(tmp_path / "cache", tmp_path, text=text)
+        assert (done.returncode, done.stdout, done.stderr) == (0, out, err)
+
+
+def test_the_users_own_functions_are_not_the_scheduler(tmp_path: Path) -> None:
+    text = "import numba\nfrom bridge.base import jit\nprint(numba.njit(lambda x: 2 * x)(21))\n"
+    done = compiled(tmp_path / "cache", tmp_path, text=text)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
 
 
 PLANTED = """
@@ -192,7 +212,7 @@ def test_what_is_damaged_or_planted_is_compiled_again(tmp_path: Path) -> None:
         for file, text in zip(files, texts, strict=True):
             file.write_bytes(text)
         done = compiled(cache, tmp_path)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "42 3.0\n", "")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "42 3.0\n", FIRST_TIME)
         assert not sprung.exists()
         assert all(kernel_files.read(file) for file in files)
         assert sorted(cache.glob("kernels-*/*")) == files

@@ -9,6 +9,7 @@ import pytest
 from bridge.base import plugins
 from bridge.base.errors import BridgeError
 from bridge.base.plugins import Typed
+from bridge.base.suggestions import did_you_mean
 
 
 @pytest.fixture(autouse=True)
@@ -77,8 +78,8 @@ def test_every_group_of_ours_is_documented() -> None:
     ("word", "nearest"), [("sfj", "sjf"), ("srff", "srf"), ("frs", "srf"), ("conservativ", "conservative")]
 )
 def test_letters_in_another_order_are_nearest(word: str, nearest: str) -> None:
-    assert plugins.did_you_mean(word, ("srf", "sjf", "conservative")) == f"Did you mean {nearest}? "
+    assert did_you_mean(word, ("srf", "sjf", "conservative")) == f"Did you mean {nearest}? "
 
 
 def test_a_word_like_none_has_no_hint() -> None:
-    assert plugins.did_you_mean("xyz", ("srf", "sjf")) == ""
+    assert did_you_mean("xyz", ("srf", "sjf")) == ""

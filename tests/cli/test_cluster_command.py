@@ -31,7 +31,7 @@ def conf(tmp_path: Path) -> Path:
 def test_import_of_slurm_conf(conf: Path, tmp_path: Path) -> None:
     out = tmp_path / "c.toml"
     told = run_ok("cluster", "import", conf, "--sacctmgr", tmp_path / "qos.txt", "--out", out)
-    assert f"wrote {out}: 4 nodes, 1 partitions, 1 QOS, 0 accounts, 0 users" in told
+    assert f"wrote {out}: 4 nodes, 1 partition, 1 QOS, 0 accounts, 0 users" in told
     assert told.count("nodes of State=FUTURE") == 1
     assert "note: limits of accounting count here" in told
     cluster = read_cluster_toml(out)

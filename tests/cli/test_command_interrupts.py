@@ -14,7 +14,6 @@ from cli_commands import (
     file_names,
     limit_file_sizes,
     read_until,
-    run_bridge,
     run_ok,
     run_refused,
     start_bridge,
@@ -146,16 +145,6 @@ def test_a_disk_that_fills_up_keeps_the_old_run(tiny: str, folder: Path) -> None
     process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-
-
-def test_the_first_start_says_that_it_compiles(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    forgotten = []
-    monkeypatch.setattr("bridge.base.jit.is_compiled", lambda: False)
-    monkeypatch.setattr("bridge.base.jit.forget_old_kernels", lambda: forgotten.append(1))
-    told = run_bridge("replay", tiny, "--json")
-    assert told.status == 0
-    assert told.err == "bridge: compiling the scheduler, once on this machine (up to half a minute)…\n"
-    assert forgotten == [1]
 
 
 def test_an_end_of_file_is_no_ctrl_c(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ def test_compare_two_runs(runs: tuple[str, str]) -> None:
     out = run_ok("compare", *runs)
     row = next(line for line in out.splitlines() if "wait.max" in line)
     assert [cell.strip() for cell in row.split("│")[2:4]] == ["2 min", "2.17 min"]
-    assert "none: 2 of 5 common jobs start at another time\n" in out
+    assert "none: 2 of 5 common jobs start at another time than in easy\n" in out
     assert "  first: job 3 starts at 20.000000 s in easy, starts at 150.000000 s here\n" in out
 
 
@@ -32,7 +32,7 @@ def test_compare_as_json(runs: tuple[str, str]) -> None:
 
 
 def test_compare_with_a_bare_file(runs: tuple[str, str]) -> None:
-    assert "easy.rst: 0 of 5 common jobs start at another time\n" in run_ok(
+    assert "easy.rst: 0 of 5 common jobs start at another time than in easy\n" in run_ok(
         "compare", runs[0], "easy.rst", "--nodes", 4
     )
     assert run_refused("compare", runs[0], "easy.rst").startswith("easy.rst: a bare jobs file does not tell")

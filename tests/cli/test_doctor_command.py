@@ -79,11 +79,16 @@ def test_optional_programs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (found["batsim"]["status"], found["batsim"]["detail"]) == ("ok", "v4.2.1")
     assert found["docker"]["status"] == "missing"
     assert found["docker"]["detail"] == f"{folder}/docker: no daemon; containers are optional"
+    assert found["docker"]["remedy"].startswith("Docker is installed. Start its service")
     (folder / "batsim").unlink()
+    (folder / "docker").unlink()
     monkeypatch.setenv("PATH", str(folder))
     found = findings()
     assert found["batsim"]["detail"] == "not on PATH; the real Batsim is optional"
-    assert found["batsim"]["remedy"].startswith("See https://")
+    assert found["batsim"]["remedy"] == f"Install it: {doctor.BATSIM}"
+    assert found["docker"]["remedy"] == "Install Docker."
+    monkeypatch.setenv("COLUMNS", "80")
+    assert doctor.BATSIM in run_ok("doctor")  # on one line
     assert run_bridge("doctor").status == 0
 
 
@@ -96,9 +101,10 @@ def test_a_program_that_hangs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
         raise subprocess.TimeoutExpired(words[0], timeout)
 
     monkeypatch.setattr(subprocess, "run", run)
-    found = doctor._program("batsim", ["--version"], "optional", "Install it.")
+    found = doctor._program("batsim", ["--version"], "optional", "Install it.", "Mend it.")
     assert found.status == "missing"
     assert "does not answer" in found.detail
+    assert found.remedy == "Mend it."
 
 
 def test_no_simgrid(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +129,7 @@ def test_remedies_are_shown_whole_on_a_narrow_screen(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", "/nowhere")
     out = run_ok("doctor")
     assert "…" not in out
-    address = findings()["batsim"]["remedy"].split()[1]
+    address = findings()["batsim"]["remedy"].split()[-1]
     assert address in "".join(line.strip() for line in out.splitlines())
 
 

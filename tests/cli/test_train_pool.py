@@ -44,7 +44,7 @@ def test_jobs_objective_and_clamp_are_said_and_kept() -> None:
     Path("some_jobs.csv").write_text("".join(LINES))
     words = ("--data", "some_jobs.csv", "--oracle-clamp", "--objective", "completion", "--seed", "4")
     out = run_ok("train", "rlschert", "--setting", "deeprm", *TINY, *words, "--epochs", "1")
-    assert "completion, 1 epochs" in out
+    assert "completion, 1 epoch," in out
     kept = agent("agents/rlschert-deeprm-some_jobs-completion-clamp-s4")
     assert (kept["workload_name"], kept["jobs"], kept["seed"]) == ("some_jobs", 3, 4)
     assert len(str(kept["sha256"])) == 64

@@ -1,10 +1,11 @@
 """`bridge -q`, `bridge -v`: notes, stacks and times on stderr; results stay as they are."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
-from cli_commands import run_bridge, run_ok
+from cli_commands import run_bridge, run_ok, start_bridge
 from training_commands import TINY, write_config
 
 REPLAY = ("replay", "bundled-128", "--policy", "sjf+easy", "--first", "40", "--json")
@@ -22,6 +23,19 @@ def test_quiet_still_prints_errors() -> None:
     run = run_bridge("-q", "replay", "no-such-log")
     assert run.status == 1
     assert "bridge: error: no-such-log" in run.err
+
+
+def test_a_command_says_that_it_compiles_and_only_then(tiny: str, folder: Path) -> None:
+    """`check` needs one small kernel, which a fresh cache does not have: kernels of others do not count."""
+    run_ok("replay", tiny, "--out", "run")
+    env = {"BRIDGE_CACHE": str(folder / "cache")}
+    line = "bridge: compiling the scheduler, once on this machine (up to a minute)…\n"
+    for words, err in ((["-q", "check", "run"], ""), (["check", "run"], line), (["check", "run"], "")):
+        if err:
+            shutil.rmtree(folder / "cache")
+        process = start_bridge(*words, env=env)
+        printed = process.communicate(timeout=300)
+        assert printed == (b"valid: 5 jobs started; peak 4 of 4 nodes\n", err.encode())
 
 
 def test_verbose_prints_the_time_and_the_stack_of_an_error() -> None:

@@ -152,7 +152,7 @@ def test_the_commands(run: Run, tmp_path: Path) -> None:
         assert done.exit_code == 0, done.output
         return done.output
 
-    assert "nodes are free" in call("state", str(folder), "--at", time, "--out", str(file))
+    assert "; nodes free: " in call("state", str(folder), "--at", time, "--out", str(file))
     direct = json.loads(call("forecast", str(folder), "--at", time, "--json"))
     stored = json.loads(call("forecast", str(file), "--json", "--submit", "4:1h"))
     assert json.loads(call("forecast", str(file), "--json")) == direct

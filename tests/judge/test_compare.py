@@ -108,7 +108,7 @@ def test_command(tmp_path: Path) -> None:
     write_run(run_of(later(), "b"), tmp_path / "b")
     picture = tmp_path / "waits.svg"
     said = run_ok("compare", tmp_path / "a", tmp_path / "b", "--plot", picture)
-    assert "b: 2 of 5 common jobs start at another time" in said
+    assert "b: 2 of 5 common jobs start at another time than in a" in said
     assert "first: job B starts at 10.000000 s in a, starts at 110.000000 s here" in said
     assert "+23.75 s (+475.0 %)" in said
     assert picture.read_text().startswith("<?xml")

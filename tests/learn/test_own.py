@@ -1,6 +1,8 @@
 """Policies of the user's own in an agent's place: a rule as EASY has it, and a model of stable-baselines3."""
 
+import importlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from cli_commands import run_ok, run_refused
 from bridge.base import plugins
 from bridge.base.errors import BridgeError
 from bridge.base.plugins import Typed
+from bridge.env.environment import SchedulingEnv
 from bridge.learn.user_policy import load_user_policy
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -27,23 +30,6 @@ WRONG = 3
 order = lambda queue: -queue.nodes
 WITH_CONTEXT = UserPolicy(build_env_config("inspect"), lambda seen, mask: 0)
 """
-MODEL = """
-import numpy as np
-from sb3_contrib import MaskablePPO
-from dataclasses import replace
-from bridge.env.env_config import ENCODERS
-from bridge.env.environment import SchedulingEnv
-from bridge.env.env_config import build_env_config
-from bridge.learn.user_policy import UserPolicy
-
-OPTIONS = {"length": 64, "encoder": replace(ENCODERS["backfill"], window=8), "guard": "mask"}
-
-def policy():
-    model = MaskablePPO.load("model.zip")
-    def predict(seen, mask):
-        return int(model.predict(seen, action_masks=mask, deterministic=True)[0])
-    return UserPolicy(build_env_config("backfill", **OPTIONS), predict, "maskable ppo")
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +37,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plugins, "_registered", {})
     (tmp_path / "own_easy.py").write_text(EASY)
-    (tmp_path / "own_model.py").write_text(MODEL)
     return tmp_path
 
 
@@ -77,21 +62,51 @@ def test_the_example_is_better_than_easy(monkeypatch: pytest.MonkeyPatch) -> Non
     assert np.mean(values["shortest first"]) < np.mean(values["fcfs+easy"])
 
 
-def test_a_model_of_stable_baselines() -> None:
-    sb3 = pytest.importorskip("sb3_contrib")
-    import own_model
+def test_a_model_of_stable_baselines(folder: Path) -> None:
+    """The example trains, saves and loads it; commands then judge it as the environment does."""
+    pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed (pip install sb3-contrib)")
+    shutil.copy(EXAMPLES / "sb3_policy.py", folder)
+    absent = run_refused("evaluate", "bundled-128", "--policy", "sb3_policy:policy", "--sequences", "3")
+    assert absent.startswith("sb3_policy:policy: makes no policy: FileNotFoundError: ")
+    assert "(sb3_policy.py:" in absent
+    sb3_policy = importlib.import_module("sb3_policy")
+    sb3_policy.train(64)
+    result = evaluated("--policy", "sb3_policy:policy", "--sequences", "3", "--seed", "4")
+    assert [one["name"] for one in result["policies"]] == ["fcfs+easy", "MaskablePPO"]
+    env = SchedulingEnv("backfill", length=64, **sb3_policy.OPTIONS)
+    model = sb3_policy.MaskablePPO.load("sb3_model.zip")
+    for k, start in enumerate(result["starts"]):
+        observation, _ = env.reset(options={"start": start})
+        terminated = False
+        while not terminated:
+            action, _ = model.predict(observation, action_masks=env.action_masks(), deterministic=True)
+            observation, _, terminated, _, info = env.step(action)
+        assert info["metric"] == result["policies"][1]["values"][k]
+    assert "MaskablePPO" in run_ok("replay", "bundled-128", "--policy", "sb3_policy:policy", "--first", "60")
 
-    env = own_model.SchedulingEnv("backfill", **own_model.OPTIONS)
-    model = sb3.MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=32, seed=1)
-    model.save("model.zip")
-    found = evaluated("--policy", "own_model:policy", "--sequences", "3", "--seed", "4")
-    for k, start in enumerate(found["starts"]):
-        seen, _ = env.reset(options={"start": start})
-        over = False
-        while not over:
-            action, _ = model.predict(seen, action_masks=env.action_masks(), deterministic=True)
-            seen, _, over, _, info = env.step(action)
-        assert info["metric"] == found["policies"][1]["values"][k]
+
+def test_a_module_without_a_name_gets_a_hint() -> None:
+    for text in ("own_easy", "own_easy.py"):
+        error = run_refused("replay", "bundled-128", "--policy", text)
+        assert "own_easy.py is a module: write own_easy:NAME" in error
+    assert "module:NAME" in run_refused("replay", "bundled-128", "--policy", "nosuch_policy")
+
+
+def test_a_module_that_fails_says_where(folder: Path) -> None:
+    (folder / "failing.py").write_text("import json\n\ntable = open('weights.npz')\nPOLICY = 1\n")
+    assert run_refused("replay", "bundled-128", "--policy", "failing:POLICY") == (
+        "failing:POLICY: cannot be loaded: FileNotFoundError: [Errno 2] No such file or directory: "
+        "'weights.npz' (failing.py:3)\n  The module fails when it is imported: mend it.\n"
+    )
+    (folder / "needing.py").write_text("import no_such_package\n")
+    assert run_refused("replay", "bundled-128", "--policy", "needing:POLICY") == (
+        "needing:POLICY: cannot be loaded: ModuleNotFoundError: No module named 'no_such_package' "
+        "(needing.py:1)\n  The module fails when it is imported: mend it.\n"
+    )
+    assert run_refused("replay", "bundled-128", "--policy", "own_easy:POLCY") == (
+        "own_easy:POLCY: cannot be loaded: AttributeError: module 'own_easy' has no attribute 'POLCY'\n"
+        "  Did you mean POLICY? It is written module:ATTR, as in `from module import ATTR`.\n"
+    )
 
 
 def test_what_is_no_policy() -> None:

@@ -24,6 +24,18 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(cli, ["platform", *map(str, arguments)])
 
 
+def test_the_platform_that_the_page_shows_is_whole(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "platforms.md").read_text(encoding="utf-8")
+    text = re.search(r"^```xml\n(<\?xml.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert text is not None
+    (tmp_path / "mine.xml").write_text(text[1])
+    result = run("check", tmp_path / "mine.xml", "--json")
+    assert result.exit_code == 0
+    (finding,) = json.loads(result.output)
+    assert (finding["severity"], finding["code"]) == ("note", "management-latency")
+    assert "8e-10 s" in finding["message"]
+
+
 def test_check_prints_place_code_and_remedy() -> None:
     path = CORPUS / "bad_wattage_missing.xml"
     result = run("check", "--energy", path)

@@ -186,7 +186,7 @@ def test_a_record_travels(tables: Path, tmp_path: Path) -> None:
         told = run_bridge("study", "run", *store, "--workers", 1, "--row", "SJF")
         assert told.status == 0
         assert "1 of 1 cells done" in told.err if name == "one" else "(0 now)" in told.err
-        assert "1 cells kept" in run_ok("study", "archive", *store)
+        assert "1 cell kept" in run_ok("study", "archive", *store)
     run_ok("study", "report", tables, "--store", tmp_path / "two", "--table", "one")
     page = (tmp_path / "tables" / "one.md").read_text()
     assert "0 of 1" in page and "not run" in page and "12 windows of 32 jobs" in page

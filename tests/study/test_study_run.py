@@ -13,6 +13,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from bridge.base import compile_notice
+from bridge.base.compile_notice import announce, announce_by
 from bridge.base.errors import BridgeError
 from bridge.learn.checkpoint_files import PROGRESS, RESUME
 from bridge.learn.trainer import EpochRecord, Trainer
@@ -105,6 +107,20 @@ def test_a_killed_worker_costs_one_cell_its_time_only(
     assert "too few for sequences of 32" in error
     assert store.failed.reason(next(iter(state.failed))) == error
     assert list((tmp_path / "store" / "work").iterdir()) == []
+
+
+def test_workers_say_once_that_they_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_notice, "_say", compile_notice.log_line)
+    monkeypatch.setattr(compile_notice, "_is_announced", False)
+    texts: list[str] = []
+    processes = Processes(Store(tmp_path), "runner", 2)
+    for _worker in range(2):  # what `_begin` makes of a worker's announcement
+        announce_by(lambda text: processes._ends.send_bytes(text.encode()))
+        announce("compiling…")
+    announce_by(texts.append)
+    processes.collect_ended(0.0)
+    processes.close()
+    assert texts == ["compiling…"]
 
 
 def test_an_interrupted_training_goes_on_bit_for_bit(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 
 from bridge.base.arrays import Floats
+from bridge.base.interrupts import raise_if_interrupted
 from bridge.env.batch import PackedObservations
 from bridge.env.encoder import Encoder
 from bridge.learn.advantages import compute_gae
@@ -61,6 +62,7 @@ class PolicyGradient(LogLearner):
         before = np.full(len(batch.decision_kinds), -1, np.int64)
         steps, losses, decisions, total = _Steps(), [], 0, 0.0
         while len(view.rows):
+            raise_if_interrupted()
             live, waiting_view = select_waiting(view)
             rewards = waiting_view.rows[:, -1].astype(np.float64)
             waiting_view = PackedObservations(

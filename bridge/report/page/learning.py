@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bridge.base.counted import counted
 from bridge.report.page import charts
 from bridge.report.page.charts import Block, Sheet
 from bridge.report.page.inputs import PROGRESS, CheckpointReport
@@ -59,7 +60,7 @@ def _curves(progress: pd.DataFrame, agent: Mapping[str, Any], sheet: Sheet) -> I
         if "seconds" in columns_with_values
         else ""
     )
-    yield f"{len(progress):,} epochs{pace}."
+    yield f"{counted(len(progress), 'epoch')}{pace}."
     yield Table(("", "first", "last", "lowest", "in epoch", "highest", "in epoch"), rows)
 
 

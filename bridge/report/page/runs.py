@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.base.arrays import Flags, Floats
+from bridge.base.counted import counted
 from bridge.judge.fidelity import describe, run_distance
 from bridge.judge.jobs import Started, started
 from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown, step_function
@@ -189,7 +190,7 @@ def schedule(named_run: tuple[str, Run], sheet: Sheet) -> list[Block]:
     if not is_visible.all():
         share = work[is_visible].sum() / work.sum() if work.sum() else 1.0
         lead += f"Drawn are the {is_visible.sum():,} largest jobs, {100 * share:.1f} % of the node-time."
-    caption = f"Schedule of {run_label(name, run)}: {len(jobs):,} jobs on {nodes:,} nodes."
+    caption = f"Schedule of {run_label(name, run)}: {counted(len(jobs), 'job')} on {counted(nodes, 'node')}."
     chart = sheet.add(_bars(jobs, allocation, is_visible, nodes), caption, wide=True)
     return [[chart], lead.strip(), _longest_waits(jobs)]
 

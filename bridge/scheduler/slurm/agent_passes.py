@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 from bridge.scheduler.decisions import BACKFILL, DECLINE, PICK
 from bridge.scheduler.protocol import Policy
+from bridge.scheduler.slurm.arrays import FAR, PLAN_UNTIL
 from bridge.scheduler.slurm.backfill_pass import (
     BackfillWalk,
     begin_backfill,
     end_backfill,
-    state_of,
 )
-from bridge.scheduler.slurm.controller import FAR, Controller, IdlePass
+from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import PENDING, SlurmJob
 from bridge.scheduler.slurm.main_pass import MainWalk, begin_main, end_main
@@ -159,7 +159,7 @@ def agent_backfill_pass(slurm: Controller, now: int, agent: AgentDecisions) -> S
     length = begin_backfill(slurm, now)
     if length is None:
         return
-    before, left, declined = state_of(slurm), slurm.entries(length), False
+    left, declined = slurm.entries(length), False
     walk, at, starts, head = BackfillWalk(slurm, now, length), 0, 0, None
     n = walk.last_that_counts(left, 0, length) + 1
     while at < n and not walk.is_over:
@@ -178,9 +178,8 @@ def agent_backfill_pass(slurm: Controller, now: int, agent: AgentDecisions) -> S
         at += 1
         if walk.starts > starts:
             starts, n = walk.starts, walk.last_that_counts(left, at, n) + 1
-    end_backfill(slurm, now, before, walk.horizon)
-    if declined and state_of(slurm) == before:  # nobody is asked again until something changes
-        slurm.is_planned = IdlePass(slurm.version, slurm.packed, slurm.line.changes, FAR)
+    if end_backfill(slurm, now) and declined:  # nobody is asked again until something changes
+        slurm.store.now[PLAN_UNTIL] = FAR
 
 
 def _startable(walk: BackfillWalk, left: list[Entry], at: int, n: int, window: int) -> Iterator[int]:

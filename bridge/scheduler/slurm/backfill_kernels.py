@@ -6,6 +6,7 @@ from bridge.scheduler.slurm import plan_kernels as plan
 from bridge.scheduler.slurm.arrays import (
     ASSOC,
     AT,
+    AT_BEGIN,
     AVAILABLE,
     BEFORE,
     BF_LICENSES,
@@ -17,7 +18,8 @@ from bridge.scheduler.slurm.arrays import (
     BF_MIN_AGE,
     BF_MIN_PRIO,
     BF_PART_RESERVE,
-    CHANGED,
+    BF_STARTS,
+    BY_BACKFILL,
     CHOSEN,
     COMPLETING,
     COUNTED,
@@ -25,6 +27,7 @@ from bridge.scheduler.slurm.arrays import (
     END,
     ENTRY,
     EXCLUDED,
+    FAR,
     GIVING,
     HAS_LICENSES,
     HET,
@@ -34,6 +37,8 @@ from bridge.scheduler.slurm.arrays import (
     JOB,
     LAST,
     LENGTH,
+    MAX_START,
+    N_STARTS,
     NAMES_ONE,
     NO_RESERVE,
     NODES,
@@ -49,29 +54,37 @@ from bridge.scheduler.slurm.arrays import (
     SINGLE,
     SIZE_COUNTS,
     SPAN,
+    STARTS_THEN,
     TAKEN,
     TASK,
     TRY,
     UP,
     USER,
+    VERSION,
+    VERSION_THEN,
     SlurmArrays,
 )
 from bridge.scheduler.slurm.choice_kernels import FREE_CPUS, JOBS, MIN_NODES, WHOLE
-from bridge.scheduler.slurm.limit_kernels import after_nodes, before_nodes, has_after
-from bridge.scheduler.slurm.main_kernels import has_licenses
+from bridge.scheduler.slurm.limit_kernels import after_nodes, before_nodes, has_after, keep_packed
+from bridge.scheduler.slurm.main_kernels import has_licenses, note_change
 from bridge.scheduler.slurm.node_words import count, count_both, meets, put
-from bridge.scheduler.slurm.start_kernels import LIMITED, PREEMPTION, STARTED, try_to_start
+from bridge.scheduler.slurm.start_kernels import (
+    LIMITED,
+    PREEMPTION,
+    STARTED,
+    order_runs,
+    start_job,
+    try_to_start,
+)
 
-#: What the caller does: nothing, all are planned, or the pass is over; start a job; let others give way to
-#: it; look at a job that has conditions; say with whom it is planned; plan its licences.
+#: What the caller does: nothing, all are planned, or the pass is over; take note of a start; let others give
+#: way to a job; look at one that has conditions; say with whom it is planned; plan its licences.
 DONE, OVER, START, PREEMPT, ODD, SAY_WHO, LICENSED = range(7)
-#: What the caller says: go on; it started the job; it was over a limit; it did not start; it is planned
+#: What the caller says: go on; the job has started; it was over a limit; it did not start; it is planned
 #: again, from another instant on; its licences are free then.
 GO_ON, HAS_STARTED, IS_LIMITED, HAS_NOT_STARTED, AGAIN, RESERVES = range(6)
 #: What came of a job: nothing; it is planned.
 NOTHING, IS_PLANNED = range(2)
-#: An instant that never comes.
-FAR = 1 << 62
 
 
 @inner
@@ -82,11 +95,14 @@ def _occupy(b: SlurmArrays, r: int) -> None:
     plan.reserve(b.times, b.free, b.sizes, begin, end, b.run_nodes[r])
 
 
-@kernel
-def begin_backfill(b: SlurmArrays, now: int, length: int) -> None:
+@inner
+def begin(b: SlurmArrays, now: int, length: int) -> None:
     """Begin a pass: in its map of time all nodes are free, unless running jobs count."""
+    b.now[STARTS_THEN], b.now[VERSION_THEN], b.now[BF_STARTS] = b.now[N_STARTS], b.now[VERSION], 0
+    keep_packed(b, AT_BEGIN)
+    order_runs(b)
     b.now[NOW], b.now[LENGTH], b.now[AT], b.now[ENTRY], b.now[SINGLE] = now, length, 0, -1, 0
-    b.now[CHANGED] = b.now[GIVING] = 0
+    b.now[GIVING] = 0
     for w in range(b.masks.shape[1]):
         b.masks[BEFORE, w] = b.masks[COMPLETING, w]
     resolution = b.rules[RESOLUTION]
@@ -111,10 +127,9 @@ def begin_backfill(b: SlurmArrays, now: int, length: int) -> None:
 
 
 @kernel
-def occupy(b: SlurmArrays, r: int) -> None:
-    """Take the nodes of a running job out of the map until its limit."""
-    if b.runs[r, IS_WHOLE] != 0:
-        _occupy(b, r)
+def begin_backfill(b: SlurmArrays, now: int, length: int) -> None:
+    """Begin a pass: in its map of time all nodes are free, unless running jobs count."""
+    begin(b, now, length)
 
 
 @inline
@@ -127,8 +142,8 @@ def _idle(b: SlurmArrays, nodes: Ints, column: int) -> None:
             put(nodes, n)
 
 
-@kernel
-def set_last(b: SlurmArrays, first: int, n: int) -> None:
+@inner
+def find_last(b: SlurmArrays, first: int, n: int) -> None:
     """Leave in LAST where the jobs end that a pass may start, or whose plan is read afterwards.
 
     Those behind it would only be planned, and the map of time is gone after the pass.
@@ -160,7 +175,13 @@ def set_last(b: SlurmArrays, first: int, n: int) -> None:
 
 
 @kernel
-def marks(b: SlurmArrays, n: int) -> bool:
+def set_last(b: SlurmArrays, first: int, n: int) -> None:
+    """Leave in LAST where the jobs end at which a pass looks, see `find_last`."""
+    find_last(b, first, n)
+
+
+@inner
+def marks_plans(b: SlurmArrays, n: int) -> bool:
     """Tell whether a pass plans two jobs, or one that would have idle nodes, of so many entries."""
     planned, usable, idle = 0, b.masks[TRY], b.masks[TAKEN]
     _idle(b, idle, JOBS)
@@ -177,6 +198,12 @@ def marks(b: SlurmArrays, n: int) -> bool:
         if planned > 1 or meets(idle, usable):
             return True
     return False
+
+
+@kernel
+def marks(b: SlurmArrays, n: int) -> bool:
+    """Tell whether a pass plans two jobs, or one that would have idle nodes, of so many entries."""
+    return marks_plans(b, n)
 
 
 @inline
@@ -250,8 +277,8 @@ def _note_plan(b: SlurmArrays, j: int) -> None:
     total = b.own[plan.TOTAL]
     if total != 0 and total != b.jobs[j, PLANNED]:
         b.jobs[j, PLANNED] = total
-        b.changed[b.now[CHANGED]] = j
-        b.now[CHANGED] += 1
+        b.now[VERSION] += 1
+        note_change(b, j)
 
 
 @inline
@@ -275,6 +302,7 @@ def _plan(b: SlurmArrays, e: int) -> int:
         if came == plan.START:
             result = _try(b, e)
             if result == STARTED:
+                start_job(b, e, BY_BACKFILL)
                 return START
             if result == PREEMPTION:
                 return PREEMPT
@@ -345,10 +373,27 @@ def would_start(b: SlurmArrays, e: int) -> bool:
     return bool(plan.plan_job(b, e) == plan.START)
 
 
-@kernel
+@inner
+def _take_start(b: SlurmArrays) -> bool:
+    """Take note of the job that has started; tell whether the pass starts no more."""
+    now = b.now
+    now[BF_STARTS] += 1
+    now[ENTRY] = -1
+    r = b.by_end[now[RUNS] - 1]
+    order_runs(b)
+    if b.runs[r, IS_WHOLE] != 0:
+        _occupy(b, r)
+    if now[SINGLE] == 0:  # fewer nodes are left
+        find_last(b, now[AT], now[LENGTH])
+    return bool(b.rules[MAX_START] != 0 and now[BF_STARTS] >= b.rules[MAX_START])
+
+
+@inner
 def go_on(b: SlurmArrays, answer: int) -> int:
     """Go on with the pass, or with one job by itself, until the caller has to do something."""
     now = b.now
+    if answer == HAS_STARTED and _take_start(b):
+        return OVER
     if answer == AGAIN:
         start = b.own[plan.FROM]
         _begin_plan(b, now[ENTRY])
@@ -357,7 +402,7 @@ def go_on(b: SlurmArrays, answer: int) -> int:
         _reserve(b, now[ENTRY])
     elif answer == HAS_NOT_STARTED:
         b.own[plan.RESUMES] = 1
-    if answer in (HAS_STARTED, IS_LIMITED, RESERVES):
+    if answer in (IS_LIMITED, RESERVES):
         now[ENTRY] = -1
     while True:
         if now[ENTRY] < 0:
@@ -368,6 +413,10 @@ def go_on(b: SlurmArrays, answer: int) -> int:
                 return came
         e = now[ENTRY]
         came = _plan(b, e)
+        if came == START and now[SINGLE] == 0 and b.rules[PREEMPTS] == 0 and b.rules[BF_LICENSES] == 0:
+            if _take_start(b):
+                return OVER
+            continue
         if came == LICENSED:
             if _plans_licenses(b, b.entries[e, JOB]):
                 return LICENSED
@@ -375,3 +424,9 @@ def go_on(b: SlurmArrays, answer: int) -> int:
         elif came != DONE:
             return came
         now[ENTRY] = -1
+
+
+@kernel
+def walk(b: SlurmArrays, answer: int) -> int:
+    """Go on with the pass, or with one job by itself, until the caller has to do something."""
+    return go_on(b, answer)

@@ -2,34 +2,35 @@
 
 from bridge.scheduler.slurm import arrays as at
 from bridge.scheduler.slurm import backfill_kernels as kernels
+from bridge.scheduler.slurm import pass_kernels, preemption
 from bridge.scheduler.slurm import plan_kernels as plan
-from bridge.scheduler.slurm import preemption
-from bridge.scheduler.slurm.controller import FAR, LIMIT, STARTED, Controller, IdlePass
+from bridge.scheduler.slurm.arrays import Number
+from bridge.scheduler.slurm.controller import LIMIT, STARTED, Controller
 from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
 from bridge.scheduler.slurm.license_map import LicenseMap
-from bridge.scheduler.slurm.main_pass import next_change
 from bridge.scheduler.slurm.order import by_ranks
 from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import SlurmPart
 
 _begin, _begin_single = Quick(kernels.begin_backfill), Quick(kernels.begin_single)
 _may_start, _would_start = Quick(kernels.may_start), Quick(kernels.would_start)
-_go_on, _set_last, _occupy = Quick(kernels.go_on), Quick(kernels.set_last), Quick(kernels.occupy)
+_go_on, _set_last = Quick(kernels.walk), Quick(kernels.set_last)
+_idle_until, _end = Quick(pass_kernels.backfill_until), Quick(pass_kernels.end_backfill_now)
 
 
 class BackfillWalk:
     """One walk through the queue, of `length` entries, with a map of time."""
 
+    starts = Number(at.BF_STARTS)
+
     def __init__(self, slurm: Controller, now: int, length: int) -> None:
         self.slurm, self.now, self.length = slurm, now, length
         self.store, self.parameters = slurm.store, slurm.site.parameters
-        self.starts = 0
         self.is_over = False
         self.not_before: dict[int, int] = {}
         slurm.sort_running()
-        records = 8 + 2 * (length + len(slurm.running) + len(slurm.pending))
-        self.store.make_room(records, "times", "free")
+        slurm.rows.make_room()
         _begin(self.store.bundle, now, length)
         self.licenses: LicenseMap | None = None
         if self.parameters.bf_licenses:
@@ -37,11 +38,6 @@ class BackfillWalk:
             for job in slurm.running.values():
                 if job.state == RUNNING:
                     self._take_licenses(job, self.begin, job.end)
-
-    @property
-    def horizon(self) -> int:
-        """Until when the pass would decide the same, if nothing but the time changed."""
-        return int(self.store.own[plan.HORIZON])
 
     @property
     def planned_at(self) -> int:
@@ -93,13 +89,12 @@ class BackfillWalk:
         slurm, has_started = self.slurm, False
         while not self.is_over:
             came = _go_on(self.store.bundle, answer)
-            slurm.version += slurm.take_changes()
+            slurm.see_starts()
             if came in (kernels.DONE, kernels.OVER):
                 self.is_over = self.is_over or came == kernels.OVER
                 break
             answer, has_started = kernels.GO_ON, False
             if came == kernels.START:
-                slurm.start_entry(self.now, "backfill")
                 answer, has_started = self._take_start(), True
             elif came == kernels.PREEMPT:
                 result = slurm.let_give_way(self.now, "backfill")
@@ -118,16 +113,9 @@ class BackfillWalk:
 
     def _take_start(self) -> int:
         """Take note of the job that started; return what the pass is told."""
-        slurm, store = self.slurm, self.store
-        job, _ = slurm.entry()
-        self.starts += 1
-        slurm.sort_running()
-        _occupy(store.bundle, job.run)
+        job, _ = self.slurm.entry()
+        self.slurm.sort_running()
         self._take_licenses(job, self.begin, job.end)
-        if self.parameters.bf_max_start and self.starts >= self.parameters.bf_max_start:
-            self.is_over = True
-        if not store.now[at.SINGLE]:
-            self._set_last(int(store.now[at.AT]))
         return kernels.HAS_STARTED
 
     def _say_who(self, job: SlurmJob, part: SlurmPart) -> None:
@@ -223,9 +211,8 @@ def backfill_pass(slurm: Controller, now: int) -> None:
     n = begin_backfill(slurm, now)
     if n is None:
         return
-    before, walk = state_of(slurm), BackfillWalk(slurm, now, n)
-    walk.plan()
-    end_backfill(slurm, now, before, walk.horizon)
+    BackfillWalk(slurm, now, n).plan()
+    end_backfill(slurm, now)
 
 
 def begin_backfill(slurm: Controller, now: int) -> int | None:
@@ -242,33 +229,16 @@ def begin_backfill(slurm: Controller, now: int) -> int | None:
     return n
 
 
-def state_of(slurm: Controller) -> tuple[int, int, bytes | None]:
-    """Return what changes if a backfill pass starts a job, plans one otherwise, or leaves other weights."""
-    return slurm.n_starts, slurm.version, slurm.packed
-
-
-def end_backfill(slurm: Controller, now: int, before: tuple[int, int, bytes | None], horizon: int) -> None:
-    """Take note of a backfill pass that changed nothing of the state `before` it."""
+def end_backfill(slurm: Controller, now: int) -> bool:
+    """Take note of a backfill pass, and tell whether it changed nothing."""
     _start_heterogeneous(slurm, now)
-    if state_of(slurm) == before:
-        until = min(horizon, _next_change(slurm, now))
-        slurm.is_planned = IdlePass(slurm.version, slurm.packed, slurm.line.changes, until)
+    at_any_time = any(job.het for job in slurm.line.odd.values())
+    return bool(_end(slurm.store.bundle, now, at_any_time))
 
 
 def backfill_idle_until(slurm: Controller) -> int:
     """Return until when a backfill pass provably decides what the last one did: nothing."""
-    if not slurm.pending:
-        return FAR
-    version, packed, changes, until = slurm.is_planned
-    is_same = version == slurm.version and packed == slurm.packed and slurm.line.is_kept
-    return until if is_same and changes == slurm.line.changes else 0
-
-
-def _next_change(slurm: Controller, now: int) -> int:
-    """Return until when nothing but the forecast changes by the time alone; `now`: it may at any time."""
-    if slurm.site.parameters.bf_running_reserve or any(job.het for job in slurm.pending.values()):
-        return now
-    return next_change(slurm, now)
+    return int(_idle_until(slurm.store.bundle))
 
 
 def _start_heterogeneous(slurm: Controller, now: int) -> None:

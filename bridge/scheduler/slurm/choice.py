@@ -40,7 +40,9 @@ def need_of(site: Site, job: SlurmJob, part_index: int, exclusive: bool) -> Ints
             int(site.cluster.scheduler.select == "least_loaded"),
             *(job.gres.get(kind, 0) for kind in site.gres),
         )
-        job.needs[key] = np.array(row, np.int64)
+        if row not in site.needs:
+            site.needs[row] = np.array(row, np.int64)
+        job.needs[key] = site.needs[row]
     return job.needs[key]
 
 

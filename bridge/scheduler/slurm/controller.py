@@ -6,17 +6,24 @@ import numpy as np
 
 from bridge.base.arrays import Ints
 from bridge.cluster.reasons import NEVER_FITS, PARTITION_INACTIVE
-from bridge.scheduler.slurm import advance, eligible, plan_kernels, preemption, start_kernels
+from bridge.scheduler.slurm import (
+    advance,
+    eligible,
+    pass_kernels,
+    plan_kernels,
+    preemption,
+    start_kernels,
+)
 from bridge.scheduler.slurm import arrays as at
-from bridge.scheduler.slurm.arrays import SlurmStore
+from bridge.scheduler.slurm.arrays import Number, SlurmStore
 from bridge.scheduler.slurm.choice import Chosen, as_gres_row, choose, is_exclusive, need_of
 from bridge.scheduler.slurm.choice_kernels import WHOLE
 from bridge.scheduler.slurm.eligible import Entry
 from bridge.scheduler.slurm.jobs import DONE, PENDING, RUNNING, SUSPENDED, SlurmJob
 from bridge.scheduler.slurm.limit_kernels import CORES_USED
-from bridge.scheduler.slurm.limits import Ledger, job_limit
+from bridge.scheduler.slurm.limits import Ledger
 from bridge.scheduler.slurm.line import PassLine
-from bridge.scheduler.slurm.masks import bits, mask_of
+from bridge.scheduler.slurm.masks import mask_of
 from bridge.scheduler.slurm.node_words import mask_of_words, words_of
 from bridge.scheduler.slurm.order import preemptors_first
 from bridge.scheduler.slurm.priority import Priorities
@@ -31,30 +38,20 @@ REQUEUE_DELAY = 121
 STARTED, BUSY, LIMIT, RESERVED, IMPOSSIBLE = OUTCOMES = (
     *("started", "busy", "limit", "reserved", "impossible"),
 )
-_order_runs, _try_now = Quick(start_kernels.order_runs), Quick(start_kernels.try_now)
-_judge_now, _start_job = Quick(start_kernels.judge_now), Quick(start_kernels.start_job)
-_end_job, _pause_job = Quick(start_kernels.end_job), Quick(start_kernels.pause_job)
-
-#: An instant that never comes.
-FAR = 1 << 62
-
-#: No main pass yet: its version, how far it went, until when nothing changes by itself, and
-#: the line's changes and the preferred nodes that it left.
-_NEVER_PASSED: tuple[int, bool, int, int, bytes | None] = (-1, False, 0, -1, None)
+_try_now, _judge_now = Quick(start_kernels.try_now), Quick(start_kernels.judge_now)
+_start_now, _end_now = Quick(start_kernels.start_now), Quick(start_kernels.end_now)
+_period = Quick(pass_kernels.period_now)
+_free_nodes, _pause_job = Quick(start_kernels.free_nodes), Quick(start_kernels.pause_job)
+#: The schedulers, by their places in kernels.
+_SCHEDULERS = ("main", "backfill", "")
 
 
-class IdlePass(NamedTuple):
-    """A backfill pass that changed nothing: in which state, and until when it holds.
+class News(NamedTuple):
+    """What happened to a job: it started, `by` a scheduler, ended by itself, or its nodes became free."""
 
-    Attributes:
-        packed: see `Controller`.
-        changes: see `PassLine`.
-    """
-
-    version: int = -1
-    packed: bytes | None = None
-    changes: int = -1
-    until: int = 0
+    kind: int
+    job: SlurmJob
+    by: str
 
 
 class Controller:
@@ -65,16 +62,18 @@ class Controller:
         started: jobs that started since the world last looked, with the scheduler that started them.
         n_starts: how many there were.
         version: changes with all that a main pass looks at.
-        is_passed: the last main pass that changed nothing, see `bridge.scheduler.slurm.main_pass`.
-        is_planned: the last backfill pass that changed nothing, see `bridge.scheduler.slurm.backfill_pass`.
+        has_skipped: the last main pass passed a job over, for its partition had failed.
+        has_barred: in it, an advance reservation kept a job from its nodes.
         ends_changed: ends of running jobs are not those that passes know.
         ended: jobs that were killed, requeued or preempted since then, with how.
-        completing: of each node, how many jobs are ending there; `completing_nodes` those with any.
         preempts: jobs may give way to others.
         ranks: order of (job, partition) that an agent's last picks made, if it is not the queue's own.
         held_picks: (job, partition) that an agent picked, and that did not start.
         limits_due: no check of limits before this instant ends a job.
     """
+
+    n_starts, version, limits_due = Number(at.N_STARTS), Number(at.VERSION), Number(at.LIMITS_DUE)
+    has_skipped, has_barred = Number(at.HAS_SKIPPED), Number(at.HAS_BARRED)
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -95,22 +94,13 @@ class Controller:
                 self.down |= 1 << n
             elif node.state == "drain":
                 self.drained |= 1 << n
-        self.completing = [0] * len(site.nodes)
-        self.completing_nodes = 0
-        self.licenses = dict(site.licenses)
         self._fits: dict[tuple[object, ...], bool] = {}
         self.started: list[tuple[SlurmJob, str]] = []
-        self.n_starts = 0
         self.ended: list[tuple[SlurmJob, str]] = []
         self.het_estimates: dict[int, dict[int, int]] = {}
-        self.version = 0
-        self.is_passed = _NEVER_PASSED
-        self.is_planned = IdlePass()
-        self.has_skipped = False  # the last main pass passed a job over, for its partition had failed
-        self.has_barred = False  # in it, an advance reservation kept a job from its nodes
+        self.forget_passes()
         self.ranks: dict[tuple[int, int], int] = {}
         self.held_picks: set[tuple[int, int]] = set()
-        self.limits_due = 0
         self.ends_changed = False
         self.preempts = site.cluster.scheduler.preempt != "none"
 
@@ -118,7 +108,7 @@ class Controller:
         """Return the arrays that do not grow, and those of the nodes."""
         site, store = self.site, SlurmStore()
         book, n_nodes = SlurmUsage.of_site(site).book, len(site.nodes)
-        self.masks = [-1] * at.MASKS  # as whole numbers, those that are written
+        self._up = 0  # as kernels know it
         store.put(
             now=np.zeros(at.NOW_SIZE, np.int64),
             rules=rules_of(site),
@@ -135,8 +125,8 @@ class Controller:
             packed=np.zeros(site.n_words, np.int64),
             scratch=site.scratch[0],
             room=site.scratch[1],
-            free_licenses=np.zeros(len(site.licenses), np.int64),
-            placed=np.zeros((n_nodes, 3), np.int64),
+            completing=np.zeros(n_nodes, np.int64),
+            packed_then=np.zeros((3, 1 + site.n_words), np.int64),
             booked=np.zeros((1, at.BOOKED_SIZE), np.int64),
             booked_nodes=np.zeros((1, site.n_words), np.int64),
             own=np.zeros(plan_kernels.OWN_SIZE, np.int64),
@@ -158,6 +148,11 @@ class Controller:
     def packed(self) -> bytes | None:
         """The nodes that the weights in force prefer; None: they are the site's."""
         return self.store.packed.tobytes() if self.store.now[at.IS_PACKED] else None
+
+    @property
+    def completing_nodes(self) -> int:
+        """Nodes on which a job is ending."""
+        return mask_of_words(self.store.masks[at.COMPLETING])
 
     @property
     def up(self) -> int:
@@ -259,11 +254,16 @@ class Controller:
             return False
         return eligible.reservation_is_open(job, self.reservations, now)
 
+    def forget_passes(self) -> None:
+        """Let no pass be left out because an earlier one changed nothing."""
+        self.store.now[[at.PASSED_VERSION, at.PLAN_VERSION]] = -1
+
     def queue(self, now: int) -> int:
         """Write the entries at which a pass looks to `turn`, and all else that it reads; return how many.
 
         Of an array, it looks at its first task that waits.
         """
+        self.take_priorities()
         self.ends_changed |= not self.line.is_valid
         self.line.refresh(self.pending.values(), now)
         store = self.store
@@ -271,16 +271,23 @@ class Controller:
             closed = self._closed_odd(now)
             for job in self.line.odd.values():
                 store.jobs[job.row, at.IS_CLOSED] = int(job.key in closed)
-        self._write_state()
+        store.now[at.ODD_UNTIL] = self._odd_until(now)
+        self.write_state()
         n = self.line.take_turns()
         if self.preempts:
             self.write_turn(preemptors_first(self.site, self.entries(n)))
         return n
 
-    def _write_licenses(self) -> None:
-        """Write how many licences are free."""
-        if self.rows.kinds:
-            self.store.free_licenses[:] = [self.licenses.get(name, 0) for name in self.rows.kinds]
+    def _odd_until(self, now: int) -> int:
+        """Return until when an odd job is held as it is now, unless something happens; 0: it may not be."""
+        until = at.FAR
+        for job in self.line.odd.values():
+            if job.dependencies or job.singleton:
+                return 0
+            for time in (job.begin, job.requeued_until):
+                if time > now:
+                    until = min(until, time)
+        return until
 
     def entries(self, n: int) -> list[Entry]:
         """Return the jobs at which a pass looks, each with a partition, in its order."""
@@ -291,13 +298,11 @@ class Controller:
         """Write the order in which a pass looks at jobs."""
         self.store.turn[: len(entries)] = [job.entries[part.index] for job, part in entries]
 
-    def _write_state(self) -> None:
-        """Write what passes read of nodes, licences and reservations."""
-        for place, mask in ((at.UP, self.up), (at.COMPLETING, self.completing_nodes)):
-            if self.masks[place] != mask:
-                self.masks[place] = mask
-                self.store.masks[place] = words_of(mask, self.site.n_words)
-        self._write_licenses()
+    def write_state(self) -> None:
+        """Write what passes read of nodes and reservations."""
+        if self._up != self.up:
+            self._up = self.up
+            self.store.masks[at.UP] = words_of(self._up, self.site.n_words)
         if self.reservations or self.store.now[at.RESERVATIONS]:
             self.rows.write_reservations(self.reservations, self.pending.values())
 
@@ -313,27 +318,83 @@ class Controller:
         e = int(self.store.now[at.ENTRY])
         return self.rows.jobs[self.store.entries[e, at.JOB]], self.rows.parts[e]
 
-    def take_changes(self) -> int:
-        """Take over which plans a pass changed, or which jobs it blocked; return how many."""
+    def take_changes(self) -> None:
+        """Take over which plans a pass changed, and which jobs it blocked."""
         store = self.store
-        if not (count := int(store.now[at.CHANGED])):
-            return 0
-        for row in store.changed[:count].tolist():
-            job = self.rows.jobs[row]
-            job.planned, job.blocked_at = store.jobs[row, (at.PLANNED, at.BLOCKED)].tolist()
-            if self.site.cluster.priority.job_size and job.state == PENDING:
-                for part in job.parts:
-                    self.priorities.write_terms(job, part, job.entries[part.index])
-        store.now[at.CHANGED] = 0
-        return count
+        if count := int(store.now[at.CHANGED]):
+            store.now[at.CHANGED] = 0
+            for row in store.changed[:count].tolist():
+                job = self.rows.jobs[row]
+                job.planned, job.blocked_at = store.jobs[row, (at.PLANNED, at.BLOCKED)].tolist()
+                store.jobs[row, at.IS_CHANGED] = 0
+
+    def take_news(self) -> list[News]:
+        """Take over what kernels did to jobs: plans and blocks, starts, ends; return all but the former."""
+        self.take_changes()
+        store = self.store
+        if not (count := int(store.now[at.N_NEWS])):
+            return []
+        store.now[at.N_NEWS] = 0
+        return [self._take(*row) for row in store.news[:count].tolist()]
+
+    def _take(self, kind: int, e: int, run: int, now: int, by: int) -> News:
+        if kind == at.STARTED_NEWS:
+            return News(kind, self._take_start(e, run, now), _SCHEDULERS[by])
+        job = self.rows.runs[run]
+        assert job is not None
+        if kind == at.ENDED_NEWS:
+            self._take_end(job, now)
+        else:
+            job.completing = False
+            self.rows.end(job)
+        return News(kind, job, "")
+
+    def _take_start(self, e: int, run: int, now: int) -> SlurmJob:
+        store, rows = self.store, self.rows
+        job: SlurmJob = rows.jobs[int(store.entries[e, at.JOB])]
+        part = rows.parts[e]
+        rows.runs[run], job.run = job, run
+        job.part, job.state, job.start = part, RUNNING, now
+        job.limit = int(store.entries[e, at.RUN_LIMIT])
+        job.end = now + job.limit
+        job.whole = bool(store.need[e, WHOLE])
+        if self.site.gres:
+            job.gres_row = as_gres_row(self.site, job)
+        first, last = store.runs[run, at.FIRST_ROW], store.runs[run, at.LAST_ROW]
+        job.rows = store.pool[first:last].copy()
+        job.nodes = mask_of_words(store.run_nodes[run])
+        job.cpus = job.planned = int(store.run_amounts[run, CORES_USED])
+        job.stands, job.is_victim = [], False
+        own = self.reservations.get(job.reservation) if job.reservation else None
+        job.until = own.end if own is not None and not own.flex else 0
+        del self.pending[job.key]
+        rows.leave(job)
+        self.running[job.key] = job
+        return job
+
+    def see_starts(self) -> None:
+        """Take over what a pass did."""
+        self.started += [(news.job, news.by) for news in self.take_news()]
+
+    def run_period(self, now: int) -> None:
+        """Compute all priorities, as each calculation period does."""
+        if self.store.rules[at.PERIODS] == at.BY_PYTHON:
+            self.priorities.run_period(self.pending.values(), self.running.values(), now)
+            self.line.see_new_priorities()
+        else:
+            _period(self.store.bundle, self.priorities.tree(), now)
+
+    def take_priorities(self) -> None:
+        """Take over priorities that a kernel computed."""
+        if self.store.now[at.IS_FRESH]:
+            self.store.now[at.IS_FRESH] = 0
+            self.priorities.take(self.pending.values())
 
     def sort_running(self) -> None:
-        """Write running jobs in the order of their ends, as the next forecasts see them."""
+        """Write running jobs as the next pass sees them, if Python changed when they end."""
         if self.ends_changed:
             self.ends_changed = False
             self.rows.write_ends(self.running.values())
-        _order_runs(self.store.bundle)
-        self.rows.forget_over()
 
     def _closed_odd(self, now: int) -> set[int]:
         """Return the odd jobs at which a pass does not look."""
@@ -355,21 +416,19 @@ class Controller:
                 return one
         return None
 
-    def has_licenses(self, job: SlurmJob) -> bool:
-        return all(self.licenses.get(name, 0) >= count for name, count in job.licenses.items())
-
     # --- starting
 
     def try_start(self, job: SlurmJob, part: SlurmPart, nodes: int, now: int, who: str) -> str:
         """Start a job on some of the nodes, or return why not; may preempt others."""
-        self._write_state()
+        self.write_state()
+        self.rows.make_room()
         self.store.now[at.NOW], self.store.now[at.ENTRY] = now, job.entries[part.index]
         words = words_of(nodes, self.site.n_words)
         result = int(_try_now(self.store.bundle, job.entries[part.index], words))
         if result == start_kernels.PREEMPTION:
             return self.let_give_way(now, who)
         if result == start_kernels.STARTED:
-            self.start_entry(now, who)
+            self.start_entry(who)
         return OUTCOMES[result]
 
     def let_give_way(self, now: int, who: str) -> str:
@@ -389,9 +448,9 @@ class Controller:
             if not suspends:
                 job.preempting_until = now + self.site.settings.kill_wait + self.site.settings.message_timeout
                 store.jobs[job.row, at.PREEMPTING_UNTIL] = job.preempting_until
-                self._write_state()
+                self.write_state()
                 return BUSY
-        self.start_entry(now, who)
+        self.start_entry(who)
         return STARTED
 
     def _write_taken(self, chosen: Chosen) -> None:
@@ -402,9 +461,10 @@ class Controller:
 
     def adopt(self, job: SlurmJob, part: SlurmPart, chosen: Chosen, start: int) -> None:
         """Take a waiting job as one that runs since an instant: a real Slurm has started it."""
+        self.rows.make_room()
         self._write_taken(chosen)
-        self.store.now[at.ENTRY] = job.entries[part.index]
-        self.start_entry(start, "")
+        self.store.now[at.ENTRY], self.store.now[at.NOW] = job.entries[part.index], start
+        self.start_entry("")
 
     def _by_preemption(
         self, job: SlurmJob, part: SlurmPart, nodes: int, exclusive: bool, now: int
@@ -447,6 +507,7 @@ class Controller:
         if grace and mode == "cancel":
             victim.end = min(victim.end, now + grace)
             self.ends_changed = True
+            self.store.runs[victim.run, at.DUE] = victim.end
             self.limits_due = min(self.limits_due, victim.end)
             return
         if mode == "requeue":
@@ -454,68 +515,33 @@ class Controller:
         else:
             self.stop(victim, now, "preempted")
 
-    def start_entry(self, now: int, who: str) -> None:
+    def start_entry(self, who: str) -> None:
         """Start the job at which a pass stopped, with the CPUs on each node that kernels chose."""
-        store, (job, part) = self.store, self.entry()
-        e = int(store.now[at.ENTRY])
-        run = self.rows.start(job)
-        job.part, job.state, job.start = part, RUNNING, now
-        job.limit = job_limit(job, part)
-        job.end = now + job.limit
-        job.whole = bool(store.need[e, WHOLE])
-        if self.site.gres:
-            job.gres_row = as_gres_row(self.site, job)
-            store.run_gres[run] = job.gres_row
-        _start_job(store.bundle, e, run, self.n_starts, now, job.end)
-        job.rows = store.placed[: int(store.now[at.PLACED])].copy()
-        job.alloc = dict(job.rows[:, :2].tolist())
-        job.nodes = mask_of_words(store.run_nodes[run])
-        job.cpus = job.planned = int(store.run_amounts[run, CORES_USED])
-        job.stands, job.is_victim = [], False
-        own = self.reservations.get(job.reservation) if job.reservation else None
-        job.until = own.end if own is not None and not own.flex else 0
-        self.limits_due = min(self.limits_due, self._limit_of(job))
-        for name, count in job.licenses.items():
-            self.licenses[name] = self.licenses.get(name, 0) - count
-        self._write_licenses()
-        self.ledger.start(job)
-        del self.pending[job.key]
-        self.rows.remove(job)
-        self.line.has_gone = True
-        self.running[job.key] = job
-        self.started.append((job, who))
-        self.n_starts += 1
-        self.version += 1
+        self.rows.make_room()
+        _start_now(self.store.bundle, int(self.store.now[at.ENTRY]), _SCHEDULERS.index(who))
+        self.see_starts()
 
     # --- ends
 
     def finish(self, job: SlurmJob, now: int, exit_code: int = 0) -> None:
-        """End a running job; its nodes complete until `nodes_freed`."""
-        self.version += 1
+        """End a running job before its time; its nodes complete until `nodes_freed`."""
+        self.rows.make_room()
+        self.store.now[at.NOW] = now
+        _end_now(self.store.bundle, self.priorities.tree(), job.run)
+        self.take_news()
+        job.exit_code = exit_code
+        self.rows.end(job)
+        self.resume_those_suspended_by(job, now)
+
+    def _take_end(self, job: SlurmJob, now: int) -> None:
         if job.state == SUSPENDED:
             job.stands.append((job.suspended_at, now))
-        _end_job(self.store.bundle, job.run, job.state != SUSPENDED)
-        for name, count in job.licenses.items():
-            self.licenses[name] = self.licenses.get(name, 0) + count
-        self._write_licenses()
-        self.priorities.end(job, now)
-        self.ledger.end(job, now)
-        self.ledger.submit(job, -1)
-        job.state, job.ended, job.exit_code, job.completing = DONE, now, exit_code, True
-        for n in bits(job.nodes):
-            self.completing[n] += 1
-        self.completing_nodes |= job.nodes
+        job.state, job.ended, job.exit_code, job.completing = DONE, now, 0, True
         del self.running[job.key]
-        self.rows.end(job)
-        self._resume_those_suspended_by(job, now)
 
     def nodes_freed(self, nodes: int) -> None:
         """Take nodes of an ended job as free."""
-        self.version += 1
-        for n in bits(nodes):
-            self.completing[n] = max(self.completing[n] - 1, 0)
-            if not self.completing[n]:
-                self.completing_nodes &= ~(1 << n)
+        _free_nodes(self.store.bundle, words_of(nodes, self.site.n_words))
 
     def stop(self, job: SlurmJob, now: int, how: str) -> None:
         """Kill a running job."""
@@ -534,7 +560,7 @@ class Controller:
         job.episode += 1
         self.pending[job.key] = job
         self.rows.add(job)
-        self.line.is_valid = False
+        self.line.is_valid = 0
         self.ledger.submit(job)
 
     def requeued(self, job: SlurmJob, now: int) -> None:
@@ -542,11 +568,11 @@ class Controller:
         self.version += 1
         job.submit = now
         job.requeued_until = job.eligible = now + REQUEUE_DELAY
-        job.start, job.nodes, job.alloc, job.part = 0, 0, {}, None
+        job.start, job.nodes, job.part = 0, 0, None
         job.rows = job.rows[:0]
         job.is_victim = False
         self.priorities.refresh(job, now)
-        self.line.is_valid = False
+        self.line.is_valid = 0
 
     def cancel(self, job: SlurmJob, now: int) -> None:
         """Cancel a job, whether it waits or runs."""
@@ -554,9 +580,8 @@ class Controller:
         if job.state in (RUNNING, SUSPENDED):
             self.stop(job, now, "cancelled")
         elif job.state == PENDING:
-            self.pending.pop(job.key, None)
-            self.rows.remove(job)
-            self.line.has_gone = True
+            if self.pending.pop(job.key, None) is not None:
+                self.rows.withdraw(job)
             job.state, job.cancelled, job.ended, job.exit_code = DONE, True, now, 1
             self.ledger.submit(job, -1)
             self.ended.append((job, "cancelled, waiting"))
@@ -580,14 +605,16 @@ class Controller:
         job.stands.append((job.suspended_at, now))
         job.end += now - job.suspended_at
         job.state = RUNNING
-        self.store.runs[job.run, at.SINCE], self.store.runs[job.run, at.IS_RUNNING] = now, 1
-        self.limits_due = min(self.limits_due, self._limit_of(job))
+        row, due = self.store.runs[job.run], self.rows.due(job)
+        row[at.SINCE], row[at.IS_RUNNING], row[at.DUE], row[at.PAUSED] = now, 1, due, job.suspended
+        self.limits_due = min(self.limits_due, due)
         self.version += 1
         _pause_job(self.store.bundle, job.run, 1)
         self.ends_changed = True
         self.ended.append((job, "resumed"))
 
-    def _resume_those_suspended_by(self, job: SlurmJob, now: int) -> None:
+    def resume_those_suspended_by(self, job: SlurmJob, now: int) -> None:
+        """Let jobs go on that were suspended for one that has ended."""
         if not self.preempts:
             return
         for one in list(self.running.values()):
@@ -603,15 +630,7 @@ class Controller:
         if now < self.limits_due:
             return
         for job in list(self.running.values()):
-            if job.state == RUNNING and self._limit_of(job) <= now:
+            if job.state == RUNNING and self.rows.due(job) <= now:
                 self.stop(job, now, "preempted" if job.is_victim else "timeout")
         jobs = (job for job in self.running.values() if job.state == RUNNING)
-        self.limits_due = min(map(self._limit_of, jobs), default=FAR)
-
-    def _limit_of(self, job: SlurmJob) -> int:
-        """Return from when on a check of limits ends a running job."""
-        if job.is_victim:
-            return job.end
-        settings = self.site.settings
-        limit = job.end + settings.over_time
-        return min(limit, job.until + settings.resv_over_run) if job.until else limit
+        self.limits_due = min(map(self.rows.due, jobs), default=at.FAR)

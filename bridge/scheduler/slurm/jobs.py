@@ -8,6 +8,8 @@ from bridge.base.arrays import Ints
 from bridge.scheduler.slurm.site import Assoc, SlurmPart
 
 PENDING, RUNNING, SUSPENDED, DONE = range(4)
+#: Of a job that has nothing yet; nobody writes to them.
+_NO_ROWS, _NO_GRES = np.zeros((0, 3), np.int64), np.zeros(0, np.int64)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -85,7 +87,6 @@ class SlurmJob:
     end: int = 0
     part: SlurmPart | None = None
     nodes: int = 0
-    alloc: dict[int, int] = field(default_factory=dict)
     cpus: int = 0
     planned: int = 0
     exit_code: int = 0
@@ -103,8 +104,8 @@ class SlurmJob:
     whole: bool = False
     until: int = 0
     blocked_at: int = 0
-    rows: Ints = field(default_factory=lambda: np.zeros((0, 3), np.int64))
-    gres_row: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: Ints = field(default_factory=lambda: _NO_ROWS)
+    gres_row: Ints = field(default_factory=lambda: _NO_GRES)
     kept_out: dict[int, tuple[int, str]] = field(default_factory=dict)
     needs: dict[tuple[int, bool], "Ints"] = field(default_factory=dict)
     could: dict[int, bool] = field(default_factory=dict)
@@ -116,6 +117,11 @@ class SlurmJob:
     def forget(self) -> None:
         """Forget what follows from its request, which has changed."""
         self.kept_out, self.could, self.needs, self.terms = {}, {}, {}, {}
+
+    @property
+    def alloc(self) -> dict[int, int]:
+        """CPUs that it has, by node."""
+        return dict(self.rows[:, :2].tolist())
 
     @property
     def order(self) -> tuple[int, int]:

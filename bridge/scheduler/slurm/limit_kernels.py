@@ -171,6 +171,23 @@ def prefer_own_nodes(b: SlurmArrays, e: int) -> None:
                 b.weights[n] += 1
 
 
+@inline
+def keep_packed(b: SlurmArrays, row: int) -> None:
+    """Leave in a row of `packed_then` which nodes the weights in force prefer."""
+    b.packed_then[row, 0] = b.now[IS_PACKED]
+    for w in range(b.packed.shape[0]):
+        b.packed_then[row, 1 + w] = b.packed[w] if b.now[IS_PACKED] != 0 else 0
+
+
+@inline
+def is_packed_as(b: SlurmArrays, row: int) -> bool:
+    """Tell whether the weights in force prefer the nodes of a row of `packed_then`."""
+    differs = b.packed_then[row, 0] ^ b.now[IS_PACKED]
+    for w in range(b.packed.shape[0]):
+        differs |= b.packed_then[row, 1 + w] ^ (b.packed[w] if b.now[IS_PACKED] != 0 else 0)
+    return bool(differs == 0)
+
+
 @inner
 def count_job(b: SlurmArrays, c: int, amounts: Ints, rows: Ints, first: int, last: int, sign: int) -> None:
     """Count a job of a class, with amounts, on nodes of some rows, as running (sign 1), or no more (-1)."""
@@ -190,3 +207,10 @@ def count_job(b: SlurmArrays, c: int, amounts: Ints, rows: Ints, first: int, las
                 b.counters[t, TALLY_NODES] += 1
             elif before + sign == 0:
                 b.counters[t, TALLY_NODES] -= 1
+
+
+@inline
+def count_submitted(b: SlurmArrays, c: int, sign: int) -> None:
+    """Count a job of a class as one that waits or runs (sign 1), or no more (-1)."""
+    for m in range(b.classes[c, FIRST_TALLY], b.classes[c, LAST_TALLY]):
+        b.counters[b.members[m], TALLY_SUBMITTED] += sign

@@ -9,7 +9,7 @@ from bridge.base.arrays import Ints
 from bridge.cluster.limits import Amounts, Association, Limits, Qos
 from bridge.cluster.reasons import Scope, reason_of_limit
 from bridge.scheduler.slurm import limit_kernels as kernels
-from bridge.scheduler.slurm.arrays import SlurmStore
+from bridge.scheduler.slurm.arrays import COUNTS_MINUTES, SlurmStore
 from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import Assoc, Site, SlurmPart
@@ -62,6 +62,7 @@ class Ledger:
         self._classes: dict[tuple[int, str, Assoc, str], LimitClass] = {}
         self._n_rules = self._n_members = self._n_node_rows = 0
         width = len(self.resources)
+        store.rules[COUNTS_MINUTES] = int(self.counts_minutes)
         store.put(
             classes=np.zeros((64, kernels.CLASS_SIZE), np.int64),
             limits=np.zeros((64, kernels.RULE_SIZE), np.int64),
@@ -244,20 +245,6 @@ class Ledger:
         counters = self.store.counters
         for tally in self.class_of(job, job.parts[0]).tallies:
             counters[tally, kernels.TALLY_SUBMITTED] += sign
-
-    def start(self, job: SlurmJob) -> None:
-        """Count what a running job may use until its limit."""
-        if self.counts_minutes and job.part is not None:
-            for tally in self.class_of(job, job.part).tallies:
-                self.store.reserved[tally] += self.store.run_amounts[job.run] * job.limit
-
-    def end(self, job: SlurmJob, now: int) -> None:
-        """Count it no more, but what a job used until now."""
-        if self.counts_minutes and job.part is not None:
-            amounts, lasted = self.store.run_amounts[job.run], max(now - job.start - job.suspended, 0)
-            for tally in self.class_of(job, job.part).tallies:
-                self.store.reserved[tally] -= amounts * job.limit
-                self.store.seconds[tally] += amounts * lasted
 
     def decay(self, factor: float) -> None:
         """Let what ended jobs used count for less."""

@@ -1,12 +1,15 @@
 """The line of waiting jobs, compiled: entries in the order in which a pass looks at them."""
 
-from bridge.base.jit import inline, kernel
+from bridge.base.jit import inline, inner, kernel
 from bridge.scheduler.slurm.arrays import (
+    CHANGES,
     COUNT,
+    HAS_GONE,
     ID,
     IS_CLOSED,
     IS_WAITING,
     JOB,
+    N_LINE,
     NAMES_ONE,
     SUBMIT,
     TASK,
@@ -66,15 +69,24 @@ def _sort(b: SlurmArrays, low: int, high: int) -> bool:
     return changed
 
 
-@kernel
-def sort_line(b: SlurmArrays, n: int) -> bool:
-    """Sort the line; tell whether its order changed."""
-    return _sort(b, 0, n)
+@inner
+def sort_line(b: SlurmArrays) -> None:
+    """Sort the line, and count the change if its order changed."""
+    if _sort(b, 0, b.now[N_LINE]):
+        b.now[CHANGES] += 1
 
 
 @kernel
-def insert_in_line(b: SlurmArrays, n: int, e: int) -> None:
+def sort_line_now(b: SlurmArrays) -> None:
+    """Sort the line, and count the change if its order changed."""
+    sort_line(b)
+
+
+@inline
+def insert_in_line(b: SlurmArrays, e: int) -> None:
     """Insert an entry into a sorted line, behind its equals."""
+    n = b.now[N_LINE]
+    b.now[N_LINE] = n + 1
     low, high = 0, n
     while low < high:
         middle = (low + high) // 2
@@ -88,24 +100,45 @@ def insert_in_line(b: SlurmArrays, n: int, e: int) -> None:
 
 
 @kernel
-def drop_those_gone(b: SlurmArrays, n: int) -> int:
-    """Leave the entries of those that wait in the line; return how many there are."""
+def insert_now(b: SlurmArrays, e: int) -> None:
+    """Insert an entry into a sorted line, behind its equals."""
+    insert_in_line(b, e)
+
+
+@inner
+def drop_those_gone(b: SlurmArrays) -> None:
+    """Leave the entries of those that wait in the line."""
+    if b.now[HAS_GONE] == 0:
+        return
     count = 0
-    for k in range(n):
+    for k in range(b.now[N_LINE]):
         e = b.line[k]
         if b.jobs[b.entries[e, JOB], IS_WAITING] != 0:
             b.line[count] = e
             count += 1
-    return count
+    b.now[N_LINE], b.now[HAS_GONE] = count, 0
+    b.now[CHANGES] += 1
 
 
-@kernel
-def take_turns(b: SlurmArrays, n: int) -> int:
+@inner
+def take_turns(b: SlurmArrays) -> int:
     """Leave in `turn` the entries at which a pass looks: all but those that are closed; return how many."""
     count = 0
-    for k in range(n):
+    for k in range(b.now[N_LINE]):
         e = b.line[k]
         if b.jobs[b.entries[e, JOB], IS_CLOSED] == 0:
             b.turn[count] = e
             count += 1
     return count
+
+
+@kernel
+def drop_now(b: SlurmArrays) -> None:
+    """Leave the entries of those that wait in the line."""
+    drop_those_gone(b)
+
+
+@kernel
+def take_turns_now(b: SlurmArrays) -> int:
+    """Leave in `turn` the entries at which a pass looks; return how many."""
+    return take_turns(b)

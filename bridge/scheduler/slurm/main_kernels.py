@@ -8,6 +8,7 @@ from bridge.scheduler.slurm.arrays import (
     BF_MIN_AGE,
     BF_MIN_PRIO,
     BLOCKED,
+    BY_MAIN,
     CHANGED,
     COMPLETING,
     DEPTH,
@@ -19,6 +20,7 @@ from bridge.scheduler.slurm.arrays import (
     HAS_LICENSES,
     HAS_SKIPPED,
     HET,
+    IS_CHANGED,
     IS_FAILED,
     IS_WAITING,
     JOB,
@@ -46,22 +48,23 @@ from bridge.scheduler.slurm.start_kernels import (
     PREEMPTION,
     RESERVED,
     STARTED,
+    start_job,
     try_to_start,
 )
 
-#: What the caller does: nothing, the pass is over, at the queue's end or before it; start a job; let others
-#: give way to it; say which task of an array is the next one; nothing, for nobody behind could start.
-DONE, CUT, START, PREEMPT, NEXT_TASK, NONE_BEHIND = range(6)
+#: What the caller does: nothing, the pass is over, at the queue's end or before it; let others give way to a
+#: job; say which task of an array is the next one; nothing, for nobody behind could start.
+DONE, CUT, PREEMPT, NEXT_TASK, NONE_BEHIND = range(5)
 #: Of an attempt: it was none, for a limit or its partition; the job lacks a licence.
 _SKIPPED, _LICENSES = -1, -2
 
 
-@kernel
+@inline
 def begin_main(b: SlurmArrays, now: int, full: bool, length: int) -> None:
     """Begin a main pass of so many entries."""
     b.now[NOW], b.now[FULL], b.now[LENGTH], b.now[AT], b.now[DEPTH] = now, int(full), length, 0, 0
     b.now[ENTRY] = -1
-    b.now[HAS_SKIPPED] = b.now[HAS_BARRED] = b.now[CHANGED] = 0
+    b.now[HAS_SKIPPED] = b.now[HAS_BARRED] = 0
     for w in range(b.masks.shape[1]):
         b.masks[AVAILABLE, w] = b.masks[UP, w] & ~b.masks[COMPLETING, w]
     for p in range(b.parts.shape[0]):
@@ -75,6 +78,15 @@ def _fail(b: SlurmArrays, p: int) -> None:
     b.parts[p, HAS_FAILED] = 1
     for w in range(b.masks.shape[1]):
         b.masks[AVAILABLE, w] &= ~b.part_nodes[p, w]
+
+
+@inline
+def note_change(b: SlurmArrays, j: int) -> None:
+    """Take note for Python that the plan of a job has changed, or since when it is blocked."""
+    if b.jobs[j, IS_CHANGED] == 0:
+        b.jobs[j, IS_CHANGED] = 1
+        b.changed[b.now[CHANGED]] = j
+        b.now[CHANGED] += 1
 
 
 @inline
@@ -148,14 +160,13 @@ def _take_note(b: SlurmArrays, e: int, result: int) -> None:
         b.now[HAS_BARRED] = 1
     if result == BUSY and b.jobs[j, BLOCKED] == 0:
         b.jobs[j, BLOCKED] = b.now[NOW]
-        b.changed[b.now[CHANGED]] = j
-        b.now[CHANGED] += 1
+        note_change(b, j)
     if result == BUSY or (result == LIMITED and b.rules[LIMIT_STOP] != 0):
         _block(b, e)
 
 
-@kernel
-def walk(b: SlurmArrays, came: int) -> int:
+@inner
+def go_on(b: SlurmArrays, came: int) -> int:
     """Go on until the caller has to do something; `came`: what came of its attempt, -1: there was none."""
     now = b.now
     if came >= 0:
@@ -187,15 +198,29 @@ def walk(b: SlurmArrays, came: int) -> int:
             now[ENTRY] = -1
             continue
         result = _try(b, e)
-        if result == STARTED:
-            return START
         if result == PREEMPTION:
             return PREEMPT
+        if result == STARTED:
+            start_job(b, e, BY_MAIN)
+            if b.jobs[b.entries[e, JOB], TASK] >= 0:
+                return NEXT_TASK
         now[ENTRY] = -1
         if result == _LICENSES and b.rules[BF_LICENSES] != 0:
             return NONE_BEHIND
         if result >= 0:
             _take_note(b, e, result)
+
+
+@kernel
+def begin_walk(b: SlurmArrays, now: int, full: bool, length: int) -> None:
+    """Begin a main pass of so many entries."""
+    begin_main(b, now, full, length)
+
+
+@kernel
+def walk(b: SlurmArrays, came: int) -> int:
+    """Go on until the caller has to do something, see `go_on`."""
+    return go_on(b, came)
 
 
 @kernel

@@ -2,12 +2,14 @@
 
 from bridge.scheduler.slurm import arrays as at
 from bridge.scheduler.slurm import main_kernels as kernels
-from bridge.scheduler.slurm.controller import FAR, OUTCOMES, STARTED, Controller
+from bridge.scheduler.slurm import pass_kernels
+from bridge.scheduler.slurm.controller import OUTCOMES, STARTED, Controller
 from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import SlurmPart
 
-_begin, _go_on = Quick(kernels.begin_main), Quick(kernels.walk)
+_begin, _go_on = Quick(kernels.begin_walk), Quick(kernels.walk)
+_idle_until, _end = Quick(pass_kernels.main_until), Quick(pass_kernels.end_main_now)
 _is_closed, _is_over_limit = Quick(kernels.is_closed), Quick(kernels.is_over_limit)
 _OVER = (kernels.DONE, kernels.CUT, kernels.NONE_BEHIND)
 
@@ -17,7 +19,7 @@ class MainWalk:
 
     def __init__(self, slurm: Controller, now: int, n: int, *, full: bool) -> None:
         self.slurm, self.now = slurm, now
-        slurm.has_skipped = slurm.has_barred = False
+        slurm.rows.make_room()
         _begin(slurm.store.bundle, now, full, n)
 
     def go_on(self) -> bool | None:
@@ -28,15 +30,13 @@ class MainWalk:
         slurm, store, came = self.slurm, self.slurm.store, -1
         while (stop := _go_on(store.bundle, came)) not in _OVER:
             came, (job, part) = -1, slurm.entry()
-            if stop == kernels.START:
-                slurm.start_entry(self.now, "main")
-            elif stop == kernels.PREEMPT and (result := slurm.let_give_way(self.now, "main")) != STARTED:
+            slurm.see_starts()
+            if stop == kernels.PREEMPT and (result := slurm.let_give_way(self.now, "main")) != STARTED:
                 came = OUTCOMES.index(result)
                 continue
             task = slurm.next_task(job, self.now)
             store.now[at.ENTRY] = -1 if task is None else task.entries[part.index]
-        slurm.take_changes()
-        slurm.has_skipped, slurm.has_barred = store.now[[at.HAS_SKIPPED, at.HAS_BARRED]].astype(bool).tolist()
+        slurm.see_starts()
         return None if stop == kernels.DONE else bool(stop == kernels.NONE_BEHIND)
 
     def step(self, job: SlurmJob, part: SlurmPart) -> bool | None:
@@ -75,32 +75,9 @@ def begin_main(slurm: Controller, now: int, *, full: bool) -> int | None:
 
 def end_main(slurm: Controller, now: int, starts: int, *, whole: bool) -> None:
     """Take note of a main pass that started nothing since there were `starts`; `whole`: it saw all jobs."""
-    if slurm.n_starts == starts:  # else the next one may find a job over a limit that blocked in this one
-        until = next_change(slurm, now)
-        slurm.is_passed = slurm.version, whole, until, slurm.line.changes, slurm.packed
+    _end(slurm.store.bundle, now, starts, whole)
 
 
 def main_idle_until(slurm: Controller, *, full: bool) -> int:
     """Return until when main passes provably change nothing, and leave the weights as they are."""
-    if not slurm.pending:
-        return FAR
-    version, was_whole, until, changes, packed = slurm.is_passed
-    is_same = version == slurm.version and changes == slurm.line.changes and packed == slurm.packed
-    return until if is_same and slurm.line.is_kept and (was_whole or not full) else 0
-
-
-def next_change(slurm: Controller, now: int) -> int:
-    """Return until when nothing that a pass looks at changes by the time alone; `now`: it may at any time."""
-    parameters = slurm.site.parameters
-    if slurm.reservations or parameters.bf_min_age or parameters.bf_min_prio or slurm.ledger.counts_minutes:
-        return now
-    if slurm.preempts:
-        return now
-    until = FAR
-    for job in slurm.line.odd.values():
-        if job.dependencies or job.singleton:
-            return now
-        for time in (job.begin, job.requeued_until):
-            if time > now:
-                until = min(until, time)
-    return until
+    return int(_idle_until(slurm.store.bundle, full))

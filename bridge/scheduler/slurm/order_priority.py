@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from bridge.base.arrays import Array, Records
 from bridge.base.jit import kernel
 from bridge.scheduler.score import evaluate
+from bridge.scheduler.slurm import arrays as at
 from bridge.scheduler.slurm.jobs import PENDING, SlurmJob
 from bridge.scheduler.slurm.priority import Priorities
 from bridge.scheduler.slurm.rows import Rows
@@ -29,6 +30,7 @@ class OrderPriorities(Priorities):
     def __init__(self, site: Site, rows: Rows, score: Scorer) -> None:
         super().__init__(site, rows)
         self.score = score
+        rows.store.rules[[at.PERIODS, at.KEEPS_USAGE]] = at.BY_PYTHON, 0
 
     @property
     def is_basic(self) -> bool:
@@ -63,7 +65,3 @@ class OrderPriorities(Priorities):
             for job, score in zip(jobs, self.score([job.key for job in jobs], now), strict=True):
                 self._take_score(job, score)
         self.rows.write_priorities(jobs)
-
-    def end(self, job: SlurmJob, now: int) -> None:
-        """Keep no fair share."""
-        del job, now

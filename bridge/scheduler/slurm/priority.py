@@ -4,35 +4,20 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from bridge.cluster.description import PriorityConfig
 from bridge.scheduler.slurm import arrays as at
 from bridge.scheduler.slurm import fair_tree as shares
 from bridge.scheduler.slurm import usage_kernels as kernels
+from bridge.scheduler.slurm.arrays import Number
 from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SlurmJob
-from bridge.scheduler.slurm.limits import job_limit
 from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.rows import Rows
 from bridge.scheduler.slurm.site import Assoc, Site, SlurmPart
 
 #: The first job's priority under priority/basic; each further submission has one less.
 FIRST_BASIC = 4_294_901_759
-_run_period, _rank_now = Quick(kernels.run_period), Quick(kernels.rank_now)
+_rank_now = Quick(kernels.rank_now)
 _set_priority, _decay = Quick(kernels.set_priority), Quick(kernels.decay_usage)
-_add_usage, _end_usage = Quick(kernels.add_usage), Quick(kernels.end_usage)
-
-
-def size_factor(
-    weights: PriorityConfig, nodes: int, cpus: int, seconds: float, count: int, every: int
-) -> float:
-    """Return the size of a job as a part of a site's `count` nodes and `every` core; `seconds`: its limit."""
-    if weights.relative_to_time:
-        minutes = max(seconds / 60, 1.0)
-        amount = max(nodes * every / count, cpus) / minutes
-        factor = min(amount / every, 1.0)
-        return 1.0 - factor if weights.favor_small else factor
-    if weights.favor_small:
-        return ((count - nodes) / count + (every - cpus) / every) / 2
-    return (nodes / count + cpus / every) / 2
+_add_usage, _end_usage = Quick(kernels.add_usage), Quick(kernels.end_usage_now)
 
 
 def _by_id(job: SlurmJob) -> tuple[int, int, int]:
@@ -53,27 +38,31 @@ def _take(job: SlurmJob, fresh: Sequence[float]) -> None:
 class Priorities:
     """Computes priorities, and keeps the usage of associations, see `usage_kernels`."""
 
+    last = Number(at.LAST_PERIOD)
+
     def __init__(self, site: Site, rows: Rows) -> None:
         self.site, self.rows, self.store, self.ledger = site, rows, rows.store, rows.ledger
         self.next_basic = FIRST_BASIC
-        self.last = 0
         self._places: dict[Assoc, int] = {}
         self._tree: shares.Tree | None = None
         weights = site.cluster.priority
         rows.scores = self
         factors = np.zeros(kernels.FACTORS_SIZE)
-        factors[:] = weights.age, weights.fairshare, weights.max_age or 0, weights.half_life or 0, 0.5
+        factors[:] = (
+            *(weights.age, weights.fairshare, weights.max_age or 0, weights.half_life or 0, 0.5),
+            *(weights.job_size, int(weights.relative_to_time), int(weights.favor_small), site.cpus),
+        )
         self.store.put(
             usage=np.zeros(64),
             fs=np.ones(64),
             above=np.full(64, -1),
             which=np.zeros(1, np.int64),
             factors=factors,
-            terms=np.zeros((64, 4 + len(weights.tres))),
+            terms=np.zeros((64, 3 + len(weights.tres))),
         )
         self._refresh_shares()
         self.store.now[at.IS_STALE] = int(weights.fair_tree)
-        _rank_now(self.store.bundle, self._arrays())
+        _rank_now(self.store.bundle, self.tree())
 
     @property
     def is_basic(self) -> bool:
@@ -89,7 +78,7 @@ class Priorities:
             self.store.fs[place], self.store.above[place] = 1.0, above
         return place
 
-    def _arrays(self) -> shares.ShareArrays:
+    def tree(self) -> shares.ShareArrays:
         """Return the arrays of the tree, of which everybody has a row."""
         tree = shares.tree_of(self.site.root)
         if tree is not self._tree:
@@ -127,7 +116,7 @@ class Priorities:
         store, root = self.store, self.site.root
         if self.site.cluster.priority.fairshare:
             if self.site.cluster.priority.fair_tree:
-                _rank_now(store.bundle, self._arrays())
+                _rank_now(store.bundle, self.tree())
             else:
                 for one in (job.assoc, root):
                     one.usage = float(store.usage[self.place_of(one)])
@@ -137,15 +126,14 @@ class Priorities:
         _take(job, store.priority)
 
     def write_terms(self, job: SlurmJob, part: SlurmPart, e: int) -> None:
-        """Write what of an entry's priority does not change: the term of its size, and others."""
+        """Write what of an entry's priority does not change."""
         if self.is_basic:
             return
         terms = job.terms.get(part.index)
         if terms is None:
             terms = job.terms[part.index] = tuple(self._terms(job, part))
-        weight, row = self.site.cluster.priority.job_size, self.store.terms[e]
-        row[0] = weight * self._size(job, part) if weight else 0.0
-        row[1 : 1 + len(terms)], row[1 + len(terms) :] = terms, 0.0
+        row = self.store.terms[e]
+        row[: len(terms)], row[len(terms) :] = terms, 0.0
 
     def _terms(self, job: SlurmJob, part: SlurmPart) -> Iterator[float]:
         """Yield the terms of a priority that do not change."""
@@ -166,40 +154,33 @@ class Priorities:
             if whole:
                 yield weight * request.get(name, 0) / whole
 
-    def _size(self, job: SlurmJob, part: SlurmPart) -> float:
-        weights, seconds = self.site.cluster.priority, 0.0
-        if weights.relative_to_time:
-            seconds = job_limit(job, part)
-        cpus = job.planned or job.min_cpus
-        return size_factor(weights, job.min_nodes, cpus, seconds, len(self.site.nodes), self.site.cpus)
-
     # --- usage
 
+    def take(self, waiting: Iterable[SlurmJob]) -> None:
+        """Take over the priorities that a kernel computed."""
+        fresh = self.store.priority.tolist()
+        for job in waiting:
+            if not job.held and not job.never:
+                _take(job, fresh)
+
     def run_period(self, waiting: Iterable[SlurmJob], running: Iterable[SlurmJob], now: int) -> None:
-        """Let usage decay since the last period, add what running jobs used, compute all priorities."""
-        if self.is_basic:
-            return
+        """Let usage decay since the last period, add what running jobs used, compute all priorities.
+
+        This is the classic formula's period; that of the fair tree is a kernel.
+        """
         life = self.site.cluster.priority.half_life
-        elapsed = now - self.last if self.last else 0
-        decay = 0.5 ** (elapsed / life) if life else 1.0
-        self.ledger.decay(decay)
-        if self.site.cluster.priority.fair_tree:
-            _run_period(self.store.bundle, self._arrays(), now, decay, len(self.rows.parts))
-            fresh = self.store.priority.tolist()
-            for job in waiting:
-                if not job.held and not job.never:
-                    _take(job, fresh)
-        else:
-            _decay(self.store.bundle, decay)
-            self._refresh_shares()
-            for job in sorted((*waiting, *running), key=_by_id):
-                if job.state == RUNNING:
-                    _add_usage(self.store.bundle, job.run, now)
-                elif job.state == PENDING and not job.held and not job.never:
-                    self._compute(job, now)
+        decay = 0.5 ** ((now - self.last if self.last else 0) / life) if life else 1.0
         self.last = now
+        self.ledger.decay(decay)
+        _decay(self.store.bundle, decay)
+        self._refresh_shares()
+        for job in sorted((*waiting, *running), key=_by_id):
+            if job.state == RUNNING:
+                _add_usage(self.store.bundle, job.run, now)
+            elif job.state == PENDING and not job.held and not job.never:
+                self._compute(job, now)
 
     def end(self, job: SlurmJob, now: int) -> None:
         """Add what a job used since the last period."""
-        if not self.is_basic:
-            _end_usage(self.store.bundle, self._arrays(), job.run, now)
+        if self.store.rules[at.KEEPS_USAGE]:
+            _end_usage(self.store.bundle, self.tree(), job.run, now)

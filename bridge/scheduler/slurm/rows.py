@@ -9,20 +9,23 @@ from bridge.base.arrays import Ints
 from bridge.scheduler.slurm import arrays as at
 from bridge.scheduler.slurm.advance import Advance
 from bridge.scheduler.slurm.arrays import SlurmStore
-from bridge.scheduler.slurm.choice import is_exclusive, need_of
+from bridge.scheduler.slurm.choice import as_gres_row, is_exclusive, need_of
+from bridge.scheduler.slurm.choice_kernels import FREE_CPUS
 from bridge.scheduler.slurm.jobs import RUNNING, SlurmJob
 from bridge.scheduler.slurm.limits import Ledger, job_limit
 from bridge.scheduler.slurm.node_words import words_of
 from bridge.scheduler.slurm.order import priority_in
 from bridge.scheduler.slurm.site import Assoc, Site, SlurmPart
 
-_JOB_ARRAYS = ("jobs", "per_job", "per_node", "licenses")
-_ENTRY_ARRAYS = ("entries", "need", "priority", "line", "turn", "changed", "terms")
+_JOB_ARRAYS = ("jobs", "per_job", "per_node", "licenses", "job_gres", "job_factors", "changed")
+_ENTRY_ARRAYS = ("entries", "need", "priority", "line", "turn", "terms")
 _RUN_ARRAYS = (
     "runs",
     "run_nodes",
     "run_gres",
     "run_amounts",
+    "run_licenses",
+    "free_runs",
     "ends",
     "staying",
     "giving",
@@ -58,8 +61,15 @@ def rules_of(site: Site) -> Ints:
         (at.MOST_TESTS, parameters.bf_max_test),
         (at.SCALE, parameters.bf_window_scale),
         (at.LATE, site.settings.kill_wait + site.settings.over_time),
+        (at.MAX_START, parameters.bf_max_start),
+        (at.OVER_TIME, site.settings.over_time),
+        (at.RESV_OVER_RUN, site.settings.resv_over_run),
+        (at.KEEPS_USAGE, not site.settings.basic),
+        (at.PERIODS, at.BY_KERNEL if site.cluster.priority.fair_tree else at.BY_PYTHON),
     ):
         rules[place] = int(value)
+    if site.settings.basic:
+        rules[at.PERIODS] = at.NO_PERIODS
     return rules
 
 
@@ -74,7 +84,10 @@ class Scores(Protocol):
 
 
 class Rows:
-    """The rows of jobs; `jobs` and `runs` say whose they are, `parts` of which partition an entry is."""
+    """The rows of jobs; `jobs` and `runs` say whose they are, `parts` of which partition an entry is.
+
+    A row of `runs` is nobody's until Python has taken over that its job has started.
+    """
 
     def __init__(self, site: Site, ledger: Ledger, store: SlurmStore) -> None:
         self.site, self.ledger, self.store = site, ledger, store
@@ -84,9 +97,8 @@ class Rows:
         self._free_jobs: list[int] = []
         self._free_entries: list[int] = []
         self._left: list[tuple[int, list[int]]] = []  # rows that may still stand in the line
-        self.runs: list[SlurmJob] = []
-        self._free_runs: list[int] = []
-        self._over: list[int] = []  # rows of ended jobs that may still stand in `by_end`
+        self.runs: list[SlurmJob | None] = []
+        self._over: list[tuple[int, int]] = []  # rows of ended jobs, and how often `by_end` was sorted then
         self._sets: dict[int, int] = {}
         self._alternatives: dict[tuple[tuple[frozenset[str], ...], bool], tuple[int, int]] = {}
         self._n_sets = 0
@@ -100,6 +112,9 @@ class Rows:
             per_job=np.zeros((64, resources), np.int64),
             per_node=np.zeros((64, resources), np.int64),
             licenses=np.zeros((64, len(self.kinds)), np.int64),
+            free_licenses=np.array(list(site.licenses.values()), np.int64),
+            job_gres=np.zeros((64, len(site.gres)), np.int64),
+            job_factors=np.zeros(64),
             entries=np.zeros((64, at.ENTRY_SIZE), np.int64),
             need=np.zeros((64, 12 + len(site.gres)), np.int64),
             priority=np.zeros(64),
@@ -111,6 +126,9 @@ class Rows:
             run_nodes=np.zeros((64, n_words), np.int64),
             run_gres=np.zeros((64, len(site.gres)), np.int64),
             run_amounts=np.zeros((64, resources), np.int64),
+            run_licenses=np.zeros((64, len(self.kinds)), np.int64),
+            free_runs=np.zeros(64, np.int64),
+            news=np.zeros((64, at.NEWS_SIZE), np.int64),
             pool=np.zeros((1024 + 4 * len(site.nodes), 3), np.int64),
             ends=np.zeros(64, np.int64),
             staying=np.zeros(64, np.int64),
@@ -153,13 +171,16 @@ class Rows:
 
     def add(self, job: SlurmJob) -> None:
         """Give a job that waits its rows."""
+        if not self._free_jobs:
+            self.forget_left()
         job.row = self._free_jobs.pop() if self._free_jobs else len(self.jobs)
         if job.row == len(self.jobs):
             self.jobs.append(job)
             self.store.make_room(len(self.jobs), *_JOB_ARRAYS)
         self.jobs[job.row] = job
         self.count += 1
-        self.store.jobs[job.row, at.COUNT] = self.count
+        self.store.jobs[job.row, at.COUNT], self.store.jobs[job.row, at.IS_CHANGED] = self.count, 0
+        self.store.now[at.N_WAITING] += 1
         job.entries = {}
         self.write(job)
 
@@ -171,16 +192,24 @@ class Rows:
             e = len(self.parts)
             self.parts.append(part)
             self.store.make_room(e + 2, *_ENTRY_ARRAYS)
+            self.store.now[at.N_ENTRIES] = e + 1
         job.entries[part.index] = e
         return e
 
-    def remove(self, job: SlurmJob) -> None:
+    def withdraw(self, job: SlurmJob) -> None:
+        """Let a job wait no more that does not run either."""
+        self.store.jobs[job.row, at.IS_WAITING], self.store.now[at.HAS_GONE] = 0, 1
+        self.store.now[at.N_WAITING] -= 1
+        self.leave(job)
+
+    def leave(self, job: SlurmJob) -> None:
         """Take away the rows of a job that waits no more, when they stand in no line."""
-        self.store.jobs[job.row, at.IS_WAITING] = 0
         self._left.append((job.row, list(job.entries.values())))
 
     def forget_left(self) -> None:
-        """Let rows of jobs that wait no more be others', before a pass and after the line is up to date."""
+        """Let rows of jobs that wait no more be others', between passes if the line is up to date."""
+        if self.store.now[at.HAS_GONE]:
+            return
         for row, entries in self._left:
             self._free_jobs.append(row)
             self._free_entries += entries
@@ -199,7 +228,11 @@ class Rows:
             *(job.eligible, int(qos.no_reserve), -1, int(bool(job.reservation)), job.preempting_until),
             *(*limit, int(bool(job.licenses)), 0),
             *(self.scores.place_of(job.assoc), job.site_factor, job.nice, int(job.held or job.never)),
+            *(job.key, self.ledger.class_of(job, job.parts[0]).row),
         )  # fmt: skip
+        store.job_factors[j] = qos.usage_factor
+        if self.site.gres:
+            store.job_gres[j] = as_gres_row(self.site, job)
         if len(self.ledger.resources) > 3:
             store.per_job[j], store.per_node[j] = self.ledger.per_job(job), self.ledger.per_node(job)
         for name in job.licenses:
@@ -215,9 +248,16 @@ class Rows:
         """Let there be a column for a licence, even if the site has none of it."""
         if name not in self.kinds:
             self.kinds.append(name)
-            wider = np.zeros((len(self.store.licenses), len(self.kinds)), np.int64)
-            wider[:, :-1] = self.store.licenses
-            self.store.put(licenses=wider, free_licenses=np.zeros(len(self.kinds), np.int64))
+            for array in ("licenses", "run_licenses", "free_licenses"):
+                before = getattr(self.store, array)
+                wider = np.zeros((*before.shape[:-1], len(self.kinds)), np.int64)
+                wider[..., :-1] = before
+                self.store.put(**{array: wider})
+
+    def add_licenses(self, name: str, count: int) -> None:
+        """Let so many licences more be free."""
+        self._know(name)
+        self.store.free_licenses[self.kinds.index(name)] += count
 
     def write_priorities(self, waiting: Iterable[SlurmJob]) -> None:
         """Write priorities that were computed afresh."""
@@ -248,7 +288,7 @@ class Rows:
         store.entries[e] = (
             *(job.row, part.index, part.about.tier, limit, for_backfill),
             *(self.ledger.class_of(job, part).row, fits, *self._sets_of(job)),
-            *(self._set(job.required), self._set(job.excluded)),
+            *(self._set(job.required), self._set(job.excluded), job.limit or limit),
         )
         store.need[e] = need_of(site, job, part.index, is_exclusive(job, part.about.exclusive))
         store.priority[e] = priority_in((job, part))
@@ -274,25 +314,37 @@ class Rows:
 
     # --- jobs that run
 
-    def start(self, job: SlurmJob) -> int:
-        """Return the row of a job that begins to run."""
-        job.run = self._free_runs.pop() if self._free_runs else len(self.runs)
-        if job.run == len(self.runs):
-            self.runs.append(job)
-            self.store.make_room(2 * len(self.runs), *_RUN_ARRAYS)
-        self.runs[job.run] = job
-        self.store.runs[job.run, at.RUN_KEY] = job.key
-        self.store.run_factors[job.run] = self.site.qos[job.qos].usage_factor
-        if self.store.now[at.POOL] + len(self.site.nodes) > len(self.store.pool):
-            self._pack_pool()
-        return job.run
+    def make_room(self) -> None:
+        """Let there be room for what passes may write until Python looks again."""
+        store, waiting = self.store, int(self.store.now[at.N_WAITING])
+        if store.now[at.N_FREE_RUNS] < waiting:
+            self._forget_over()
+            self._add_runs(waiting - int(store.now[at.N_FREE_RUNS]))
+        need = waiting * len(self.site.nodes)
+        if store.now[at.POOL] + need > len(store.pool):
+            need = min(need, int(np.maximum(store.book[:, FREE_CPUS], 0).sum()))
+            if store.now[at.POOL] + need > len(store.pool):
+                self._pack_pool(need)
+        running = int(store.now[at.N_RUNNING])
+        store.make_room(int(store.now[at.N_NEWS]) + 2 * waiting + 256, "news")
+        store.make_room(64 + 2 * (int(store.now[at.N_LINE]) + running + 2 * waiting), "times", "free")
 
-    def _pack_pool(self) -> None:
-        """Move the nodes of running jobs together, and let there be room for as many again."""
-        store, free = self.store, {*self._free_runs}
-        used = [r for r in range(len(self.runs)) if r not in free and store.runs[r, at.LAST_ROW]]
+    def _add_runs(self, count: int) -> None:
+        """Let there be so many free rows more."""
+        store, first = self.store, len(self.runs)
+        for _ in range(max(count, first, 0)):
+            self.runs.append(None)
+        store.make_room(2 * len(self.runs), *_RUN_ARRAYS)
+        n = int(store.now[at.N_FREE_RUNS])
+        store.free_runs[n : n + len(self.runs) - first] = range(len(self.runs) - 1, first - 1, -1)
+        store.now[at.N_FREE_RUNS] = n + len(self.runs) - first
+
+    def _pack_pool(self, need: int) -> None:
+        """Move the nodes of running jobs together, and let there be room for so many more rows."""
+        store = self.store
+        used = [r for r, job in enumerate(self.runs) if job is not None]
         count = sum(int(store.runs[r, at.LAST_ROW] - store.runs[r, at.FIRST_ROW]) for r in used)
-        pool, place = np.zeros((2 * count + 1024 + 4 * len(self.site.nodes), 3), np.int64), 0
+        pool, place = np.zeros((2 * (count + need) + 1024, 3), np.int64), 0
         for r in used:
             first, last = store.runs[r, at.FIRST_ROW : at.LAST_ROW + 1].tolist()
             pool[place : place + last - first] = store.pool[first:last]
@@ -302,23 +354,39 @@ class Rows:
         store.now[at.POOL] = place
 
     def end(self, job: SlurmJob) -> None:
-        """Take the row of a job that runs no more, when no pass remembers it."""
-        self.store.runs[job.run, at.IS_RUNNING] = 0
-        self._over.append(job.run)
+        """Take the row of a job that runs no more, and whose nodes are free, when no pass remembers it."""
+        self._over.append((job.run, int(self.store.now[at.N_ORDERINGS])))
 
-    def forget_over(self) -> None:
+    def _forget_over(self) -> None:
         """Let rows of jobs that run no more be others'."""
-        self._free_runs += self._over
-        self._over.clear()
+        store, orderings, left = self.store, int(self.store.now[at.N_ORDERINGS]), []
+        for run, before in self._over:
+            if before < orderings:
+                self.runs[run] = None
+                store.free_runs[store.now[at.N_FREE_RUNS]] = run
+                store.now[at.N_FREE_RUNS] += 1
+            else:
+                left.append((run, before))
+        self._over = left
 
     def write_ends(self, running: Iterable[SlurmJob]) -> None:
         """Write which jobs run, and until when."""
         store, n = self.store, 0
         for job in running:
             is_running = job.state == RUNNING
-            store.runs[job.run, at.END], store.runs[job.run, at.IS_RUNNING] = job.end, 1 if is_running else 2
+            row = store.runs[job.run]
+            row[at.END], row[at.IS_RUNNING], row[at.DUE] = job.end, 1 if is_running else 2, self.due(job)
+            row[at.COUNTED_IN] = self.ledger.class_of(job, job.parts[0]).row
             store.run_factors[job.run] = self.site.qos[job.qos].usage_factor
             if is_running:
                 store.by_end[n] = job.run
                 n += 1
         store.now[at.RUNS] = n
+
+    def due(self, job: SlurmJob) -> int:
+        """Return from when on a check of limits ends a running job."""
+        if job.is_victim:
+            return job.end
+        settings = self.site.settings
+        limit = job.end + settings.over_time
+        return min(limit, job.until + settings.resv_over_run) if job.until else limit

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bridge.base.arrays import Ints
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster, Partition
 from bridge.cluster.limits import Account, Association, Limits, Qos, User
@@ -96,6 +97,7 @@ class Site:
         weights: [N].
         is_uniform: all nodes have as many CPUs.
         scratch: what kernels write to.
+        needs: what jobs ask for, as kernels read it.
     """
 
     def __init__(self, cluster: Cluster, settings: Settings, where: str = "") -> None:
@@ -113,6 +115,7 @@ class Site:
         self.memory = [node.memory for node in self.nodes]
         self.is_uniform = len({(node.cpus, node.threads) for node in self.nodes}) == 1
         self.scratch = (np.zeros((4, len(self.nodes)), np.int64), np.zeros(3 + self.n_words, np.int64))
+        self.needs: dict[tuple[int, ...], Ints] = {}
         self._of_features: dict[tuple[frozenset[str], ...], int] = {}
         self.all_nodes = (1 << len(self.nodes)) - 1
         self.cpus = sum(node.cpus for node in self.nodes)

@@ -1,7 +1,7 @@
 """Multifactor priorities and fair share, compiled: usage by association, ranks, sums of factors.
 
 `usage`, `fs`, `above` [·]: of an association what it used, its factor, and the one above it, -1: none.
-`terms` [·, ·] of an entry: what of its priority does not change, that of its size first. `factors`: by the
+`terms` [·, ·] of an entry: what of its priority does not change. `factors`: by the
 names below. `run_factors`: of a running job, by how much its usage counts.
 """
 
@@ -10,13 +10,20 @@ import math
 from bridge.base.jit import inline, inner, kernel
 from bridge.scheduler.slurm.arrays import (
     ASSOC_ROW,
+    COUNTS_MINUTES,
+    CPUS_ASKED,
     ELIGIBLE,
+    IS_FRESH,
     IS_FROZEN,
     IS_RUNNING,
     IS_STALE,
     IS_WAITING,
     JOB,
+    LAST_PERIOD,
+    LIMIT,
+    N_ENTRIES,
     NICE,
+    PLANNED,
     RUN_ASSOC,
     RUN_ID,
     RUN_KEY,
@@ -26,11 +33,33 @@ from bridge.scheduler.slurm.arrays import (
     SITE_FACTOR,
     SlurmArrays,
 )
+from bridge.scheduler.slurm.choice_kernels import MIN_NODES
 from bridge.scheduler.slurm.fair_tree import ShareArrays, rank_tree
 from bridge.scheduler.slurm.limit_kernels import CORES_USED
 
-#: `factors`: weights of the age and of fair share, the age that counts most, the half life, and one half.
-AGE, FAIR_SHARE, MAX_AGE, HALF_LIFE, HALF, FACTORS_SIZE = range(6)
+#: `factors`: weights of the age and of fair share, the age that counts most, the half life, and one half; the
+#: weight of the size, how it counts, and CPUs of the site.
+AGE, FAIR_SHARE, MAX_AGE, HALF_LIFE, HALF, SIZE, RELATIVE, FAVORS_SMALL, ALL_CPUS, FACTORS_SIZE = range(10)
+
+
+def size_factor(
+    relative: bool, small: bool, nodes: int, cpus: int, seconds: float, count: int, every: float
+) -> float:
+    """Return the size of a job as a part of a site's `count` nodes and `every` core.
+
+    `relative`: to its limit of so many seconds; `small`: small jobs have the larger factor.
+    """
+    if relative:
+        minutes = max(seconds / 60, 1.0)
+        amount = max(nodes * every / count, float(cpus)) / minutes
+        factor = min(amount / every, 1.0)
+        return 1.0 - factor if small else factor
+    if small:
+        return ((count - nodes) / count + (every - cpus) / every) / 2
+    return (nodes / count + cpus / every) / 2
+
+
+_size_factor = inline(size_factor)
 
 
 @inline
@@ -73,6 +102,13 @@ def _priority(b: SlurmArrays, e: int, j: int, now: int, share: float) -> float:
         total += b.factors[AGE] * min(1.0, (now - eligible) / most if most > 0.0 else 1.0)
     if b.factors[FAIR_SHARE] != 0.0:
         total += b.factors[FAIR_SHARE] * share
+    if b.factors[SIZE] != 0.0:
+        cpus = b.jobs[j, PLANNED] if b.jobs[j, PLANNED] != 0 else b.jobs[j, CPUS_ASKED]
+        relative, small = b.factors[RELATIVE] != 0.0, b.factors[FAVORS_SMALL] != 0.0
+        nodes, limit = b.need[e, MIN_NODES], b.entries[e, LIMIT]
+        total += b.factors[SIZE] * _size_factor(
+            relative, small, nodes, cpus, limit, b.site.shape[0], b.factors[ALL_CPUS]
+        )
     for k in range(b.terms.shape[1]):
         total += b.terms[e, k]
     return float(max(int(total + b.jobs[j, SITE_FACTOR]) - b.jobs[j, NICE], 1))
@@ -112,9 +148,16 @@ def decay_usage(b: SlurmArrays, decay: float) -> None:
         b.usage[a] *= decay
 
 
-@kernel
-def run_period(b: SlurmArrays, tree: ShareArrays, now: int, decay: float, entries: int) -> None:
-    """Let usage decay, add what running jobs used, compute the priorities of so many entries."""
+@inner
+def run_period(b: SlurmArrays, tree: ShareArrays, now: int) -> None:
+    """Let usage decay since the last period, add what running jobs used, compute all priorities."""
+    life, elapsed = b.factors[HALF_LIFE], now - b.now[LAST_PERIOD] if b.now[LAST_PERIOD] != 0 else 0
+    decay = math.pow(b.factors[HALF], elapsed / life) if life > 0.0 else 1.0
+    b.now[LAST_PERIOD], b.now[IS_FRESH] = now, 1
+    if b.rules[COUNTS_MINUTES] != 0:
+        for t in range(b.seconds.shape[0]):
+            for k in range(b.seconds.shape[1]):
+                b.seconds[t, k] *= decay
     for a in range(b.usage.shape[0]):
         b.usage[a] *= decay
     _order(b)
@@ -122,7 +165,7 @@ def run_period(b: SlurmArrays, tree: ShareArrays, now: int, decay: float, entrie
         if b.runs[b.by_id[k], IS_RUNNING] == 1:
             _add(b, b.by_id[k], now)
     b.now[IS_STALE] = 1
-    for e in range(entries):
+    for e in range(b.now[N_ENTRIES]):
         j = b.entries[e, JOB]
         if b.jobs[j, IS_WAITING] != 0 and b.jobs[j, IS_FROZEN] == 0:
             if b.factors[FAIR_SHARE] != 0.0:
@@ -149,9 +192,15 @@ def add_usage(b: SlurmArrays, r: int, now: int) -> None:
     _add(b, r, now)
 
 
-@kernel
+@inline
 def end_usage(b: SlurmArrays, tree: ShareArrays, r: int, now: int) -> None:
     """Add what a job used that runs no more: ranks of the last period are made before."""
     if now > b.runs[r, SINCE]:
         _rank(b, tree)
         _add(b, r, now)
+
+
+@kernel
+def end_usage_now(b: SlurmArrays, tree: ShareArrays, r: int, now: int) -> None:
+    """Add what a job used that runs no more: ranks of the last period are made before."""
+    end_usage(b, tree, r, now)

@@ -231,7 +231,9 @@ class ClusterArrays:
         if self.calendar is not None:
             make = allocate_acting if self.acts else allocate_timed
             timed: Any = make(batch, length, sizes, window=window, users=users)
-            return cast(ClusterState, timed._replace(**self.static, **self.calendar.static))
+            switches = self.calendar.static["timed_switches"].copy()  # each state logs lives, or does not
+            own = {**self.static, **self.calendar.static, "timed_switches": switches}
+            return cast(ClusterState, timed._replace(**own))
         state: Any = allocate_cluster(batch, length, sizes, window=window, users=users)
         return cast(ClusterState, state._replace(**self.static))
 

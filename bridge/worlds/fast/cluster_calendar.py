@@ -129,6 +129,8 @@ def reset_calendar(state: Any, b: int) -> None:
     """Bring scheduler `b`'s nodes, partitions and limits to what they are at first."""
     state.timed_scalars[b] = np.zeros((), state.timed_scalars.dtype)
     state.node_is_out[b] = state.first_states
+    up = state.node_class[state.first_states == 0]
+    state.in_service[b] = np.bincount(up, minlength=state.in_service.shape[1])
     state.partition_states[b] = state.first_partition_states
     state.limits[b] = state.counted.limit
     state.held_amounts[b] = 0

@@ -143,12 +143,8 @@ def prepare(
     estimator: str,
     rule: LoadRule,
     predictor: Callable[[Jobs], Ints] = predict_from_history,
-    *,
-    only_present: bool = False,
 ) -> Scenario:
     """Bring jobs, protocol and policy together; `predictor`: jobs → lengths [n], microseconds.
-
-    `only_present`: nothing is played but one pass, on a site whose calendar is its advance reservations.
 
     Raises BridgeError: unknown order, backfilling or estimator (`bridge.scheduler.estimators`), a pair that
     the protocol does not have, or believed times beyond 64 bits.
@@ -159,15 +155,15 @@ def prepare(
         refuse_followers(jobs)
         cluster = build_cluster_arrays(jobs.cluster, jobs, acts=compiled.action is not None)
         _refuse_suspensions(compiled, cluster)
-        if policy.agent and not only_present:
-            cluster.refuse_calendar("agents")
+        if policy.agent and protocol.own_passes:
+            cluster.refuse_calendar(f"agents under the protocol {protocol.name}")
         check_machines(protocol, cluster, [str(name) for name in jobs.id])
         if protocol.own_passes:
             more = dict.fromkeys((*cluster.reasons, *reasons_of_refusals(jobs.cluster)))
             cluster = replace(cluster, reasons=tuple(more))
         jobs = replace(jobs, demand=cluster.requested_nodes[:, None])
         if not protocol.own_passes:
-            compiled = replace(compiled, priorities=_priorities(compiled, cluster, jobs, only_present))
+            compiled = replace(compiled, priorities=_priorities(compiled, cluster, jobs))
         if protocol.extra_second:
             jobs = replace(jobs, run=np.maximum(jobs.run // SECOND, 1) * SECOND + SECOND)
     terms = read_terms(compiled.action, jobs, cluster)
@@ -233,13 +229,9 @@ def refuse_followers(jobs: Jobs) -> None:
         )
 
 
-def _priorities(
-    compiled: CompiledPolicy, cluster: ClusterArrays, jobs: Jobs, only_present: bool
-) -> Ranker | None:
+def _priorities(compiled: CompiledPolicy, cluster: ClusterArrays, jobs: Jobs) -> Ranker | None:
     """Return what ranks the jobs of a log, if its order needs it."""
     if compiled.order.lookahead is not None:
-        if not only_present:
-            cluster.refuse_calendar("orders that look ahead")
         return SiteLookahead(compiled.order.lookahead, compiled.order.others)
     if not compiled.order.by_priority:
         return None

@@ -15,11 +15,27 @@ from bridge.scheduler.timed_state import (
     PREEMPTED,
     PREEMPTED_REQUEUED,
     STOOD,
+    SUSPENDED,
+    TimedState,
 )
 from bridge.workload.requests import MILLI
 from bridge.worlds.fast.allocations import Allocations
 from bridge.worlds.fast.cluster_demands import Demands
 from bridge.worlds.fast.cluster_nodes import NodeClasses
+
+
+def worked_since(state: Any, b: int | Ints | slice, which: Ints | slice, now: int | Ints, /) -> Ints:
+    """Return when jobs would have started their last lives, had these never been suspended; -1: not yet.
+
+    `b`: a scheduler and some of its jobs; or several, all of whose jobs are meant.
+    """
+    start = np.array(state.jobs[b]["start"][which], np.int64)
+    if not isinstance(state, TimedState):
+        return start
+    rows = state.timed_jobs[b][which]
+    stands = np.where(rows["doing"] == SUSPENDED, now - rows["suspended_at"], 0)
+    since: Ints = np.where(start >= 0, start + rows["stood"] + stands, -1)
+    return since
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from bridge.scheduler.cluster_pass import list_waiting_on_nodes
 from bridge.scheduler.cluster_state import ClusterState
 from bridge.scheduler.compiled import Ranker
 from bridge.scheduler.slurm import fair_tree as shares
-from bridge.scheduler.slurm.priority import size_factor
 from bridge.scheduler.slurm.site import Assoc
+from bridge.scheduler.slurm.usage_kernels import size_factor
 from bridge.scheduler.state import SECOND, State
 from bridge.worlds.fast.cluster_arrays import ClusterArrays
 from bridge.worlds.fast.cluster_nodes import CORES, GPUS, MEMORY
@@ -118,9 +118,10 @@ class MultifactorPriorities(Ranker):
         names |= {name: r for r, name in enumerate(classes.resources)}
         fixed = np.zeros(len(taken), np.float64)
         nodes, seconds = arrays.requested_nodes.tolist(), (jobs.request / SECOND).tolist()
+        relative, small = weights.relative_to_time, weights.favor_small
         for j, p in enumerate(arrays.demands.partition.tolist()):
             amount = weights.job_size * size_factor(
-                weights, nodes[j], int(taken[j, CORES]), seconds[j], total, every
+                relative, small, nodes[j], int(taken[j, CORES]), seconds[j], total, every
             )
             amount += weights.partition * classes.partitions[p].priority_factor / max(most, 1)
             for name, weight in weights.tres.items():

@@ -292,9 +292,15 @@ def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None 
     schedule = read_on_nodes(state, prepared, 0, 0, n)
     if not in_time:
         return replace(schedule, allocation=collected.allocations(n))
+    return _with_lives(schedule, prepared, collected)
+
+
+def _with_lives(schedule: Schedule, prepared: Scenario, log: LivesLog) -> Schedule:
+    """Return a schedule with the lives of its jobs that were collected."""
     assert prepared.cluster is not None
-    lives = collected.lives()
-    return replace(schedule, allocation=lives.allocations(n, prepared.cluster.classes), node_lives=lives)
+    lives = log.lives()
+    allocation = lives.allocations(len(schedule.start), prepared.cluster.classes)
+    return replace(schedule, allocation=allocation, node_lives=lives)
 
 
 def _replay_lives(prepared: Scenario, progress: Callable[[int], None] | None = None) -> Schedule:
@@ -340,11 +346,19 @@ def _play_and_collect(
     log.collect()
 
 
-def read_schedule_of(state: Any, b: int, prepared: Scenario, first: int, last: int) -> Schedule:
-    """Return what became of the jobs ``first:last``; on a cluster, with their allocations if kept."""
+def read_schedule_of(
+    state: Any, b: int, prepared: Scenario, first: int, last: int, lives: LivesLog | None = None
+) -> Schedule:
+    """Return what became of the jobs ``first:last``; on a cluster, with their allocations if kept.
+
+    `lives`: who collects the lives of the one episode's jobs.
+    """
     if prepared.cluster is None:
         return read_schedule(state, b, last - first)
     schedule = read_on_nodes(state, prepared, b, first, last)
+    if lives is not None:
+        lives.collect()
+        return _with_lives(schedule, prepared, lives)
     if state.log_class.shape[1] == 0:
         return schedule
     log = AllocationLog(state)

@@ -2,6 +2,8 @@
 
 As `bridge.scheduler.lookahead` has it for a pool: the rule's own order, and each of its next jobs moved to
 the front; the order stays as it is through the roll-out, run times are what is believed, and no job arrives.
+Who becomes eligible in a roll-out stands behind. Of a calendar only the advance reservations come that are
+announced by now. Jobs preempt each other; who was stopped and has not started again waits to the end.
 """
 
 from collections.abc import Sequence
@@ -9,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bridge.base.arrays import Array, Floats, Ints
+from bridge.base.arrays import Array, Ints
 from bridge.base.jit import kernel
 from bridge.scheduler import core
 from bridge.scheduler.cluster_state import ClusterState
@@ -18,9 +20,16 @@ from bridge.scheduler.eligibility import is_eligible
 from bridge.scheduler.lanes import list_lanes, sort_lanes
 from bridge.scheduler.lookahead import DEPTH, REACH, Lookahead
 from bridge.scheduler.queue import BY_ORDER, sort_jobs
-from bridge.scheduler.state import SECOND, State
+from bridge.scheduler.score import Op
+from bridge.scheduler.state import INSTRUCTION, SECOND, State
+from bridge.scheduler.timed_state import RUNNING, TimedState
 from bridge.worlds.fast import world
+from bridge.worlds.fast.foresight import forget_future
+from bridge.worlds.fast.lives import worked_since
 from bridge.worlds.fast.state_copies import copy_scheduler, list_copied
+
+#: The score of jobs that join a queue whose other scores are places.
+_BEHIND: Any = np.array([(Op.CONSTANT, 0, -1e15)], INSTRUCTION).view(np.recarray)
 
 
 @kernel
@@ -85,8 +94,7 @@ class SiteLookahead(Ranker):
         while world.run_until_decision(fork, self._memory, 0, 1 << 30) == core.PAUSE:
             pass
         judged = which[:DEPTH]
-        start = fork.jobs[0].start[judged]
-        after: Floats = np.where(start >= 0, np.minimum(start - now, until), until) / SECOND
+        after = np.minimum(_waits(fork, judged, now, now + int(until)), until) / SECOND
         weight = 1.0 / np.maximum(np.maximum(jobs.est_wait[judged], 1) / SECOND, 10.0)
         return float((weight * self._settings.T * -np.expm1(-after / self._settings.T)).sum())
 
@@ -96,18 +104,23 @@ class SiteLookahead(Ranker):
             self._fork = copy_scheduler(state, b)
             rules = state.switches.copy()
             rules.scored_outside = rules.dynamic_order = 0
-            self._fork = self._fork._replace(switches=rules)
+            self._fork = self._fork._replace(switches=rules, program=_BEHIND)
             self._memory = world.allocate(1, state.jobs.shape[1])
         for own, present in list_copied(self._fork, state, state.jobs.shape[1], b):
             np.copyto(own, present)
         jobs, now = self._fork.jobs[0], int(state.scalars[b].now)
+        forget_future(self._fork, now, slice(None))
         jobs.run[:] = np.maximum(jobs.est_wait, 1)
         running = np.flatnonzero((jobs.start >= 0) & (jobs.end < 0))
-        elapsed, length = now - jobs.start[running], jobs.est_wait[running]
+        elapsed, length = now - worked_since(self._fork, 0, running, now), jobs.est_wait[running]
         late = elapsed >= length
         length = np.where(late, np.minimum(2 * elapsed, jobs.est_run[running]), length)
-        end = np.maximum(jobs.start[running] + length, now + SECOND)
-        jobs.run[running] = end - jobs.start[running]
+        jobs.run[running] = np.maximum(length, elapsed + SECOND)
+        end = now + jobs.run[running] - elapsed
+        if isinstance(self._fork, TimedState):
+            self._fork.timed_switches.logs_lives = 0
+            runs = self._fork.timed_jobs[0].doing[running] == RUNNING
+            running, end = running[runs], end[runs]
         order = np.lexsort((jobs.serial[running], end))
         heap, n, clock = self._memory.heap[0], len(running), self._memory.clock[0]
         heap.end[:n], heap.serial[:n] = end[order], jobs.serial[running][order]
@@ -115,6 +128,12 @@ class SiteLookahead(Ranker):
         clock.arrived = clock.last = 0
         clock.pending, clock.open, clock.behind = n, 1, -1
         return self._fork
+
+
+def _waits(state: Any, which: Ints, now: int, until: int) -> Ints:
+    """Return how long jobs that waited at a time did not run from then to the end of a roll-out."""
+    since = worked_since(state, 0, which, until)
+    return np.where(since >= 0, since, until) - now
 
 
 def _write_scores(jobs: Any, which: Ints, rest: Ints, front: int) -> None:

@@ -13,6 +13,8 @@ from bridge.scheduler.timed_state import TimedFields, TimedState
 
 #: Arrays that hold something within one pass only, and may be large.
 _OF_A_PASS = frozenset({"steps", "step_free", "profile_time", "profile_nodes"})
+#: What only the world reads.
+_LOGS = frozenset({"life_log", "life_nodes", "life_units"})
 #: What a policy brings.
 _RULES = frozenset({"switches", "program", "alt_program"})
 
@@ -33,7 +35,7 @@ def copy_scheduler(state: Any, b: int = 0) -> Any:
         array = getattr(state, name)
         if "B" in axes[name]:
             array = array[b : b + 1]
-        is_scratch = name in _OF_A_PASS
+        is_scratch = name in _OF_A_PASS or name in _LOGS
         own[name] = np.zeros(array.shape, array.dtype).view(type(array)) if is_scratch else array.copy()
     return state._replace(**own)
 
@@ -41,7 +43,7 @@ def copy_scheduler(state: Any, b: int = 0) -> Any:
 def list_copied(target: Any, source: Any, n: int, b: int = 0) -> Iterator[tuple[Array, Array]]:
     """Yield target and source of what makes a copy equal to scheduler `b` again, for its first n jobs."""
     for name, axes in _axes(isinstance(source, TimedState)).items():
-        if name in _OF_A_PASS or name in _RULES:
+        if name in _OF_A_PASS or name in _RULES or name in _LOGS:
             continue
         to, array = getattr(target, name), getattr(source, name)
         if "B" in axes:

@@ -251,6 +251,27 @@ def _wake_in_tail(now: int, wake: int, behind: int, pending: int) -> int:
     return wake if wake < behind else NEVER
 
 
+@inline
+def _as_asked(_state: State, _world: WorldState, _b: int, _arrival: int, wake: int) -> int:
+    return wake
+
+
+@inner
+def _when_jobs_are_there(state: TimedState, world: WorldState, b: int, arrival: int, wake: int) -> int:
+    clock, more = world.clock[b], state.node_scalars[b]
+    if clock.until < NEVER or state.timed_scalars[b].n_firsts > 0:
+        return wake
+    if clock.arrived == 0 and arrival < NEVER:
+        return arrival
+    jobs = state.scalars[b].n_waiting + more.n_held + state.timed_scalars[b].n_suspended
+    return NEVER if arrival == NEVER and clock.pending == 0 and jobs == 0 else wake
+
+
+#: When the scheduler is woken next. What a calendar has before the first job comes happens with it, and what
+#: it has behind the last job concerns nobody; unless somebody looks at a time.
+_wake_for_jobs = by_type(_as_asked, _when_jobs_are_there, TimedState)
+
+
 @hot
 def run_until_decision(state: State, world: WorldState, b: int, events: int) -> int:
     """Run world `b` until an agent must answer, the episode is over, or `events` passes were made.
@@ -275,7 +296,7 @@ def run_until_decision(state: State, world: WorldState, b: int, events: int) -> 
                 return PAUSE
         arrival = state.jobs[b, clock.arrived].submit if clock.arrived < clock.last else NEVER
         end = world.heap[b, 0].end if clock.pending > 0 else NEVER
-        wake = next_wake(state, b)
+        wake = _wake_for_jobs(state, world, b, arrival, next_wake(state, b))
         if free_tail and wake < NEVER and clock.arrived >= clock.last:
             wake = _wake_in_tail(env.now, wake, clock.behind, clock.pending)
         now = min(arrival, end, wake)

@@ -138,7 +138,7 @@ class OwnQueue:
                 slurm.finish(job, one.end)
                 job.nodes = mask_of(self.site.index[name] for name in one.nodes)
                 slurm.nodes_freed(nodes & ~job.nodes)
-        slurm.line.is_valid = False
+        slurm.line.is_valid = 0
         slurm.started.clear()
         slurm.ended.clear()
         return slurm, labels

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.cluster.description import Cluster, NodeGroup, Partition, SchedulerParameters
 from bridge.scheduler.slurm.backfill_pass import backfill_idle_until, backfill_pass
-from bridge.scheduler.slurm.controller import Controller, IdlePass
+from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.scheduler.slurm.masks import bits
 from bridge.scheduler.slurm.settings import Settings
@@ -254,7 +254,7 @@ def after_a_pass(state: tuple[int, list[Job], list[Job], dict[str, str]]) -> Con
 
 def plans_of(slurm: Controller, now: int) -> list[int]:
     """Return what a pass makes of the waiting jobs: CPUs of their plans; none starts."""
-    slurm.is_planned = IdlePass()
+    slurm.forget_passes()
     assert not own_starts(slurm, now)
     return [job.planned for job in slurm.pending.values()]
 

@@ -56,7 +56,7 @@ def test_it_is_the_queue_sorted_from_nothing() -> None:
             slurm.cancel(draw.choice(list(slurm.pending.values())), now)
         if draw.random() < 0.1:
             draw.choice(list(slurm.jobs.values())).priority = 9
-            slurm.line.is_valid = False
+            slurm.line.is_valid = 0
         entries = slurm.store.turn[: slurm.queue(now)].tolist()
         rows = slurm.rows
         jobs = [rows.jobs[slurm.store.entries[e, JOB]] for e in entries]

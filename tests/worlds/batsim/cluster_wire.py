@@ -2,7 +2,7 @@
 
 import csv
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,11 +110,16 @@ def lives_on_platform(case: Case, scenario: Scenario, process: DecisionProcess, 
     return sorted(rows, key=str), outcomes_of(case, scenario, schedule)
 
 
-def lives_behind_wire(case: Case, **options: Any) -> Any:
-    """Return what `lives_in_fast_world` returns, with a scripted Batsim at the other end."""
-    scenario = build_scenario(case)
+def lives_behind_wire(
+    case: Case, decider: Any = None, decides: Mapping[str, Any] | None = None, **options: Any
+) -> Any:
+    """Return what `lives_in_fast_world` returns, with a scripted Batsim at the other end.
+
+    `decider`: an agent; `decides`: more of the policy.
+    """
+    scenario = build_scenario(case, **(decides or {}))
     assert scenario.cluster is not None
-    process, names = decision_process(scenario), host_names(scenario)
+    process, names = decision_process(scenario, decider), host_names(scenario)
     options = {"dynamic": True, "sharing": scenario.cluster.is_shared, **options}
     fake = FakeBatsim(delay_jobs(scenario.jobs), len(names), names=names, **options)
     fake.run(process.reply_to_frame)

@@ -3,6 +3,7 @@
 Compiled; as plain Python in `worlds/fast/test_cluster_in_time.py`.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from cluster_micro_cases import TWO_NODES as CASE
-from cluster_on_bridge import Case, build_cluster, build_scenario, build_workload
+from cluster_on_bridge import (
+    CONTEXT,
+    FEATURES,
+    Case,
+    build_cluster,
+    build_scenario,
+    build_workload,
+    replay_case,
+    replay_case_by_agent,
+)
 from cluster_reference.generate import PARTS, TIMED_PARTS, draw_case
 from cluster_wire import (
     decision_process,
@@ -22,14 +32,19 @@ from cluster_wire import (
 )
 from detailed import COMMAND, delay_jobs, needs_simgrid
 from fake_batsim import FakeBatsim
+from untrained_agents import untrained
 
 from bridge.base.errors import BridgeError
 from bridge.cli.main import main
 from bridge.cluster.clusterfile import write_cluster_toml
+from bridge.env.encoder import DecisionKind, Encoder
 from bridge.experiment.site_jobs import build_site
+from bridge.learn.agent import AgentDecider, action_function_of
+from bridge.learn.recipe import NetworkConfig, Recipe
 from bridge.wire import events as ev
 from bridge.workload.columns import write_csv
 from bridge.worlds.batsim.site import SiteHosts, SiteRules
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 pytestmark = pytest.mark.slow
 BACKFILLS = ("none", "easy", "easy", "conservative")
@@ -141,6 +156,25 @@ def test_many_random_cases(part: int) -> None:
     for seed in range(part, 2_000, 10):
         case = draw(400_000 + seed)
         assert lives_behind_wire(case, acknowledges=seed % 4 > 1) == lives_in_fast_world(case), seed
+
+
+@pytest.mark.parametrize("decision", ["pick", "backfill", "inspect", "pick+backfill"])
+def test_an_agent_decides_alike_in_both_worlds(decision: DecisionKind) -> None:
+    encoder = Encoder(decision, FEATURES, stop=decision == "backfill", **CONTEXT)
+    blocked = "held" if decision == "pick+backfill" else ""
+    actor, setup = NetworkConfig("kernel", (4,)), SchedulerConfig(blocked=blocked)
+    recipe = Recipe("small", "", "", "", setup=setup, encoder=encoder, actor=actor)
+    policy = {"agent": frozenset(decision.split("+")), "blocked": blocked, "guard": False}
+    differ = 0
+    for seed in range(4, 7):
+        case = {**draw(450_000 + seed), "backfill": "easy"}
+        agent = replace(untrained(recipe, build_scenario(case).jobs, seed), mode="sample")
+        agent.origin.constants.clear()  # type: ignore[attr-defined]
+        own = {name: value for name, value in policy.items() if name != "agent"}
+        fast = replay_case_by_agent(case, decision, action_function_of(agent), policy=own)
+        assert lives_behind_wire(case, AgentDecider(agent), policy)[1] == fast, seed
+        differ += fast != replay_case(case)
+    assert differ > 0
 
 
 @needs_simgrid

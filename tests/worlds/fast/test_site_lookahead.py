@@ -3,10 +3,8 @@
 import random
 
 import pandas as pd
-import pytest
 
-from bridge.base.errors import BridgeError
-from bridge.cluster.description import CalendarEvent, Cluster, NodeGroup, Partition
+from bridge.cluster.description import Cluster, NodeGroup, Partition
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import SECOND
 from bridge.workload.rules import LOAD_RULES
@@ -68,9 +66,3 @@ def test_it_holds_a_short_job_back_for_the_nodes_that_it_needs() -> None:
     jobs = jobs_of(rows, cluster, ["b", "all", "b"])
     assert starts(jobs, Policy("fcfs", "easy")) == [0, 10, 1010]
     assert starts(jobs, Policy("lookahead(fcfs, T=600, margin=0)", "easy")) == [0, 30, 10]
-
-
-def test_a_calendar_is_refused() -> None:
-    cluster = site(calendar=(CalendarEvent(time=5, event="drain", nodes=("n0",)),))
-    with pytest.raises(BridgeError, match="orders that look ahead do not know a calendar"):
-        starts(jobs_of(draw_rows(0, 3), cluster))

@@ -117,8 +117,19 @@ def note(at: Floats, late: Floats, kind: int, time: float, started: bool, change
         at[CHANGED] = min(at[CHANGED], time)
 
 
-@kernel
-def advance(at: Floats, late: Floats, idle: Floats) -> int:
+@inline
+def tell(at: Floats, time: float, asks: bool, at_once: bool) -> None:
+    """Take note that something happened; it `asks` for a main pass, or its message runs one `at_once`."""
+    at[TIME] = at[LAST_CHANGE] = time
+    at[CHANGED] = min(at[CHANGED], time)
+    if asks:
+        at[WANTED] = min(at[WANTED], time)
+    if at_once:
+        at[AT_ONCE] = min(at[AT_ONCE], time)
+
+
+@inline
+def next_pass(at: Floats, late: Floats, idle: Floats) -> int:
     """Let passes that do nothing go by; return which comes next, and ``at[NEXT]`` when, or `NO_PASS`."""
     while True:
         if at[N_DRAWS] + 1 >= late.shape[0]:
@@ -132,6 +143,18 @@ def advance(at: Floats, late: Floats, idle: Floats) -> int:
             return int(kind)
         writes = idle[WRITES_BACKFILL] if kind == BACKFILL else idle[WRITES_MAIN]
         note(at, late, kind, time, False, writes != 0.0 and kind != LIMITS)
+
+
+@kernel
+def advance(at: Floats, late: Floats, idle: Floats) -> int:
+    """Let passes that do nothing go by; return which comes next, and ``at[NEXT]`` when, or `NO_PASS`."""
+    return next_pass(at, late, idle)
+
+
+@kernel
+def tell_now(at: Floats, time: float, asks: bool, at_once: bool) -> None:
+    """Take note that something happened, see `tell`."""
+    tell(at, time, asks, at_once)
 
 
 @kernel

@@ -1,8 +1,12 @@
 """Jobs of a log as Slurm's schedulers see them, from what they ask of a cluster."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from bridge.base.arrays import Flags
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster
 from bridge.cluster.limits import Limits, Qos
@@ -60,6 +64,26 @@ class LogJobs:
         self.ids, self.tasks = self._number()
         self._masks: dict[str, int] = {"": 0}
         self._whose: dict[tuple[int, ...], dict[str, Any]] = {}
+        requests = self.requests
+        names = (requests.partition, requests.user, requests.account, requests.qos)
+        self._names = list(zip(*(column.code.tolist() for column in names), strict=True))
+        self._amounts = [
+            column.tolist() for column in (requests.nodes, requests.tasks, requests.cores, requests.memory)
+        ]
+        self._is_plain = self._find_plain().tolist()
+
+    def _find_plain(self) -> Flags:
+        """Return which jobs ask for nothing but nodes, cores and memory for some time."""
+        requests, first = self.requests, self.arrays.conditions.first
+        is_plain = (requests.gpus <= 0) & (requests.begin < 0) & (requests.hold_until < 0)
+        is_plain &= (requests.array_id < 0) & (requests.array_limit == 0) & (first[1:] == first[:-1])
+        for column in (
+            *(requests.licenses, requests.reservation, requests.nodelist, requests.exclude),
+            requests.constraints,
+        ):
+            is_empty = np.array([not text for text in (*column.texts, "")], np.bool_)
+            is_plain &= is_empty[column.code]  # -1: none
+        return is_plain
 
     def _number(self) -> tuple[list[int], list[int]]:
         ids, tasks = [], []
@@ -78,33 +102,33 @@ class LogJobs:
     def make(self, j: int) -> SlurmJob:
         """Return job `j`; BridgeError: it asks for what the protocol does not have."""
         requests = self.requests
-        whose = self._of_user(j)
-        fields: dict[str, Any] = self._size(j) | self._places(j) | self._conditions(j)
-        begin, hold = int(requests.begin[j]), int(requests.hold_until[j])
-        return SlurmJob(
+        job = SlurmJob(
             id=self.ids[j],
             key=j,
-            task=self.tasks[j],
-            array_most=int(requests.array_limit[j]),
             limit=max(self.limits[j], _MINUTE),
             exclusive=bool(requests.exclusive[j] == 1),
-            begin=self.epoch - (-begin // SECOND) if begin >= 0 else 0,
             requeue=bool(requests.may_requeue[j]),
             name=requests.job_name.of(j),
-            reservation=requests.reservation.of(j),
-            licenses=parse_licenses(requests.licenses.of(j)),
-            held=hold >= 0 and hold > int(self.jobs.submit[j]),
-            **whose,
-            **fields,
+            **self._of_user(j),
+            **self._size(j),
         )
+        if not self._is_plain[j]:
+            begin, hold = int(requests.begin[j]), int(requests.hold_until[j])
+            fields: dict[str, Any] = {
+                "task": self.tasks[j],
+                "array_most": int(requests.array_limit[j]),
+                "begin": self.epoch - (-begin // SECOND) if begin >= 0 else 0,
+                "reservation": requests.reservation.of(j),
+                "licenses": parse_licenses(requests.licenses.of(j)),
+                "held": hold >= 0 and hold > int(self.jobs.submit[j]),
+                "gres": self._gpus(j, *(column[j] for column in self._amounts[:2])),
+            }
+            job = replace(job, **fields, **self._places(j), **self._conditions(j))
+        return job
 
     def _of_user(self, j: int) -> dict[str, Any]:
         """Return a job's partitions, user, association and QOS."""
-        requests = self.requests
-        key = tuple(
-            int(column.code[j])
-            for column in (requests.partition, requests.user, requests.account, requests.qos)
-        )
+        requests, key = self.requests, self._names[j]
         if key not in self._whose:
             site, cluster = self.site, self.arrays.cluster
             parts = self._parts(j)
@@ -123,10 +147,9 @@ class LogJobs:
         return parts_named(stated, self.site) or (self.site.default_part,)
 
     def _size(self, j: int) -> dict[str, Any]:
-        requests = self.requests
-        nodes, tasks = int(requests.nodes[j]), int(requests.tasks[j])
-        cores, memory = max(int(requests.cores[j]), 1), int(requests.memory[j])
-        fields: dict[str, Any] = {"cpus_per_task": cores, "gres": self._gpus(j, nodes, tasks)}
+        nodes, tasks, cores, memory = (column[j] for column in self._amounts)
+        cores = max(cores, 1)
+        fields: dict[str, Any] = {"cpus_per_task": cores}
         if tasks > 0:
             fields |= {"min_nodes": nodes or 1, "max_nodes": nodes or tasks, "tasks": tasks}
             fields["min_cpus"] = max(tasks * cores, nodes)

@@ -144,7 +144,7 @@ class LogReplay(SlurmWorld):
             self._announce(what)
         elif kind == "licenses":
             name, count = what
-            slurm.licenses[name] = slurm.licenses.get(name, 0) + count - self.site.licenses.get(name, 0)
+            slurm.rows.add_licenses(name, count - self.site.licenses.get(name, 0))
             self.site.licenses[name] = count
         elif kind == "calendar":
             self._change(what, now)
@@ -157,6 +157,7 @@ class LogReplay(SlurmWorld):
             self.over += 1
             return
         self.slurm.submit(job, now)
+        self.expect(job)
         if job.held and (until := int(self.arrays.requests.hold_until[j])) != NEVER:
             self.push(until / SECOND, "release", j)
         if job.begin > now:
@@ -226,6 +227,10 @@ class LogReplay(SlurmWorld):
     def exit_code(self, job: SlurmJob) -> int:
         return 0 if self.arrays.jobs.succeeds[job.key] else 1
 
+    def free_delay(self, job: SlurmJob) -> float:
+        del job
+        return FREE_DELAY
+
     def freed(self, job: SlurmJob, episode: int, ended: float, *, killed: bool) -> float:
         del job, episode
         return ended + (KILLED_DELAY if killed else FREE_DELAY)
@@ -267,9 +272,10 @@ class LogReplay(SlurmWorld):
             outcome = timed.FAILED_REQUEUED if how.endswith("requeued") else timed.NODE_FAILED
         first = len(self.nodes)
         of_tasks = int(self.arrays.requests.tasks[j]) > 0 and not job.whole
-        for n, cpus in job.alloc.items():
-            self.nodes.append(self.site.table_index[n])
-            self.units.append(max(cpus // job.cpus_per_task, 1) if of_tasks else 1)
+        table_index, each = self.site.table_index, job.cpus_per_task
+        for n, cpus, _ in job.rows.tolist():
+            self.nodes.append(table_index[n])
+            self.units.append(max(cpus // each, 1) if of_tasks else 1)
         places = (first, len(self.nodes), 0, 0)
         self.records.append((start, end, self.since[j], stood, serial, j, episode, outcome, *places))
         for since, until in job.stands:

@@ -14,11 +14,12 @@ from bridge.scheduler.slurm.site import Site
 from bridge.worlds.fast.slurm import clock_kernels as kernels
 
 #: Kinds of passes by their places in kernels.
-_KINDS = ("limits", "full", "default", "backfill", "prio")
-_PLACES = {kind: place for place, kind in enumerate(_KINDS)}
+KINDS = ("limits", "full", "default", "backfill", "prio")
+PLACES = {kind: place for place, kind in enumerate(KINDS)}
 #: Draws of lateness that are made together.
-_DRAWS = 256
+_DRAWS = 1024
 _advance, _note_pass = Quick(kernels.advance), Quick(kernels.note_pass)
+_tell = Quick(kernels.tell_now)
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class OwnClock:
     backfill thread sleeps its interval, then looks once a second whether something has changed.
 
     Attributes:
-        at: where the loops stand, see `clock_kernels`.
+        at: where the loops stand, see `clock_kernels`, as is `late`.
     """
 
     def __init__(
@@ -103,8 +104,8 @@ class OwnClock:
         )
         at[kernels.SECOND], at[kernels.HAS_BACKFILL] = 1.0 + lateness.tick, float(has_backfill)
         self._idle = np.zeros(kernels.IDLE_SIZE)
-        self._late = lateness.draw(self._random, 1 + _DRAWS)
-        at[kernels.LATE], at[kernels.N_DRAWS] = self._late[0], 1
+        self.late = lateness.draw(self._random, 1 + _DRAWS)
+        at[kernels.LATE], at[kernels.N_DRAWS] = self.late[0], 1
 
     @classmethod
     def of_site(cls, site: Site, first: float, seed: int, lateness: Lateness = PUNCTUAL) -> "OwnClock":
@@ -124,27 +125,24 @@ class OwnClock:
         """For how long nothing has happened but passes that started no job, s."""
         return float(self.at[kernels.TIME] - self.at[kernels.LAST_CHANGE])
 
-    def _draw_more(self) -> None:
-        """Draw lateness anew behind what was not used yet."""
-        left = self._late[int(self.at[kernels.N_DRAWS]) :]
-        self._late = np.concatenate((left, self._lateness.draw(self._random, _DRAWS)))
+    def draw_more(self) -> None:
+        """Draw lateness anew behind what was not used yet; the array stays the same."""
+        left = self.late[int(self.at[kernels.N_DRAWS]) :].copy()
+        self.late[: len(left)] = left
+        self.late[len(left) :] = self._lateness.draw(self._random, len(self.late) - len(left))
         self.at[kernels.N_DRAWS] = 0
 
     def next(self, event: float, idle: Idle) -> tuple[float, str] | None:
         """Return the next pass before an event that does something, and let those that do not go by."""
         self._idle[:-1], self._idle[-1] = idle, event
-        while (kind := int(_advance(self.at, self._late, self._idle))) == kernels.DRAWS:
-            self._draw_more()
-        return None if kind == kernels.NO_PASS else (float(self.at[kernels.NEXT]), _KINDS[kind])
+        while (kind := int(_advance(self.at, self.late, self._idle))) == kernels.DRAWS:
+            self.draw_more()
+        return None if kind == kernels.NO_PASS else (float(self.at[kernels.NEXT]), KINDS[kind])
 
     def passed(self, time: float, kind: str, *, started: bool, changed: bool) -> None:
         """Take note of a pass that `next` returned: whether it started a job, or changed another record."""
-        _note_pass(self.at, self._late, _PLACES[kind], time, started, changed)
+        _note_pass(self.at, self.late, PLACES[kind], time, started, changed)
 
     def tell(self, time: float, *, asks: bool, at_once: bool) -> None:
         """Take note that something happened; it `asks` for a main pass, or its message runs one `at_once`."""
-        at = self.at
-        at[kernels.TIME] = at[kernels.LAST_CHANGE] = time
-        for place, is_it in ((kernels.WANTED, asks), (kernels.CHANGED, True), (kernels.AT_ONCE, at_once)):
-            if is_it and time < at[place]:
-                at[place] = time
+        _tell(self.at, time, asks, at_once)

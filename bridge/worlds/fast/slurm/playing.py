@@ -1,9 +1,11 @@
 """A case played again: submissions, run times and, with the recorded clock, passes come from the case."""
 
-import heapq
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from bridge.cluster.imported import mending
 from bridge.cluster.node_groups import format_nodes
@@ -14,7 +16,7 @@ from bridge.scheduler.slurm.masks import bits
 from bridge.worlds.fast.slurm.case import FREE_DELAY, KILLED_DELAY, PAYLOAD_DELAY, SlurmCase, runtime_of
 from bridge.worlds.fast.slurm.conf import CASE_DEFAULTS, site_of
 from bridge.worlds.fast.slurm.operator import Operator
-from bridge.worlds.fast.slurm.own_clock import MEASURED, Lateness, OwnClock
+from bridge.worlds.fast.slurm.own_clock import MEASURED, PLACES, Lateness, OwnClock
 from bridge.worlds.fast.slurm.requests import Names, jobs_of
 from bridge.worlds.fast.slurm.world import SlurmWorld
 
@@ -62,16 +64,13 @@ class SlurmPlayer(SlurmWorld):
             first = min((event[0] for event in self.heap), default=0.0)
             self.play_freely(OwnClock.of_site(self.site, first, self.seed, self.lateness))
             return self.starts
-        for time, kind in self.case.passes:
-            self.push(time, kind, None, 1)
-        self._fill_periods()
-        while self.heap:
-            time, _, _, kind, what = heapq.heappop(self.heap)
-            self.happen(time, kind, what)
+        passes = [*self.case.passes, *self._missing_periods()]
+        passes.sort(key=lambda one: one[0])
+        self.play_recorded(np.array([(time, PLACES[kind]) for time, kind in passes]).reshape(-1, 2))
         return self.starts
 
-    def _fill_periods(self) -> None:
-        """Let priorities be computed where that is not recorded, because no job waited."""
+    def _missing_periods(self) -> Iterator[tuple[float, str]]:
+        """Yield when priorities are computed where that is not recorded, because no job waited."""
         times = [time for time, kind in self.case.passes if kind == "prio"]
         period = float(self.site.cluster.priority.calculation_period)
         if self.site.settings.basic or not self.case.passes:
@@ -80,12 +79,12 @@ class SlurmPlayer(SlurmWorld):
         times = times or [first + period]
         time = times[0] - period
         while time > first:
-            self.push(time, "prio", None, 1)
+            yield time, "prio"
             time -= period
         for before, after in itertools.pairwise([*times, last + period]):
             time = before + period
             while time < after - period / 2:
-                self.push(time, "prio", None, 1)
+                yield time, "prio"
                 time += period
 
     # --- events
@@ -116,6 +115,7 @@ class SlurmPlayer(SlurmWorld):
             suffix = f"_{job.task}" if job.task >= 0 else f"+{job.het_offset}" if job.het else ""
             self.labels[job.key], self.rows[job.key] = row["job"] + suffix, row
             self.slurm.submit(job, now)
+            self.expect(job)
 
     def _bars(self, job: SlurmJob) -> str:
         """Return why a job may not name its reservation; empty: it may, or names none."""

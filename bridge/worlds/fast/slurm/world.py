@@ -2,60 +2,86 @@
 
 import abc
 import heapq
-import itertools
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from bridge.base.arrays import Floats
+from bridge.scheduler.slurm import arrays as at
 from bridge.scheduler.slurm.agent_passes import (
     AgentDecisions,
     Steps,
     agent_backfill_pass,
     agent_main_pass,
 )
-from bridge.scheduler.slurm.backfill_pass import backfill_idle_until, backfill_pass
+from bridge.scheduler.slurm.arrays import ArrayStore
+from bridge.scheduler.slurm.backfill_pass import backfill_pass
 from bridge.scheduler.slurm.controller import Controller
-from bridge.scheduler.slurm.jobs import PENDING, RUNNING, SUSPENDED, SlurmJob
-from bridge.scheduler.slurm.main_pass import main_idle_until, main_pass
+from bridge.scheduler.slurm.jobs import PENDING, SlurmJob
+from bridge.scheduler.slurm.main_pass import main_pass
 from bridge.scheduler.slurm.marks import marks_plans
+from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import Site
-from bridge.worlds.fast.slurm.own_clock import Idle, OwnClock
+from bridge.worlds.fast.slurm import clock_kernels
+from bridge.worlds.fast.slurm import loop_kernels as kernels
+from bridge.worlds.fast.slurm.own_clock import KINDS, OwnClock
 
 #: The other nodes of a killed job are free after so much of the time that its first one takes.
 EARLIER = 0.6
-#: With the own clock jobs that wait are given up when nothing has happened for so long, s.
-PATIENCE = 2 * 86_400.0
 _FAR = float("inf")
-
-
-@dataclass
-class _Run:
-    """One job's payload: s of work left, and since when it runs."""
-
-    left: float
-    since: float
-    token: int
+_OF_JOBS = ("work", "delay", "left", "since", "token", "run")
+_advance, _run_now = Quick(kernels.advance), Quick(kernels.run_now)
 
 
 class SlurmWorld(abc.ABC):
-    """Plays jobs on a site; instants are s of a clock whose 0 is `epoch`, in s since 1970."""
+    """Plays jobs on a site; instants are s of a clock whose 0 is `epoch`, in s since 1970.
 
-    #: What of the passes an agent decides, and the whole second of the pass in which it does.
+    Attributes:
+        agent: what of the passes an agent decides; `instant` is the second of the pass in which it does.
+        stops_at_starts: starts are noted before anything else happens.
+        leaves_out: passes that provably do nothing are left out.
+        heap: events but for ends and free nodes, which kernels have.
+    """
+
     agent: AgentDecisions | None = None
     instant = 0
+    stops_at_starts = False
+    leaves_out = True
 
     def __init__(self, site: Site, slurm: Controller, epoch: int) -> None:
         self.site, self.slurm, self.epoch = site, slurm, epoch
-        self.runs: dict[int, _Run] = {}
-        self.heap: list[tuple[float, int, int, str, Any]] = []
-        self.counter = itertools.count()
+        self.heap: list[tuple[float, int, str, Any]] = []
         self.ends_of_reservations: set[tuple[str, int]] = set()
-        self.has_marked = False  # the last backfill pass wrote to records
+        self.loop = ArrayStore(kernels.LoopArrays)
+        self.loop.put(
+            at=np.zeros(clock_kernels.SIZE),
+            late=np.zeros(1),
+            idle=np.zeros(clock_kernels.IDLE_SIZE),
+            passes=np.zeros((0, 2)),
+            counts=np.zeros(kernels.COUNTS_SIZE, np.int64),
+            work=np.zeros(64),
+            delay=np.zeros(64),
+            left=np.zeros(64),
+            since=np.zeros(64),
+            token=np.full(64, -1),
+            run=np.zeros(64, np.int64),
+            times=np.zeros(64),
+            events=np.zeros((64, kernels.EVENT_SIZE), np.int64),
+            news_times=np.zeros(64),
+        )
+        self.loop.counts[kernels.EPOCH] = epoch
+        self.loop.counts[kernels.EPILOG] = site.settings.epilog
 
     # --- what a world knows of its jobs
 
     @abc.abstractmethod
     def work_of(self, job: SlurmJob) -> float:
-        """Return how long a job runs if nobody ends it, s."""
+        """Return how long a job runs if nobody ends it, s; less than 0: to its limit."""
+
+    def free_delay(self, job: SlurmJob) -> float:
+        """Return how long after a job's end by itself its nodes are free, s; less than 0: see `freed`."""
+        del job
+        return -1.0
 
     @abc.abstractmethod
     def freed(self, job: SlurmJob, episode: int, ended: float, *, killed: bool) -> float:
@@ -81,11 +107,19 @@ class SlurmWorld(abc.ABC):
         """Carry out an event of the world's own kinds."""
         raise NotImplementedError(kind)
 
+    def expect(self, job: SlurmJob) -> None:
+        """Take note of how long a job will run that has begun to wait."""
+        loop, key = self.loop, job.key
+        loop.make_room(key + 1, *_OF_JOBS)
+        loop.work[key], loop.delay[key], loop.token[key] = self.work_of(job), self.free_delay(job), -1
+
     # --- events
 
-    def push(self, time: float, kind: str, what: object, rank: int = 0) -> None:
-        """Let something happen at an instant; of one instant, passes come last."""
-        heapq.heappush(self.heap, (time, rank, next(self.counter), kind, what))
+    def push(self, time: float, kind: str, what: object) -> None:
+        """Let something happen at an instant."""
+        counts = self.loop.counts
+        counts[kernels.PUSHED] += 1
+        heapq.heappush(self.heap, (time, int(counts[kernels.PUSHED]), kind, what))
 
     def now(self, time: float) -> int:
         """Return the whole second of an instant, since 1970."""
@@ -96,41 +130,113 @@ class SlurmWorld(abc.ABC):
         for _ in self.steps(clock):
             raise AssertionError("nobody answers")
 
+    def play_recorded(self, passes: Floats) -> None:
+        """Let passes come when they were recorded: [·, 2] instants, and places among `KINDS`, in order."""
+        self.loop.put(passes=passes)
+        self.loop.counts[kernels.IS_RECORDED] = 1
+        for _ in self._play(None):
+            raise AssertionError("nobody answers")
+
     def steps(self, clock: OwnClock) -> Steps:
         """Let passes come by Slurm's own rules, up to each decision of an agent, until the end."""
-        epilog = self.site.settings.epilog
-        while self.heap or self._may_go_on(clock):
-            event = self.heap[0][0] if self.heap else _FAR
-            due = clock.next(event, self._idle() if self.heap else Idle())
-            if due is not None:
-                before = self.slurm.n_starts
-                if self.agent is None:
-                    self.happen(*due, None)
-                else:
-                    yield from self._decide(*due)
-                started = self.slurm.n_starts > before
-                changed = self._writes(due[1], due[0])
-                clock.passed(*due, started=started, changed=changed)
-                if due[1] == "backfill":
-                    self.has_marked = changed
-                continue
-            time, _, _, kind, what = heapq.heappop(self.heap)
-            self.happen(time, kind, what)
-            if kind != "moment":
-                at_once = kind == "free" and (epilog or bool(what[2] and what[4]))
-                asks = kind not in ("end", "reservation")  # an end asks when its nodes answered
-                clock.tell(time, asks=asks, at_once=at_once)
+        self.loop.put(at=clock.at, late=clock.late)
+        return self._play(clock)
+
+    def _play(self, clock: OwnClock | None) -> Steps:
+        loop, slurm = self.loop, self.slurm
+        while not self._is_over():
+            self._prepare()
+            event, order = self.heap[0][:2] if self.heap else (_FAR, 0)
+            tree = slurm.priorities.tree()
+            kind = int(_advance(slurm.store.bundle, tree, loop.bundle, event, order))
+            self._take_news()
+            if kind < kernels.EVENT:
+                time, before = float(loop.at[clock_kernels.NEXT]), slurm.n_starts
+                yield from self._decide(time, KINDS[kind])
+                if clock is not None:
+                    started, changed = slurm.n_starts > before, self._writes(KINDS[kind], time)
+                    clock.passed(time, KINDS[kind], started=started, changed=changed)
+                    if KINDS[kind] == "backfill":
+                        loop.counts[kernels.HAS_MARKED] = changed
+            elif kind == kernels.EVENT:
+                self._happen_next(clock)
+            elif kind == kernels.DRAWS:
+                assert clock is not None
+                clock.draw_more()
+            elif kind == kernels.ROOM:
+                self._make_room()
+            elif kind == kernels.OVER:
+                return
+
+    def _is_over(self) -> bool:
+        """Tell whether nothing more is to be played."""
+        return False
+
+    def _happen_next(self, clock: OwnClock | None) -> None:
+        """Carry out the next event of those that kernels do not have."""
+        time, _, kind, what = heapq.heappop(self.heap)
+        self.happen(time, kind, what)
+        if clock is not None and kind != "moment":
+            at_once = kind == "free" and (self.site.settings.epilog or bool(what[2] and what[4]))
+            clock.tell(time, asks=kind != "reservation", at_once=at_once)
+
+    def _prepare(self) -> None:
+        """Write what kernels read of the world and of the schedulers, and let there be room."""
+        slurm, counts = self.slurm, self.loop.counts
+        slurm.sort_running()
+        slurm.write_state()
+        line, store = slurm.line, slurm.store
+        line.forget_odd()
+        if not line.odd:
+            store.now[at.ODD_UNTIL] = at.FAR
+        is_pythons = bool(
+            line.odd or slurm.preempts or slurm.reservations or slurm.site.parameters.bf_licenses
+        )
+        is_pythons = is_pythons or bool(not line.is_valid or store.now[at.RESERVATIONS])
+        main = backfill = is_pythons
+        if (agent := self.agent) is not None:
+            main, backfill = is_pythons or agent.picks, is_pythons or agent.backfills or bool(slurm.ranks)
+        counts[kernels.MAIN_BY_PYTHON : kernels.STOPS + 1] = (
+            *(main, backfill, not self.leaves_out, self.stops_at_starts),
+        )
+
+    def _make_room(self) -> None:
+        """Let there be room for a pass and for an end."""
+        loop, store = self.loop, self.slurm.store
+        self.slurm.rows.make_room()
+        loop.make_room(len(store.news), "news_times")
+        more = int(loop.counts[kernels.N_EVENTS] + 2 * store.now[at.N_WAITING] + 64)
+        loop.make_room(more, "times", "events")
+
+    def _take_news(self) -> None:
+        """Take note of what kernels did."""
+        slurm, store = self.slurm, self.slurm.store
+        if not (count := int(store.now[at.N_NEWS])):
+            slurm.take_changes()
+            return
+        instants, times = store.news[:count, at.NEWS_TIME].tolist(), self.loop.news_times[:count].tolist()
+        for news, now, time in zip(slurm.take_news(), instants, times, strict=True):
+            job = news.job
+            if news.kind == at.STARTED_NEWS:
+                self.on_start(job, news.by, time)
+            elif news.kind == at.ENDED_NEWS:
+                job.exit_code = self.exit_code(job)
+                slurm.resume_those_suspended_by(job, now)
+                self.on_end(job, job.episode, "", time)
+                if self.loop.delay[job.key] < 0:
+                    self._complete(job, job.episode, time)
+                if slurm.ended:
+                    self._carry_out(time)
 
     def _decide(self, time: float, kind: str) -> Steps:
-        """Carry out a pass, decisions of which are an agent's."""
-        assert self.agent is not None
-        now, slurm = self.now(time), self.slurm
+        """Carry out a pass, some decisions of which may be an agent's."""
+        now, slurm, agent = self.now(time), self.slurm, self.agent
         self.instant = now
-        if self.agent.picks and kind in ("default", "full"):
-            yield from agent_main_pass(slurm, now, self.agent, full=kind == "full")
+        if agent is not None and agent.picks and kind in ("default", "full"):
+            yield from agent_main_pass(slurm, now, agent, full=kind == "full")
             self._carry_out(time)
-        elif self.agent.backfills and kind == "backfill":
-            yield from agent_backfill_pass(slurm, now, self.agent)
+        elif agent is not None and agent.backfills and kind == "backfill":
+            yield from agent_backfill_pass(slurm, now, agent)
             self._carry_out(time)
         else:
             self.happen(time, kind, None)
@@ -141,37 +247,14 @@ class SlurmWorld(abc.ABC):
         if not slurm.pending:
             return False
         if kind == "backfill":
-            return slurm.has_barred or marks_plans(slurm, self.now(time))
-        return kind == "prio" or (kind in ("default", "full") and self._main_writes())
-
-    def _main_writes(self) -> bool:
-        """Tell whether the last main pass wrote why a job waits."""
-        return self.slurm.has_skipped or self.slurm.has_barred
-
-    def _idle(self) -> Idle:
-        """Return until when passes do nothing but write why jobs wait; full ones may not even do that."""
-        slurm, epoch = self.slurm, self.epoch
-        full, writes = main_idle_until(slurm, full=True) - epoch, bool(slurm.pending) and self._main_writes()
-        return Idle(
-            slurm.limits_due - epoch,
-            full,
-            main_idle_until(slurm, full=False) - epoch,
-            backfill_idle_until(slurm) - epoch,
-            -epoch if writes else full,
-            writes,
-            bool(slurm.pending) and self.has_marked,
-        )
-
-    def _may_go_on(self, clock: OwnClock) -> bool:
-        return bool(self.slurm.running) or (bool(self.slurm.pending) and clock.idle < PATIENCE)
+            return bool(slurm.has_barred) or marks_plans(slurm, self.now(time))
+        writes = slurm.has_skipped or slurm.has_barred
+        return kind == "prio" or (kind in ("default", "full") and bool(writes))
 
     def happen(self, time: float, kind: str, what: Any) -> None:
         """Carry out an event or a pass."""
         now, slurm = self.now(time), self.slurm
-        if kind == "end":
-            job, token = what
-            self._end(job, token, time)
-        elif kind == "free":
+        if kind == "free":
             job, nodes, is_last, requeues, _ = what
             self._free(job, nodes, is_last, requeues, now)
         elif kind == "default" or kind == "full":
@@ -181,16 +264,18 @@ class SlurmWorld(abc.ABC):
         elif kind == "limits":
             slurm.check_limits(now)
         elif kind == "prio":
-            slurm.priorities.run_period(slurm.pending.values(), slurm.running.values(), now)
-            slurm.line.see_new_priorities()
+            slurm.run_period(now)
         elif kind == "reservation":
+            slurm.take_priorities()
             slurm.version += 1
-            slurm.line.is_valid = False
+            slurm.line.is_valid = 0
             self._end_reservation(str(what), now)
             slurm.write_rows()
         elif kind != "moment":
             slurm.version += 1
-            slurm.line.is_valid = slurm.line.is_valid and kind == "submit"
+            if kind != "submit":
+                slurm.take_priorities()
+                slurm.line.is_valid = 0
             self.happen_more(kind, what, time, now)
             if kind != "submit":
                 slurm.write_rows()
@@ -199,43 +284,38 @@ class SlurmWorld(abc.ABC):
 
     def _carry_out(self, time: float) -> None:
         """Give the payloads what the state decided: starts, kills, suspensions."""
-        slurm = self.slurm
+        slurm, loop = self.slurm, self.loop
         for job, who in slurm.started:
             self.on_start(job, who, time)
-            self._run(job, time, self.work_of(job))
+            work = float(loop.work[job.key])
+            self.let_run(job, time, work if work >= 0 else float(job.limit))
         for job, how in slurm.ended:
-            run = self.runs.get(job.key)
+            key = job.key
             if how in ("suspended", "resumed") and not self.counts_pauses(job):
                 continue
-            if how == "suspended" and run is not None:
-                run.left -= time - run.since
-                run.token += 1
-            elif how == "resumed" and run is not None:
-                self._run(job, time, run.left)
+            if how == "suspended":
+                loop.left[key] -= time - loop.since[key]
+                loop.token[key] = -1
+            elif how == "resumed":
+                self.let_run(job, time, float(loop.left[key]))
             elif not how.endswith("waiting"):
-                self.runs.pop(job.key, None)
+                loop.token[key] = -1
                 requeues = how.endswith("requeued")
                 episode = job.episode - requeues
                 self.on_end(job, episode, how, time)
                 self._complete(job, episode, time, requeues=requeues, killed=True)
+                if requeues:
+                    self.expect(job)
             else:
                 self.on_end(job, job.episode, how, time)
         slurm.started.clear()
         slurm.ended.clear()
 
-    def _run(self, job: SlurmJob, time: float, work: float) -> None:
-        token = self.runs[job.key].token + 1 if job.key in self.runs else next(self.counter)
-        self.runs[job.key] = _Run(work, time, token)
-        self.push(time + work, "end", (job, token))
-
-    def _end(self, job: SlurmJob, token: int, time: float) -> None:
-        run = self.runs.get(job.key)
-        if run is None or run.token != token or job.state not in (RUNNING, SUSPENDED):
-            return
-        del self.runs[job.key]
-        self.slurm.finish(job, self.now(time), self.exit_code(job))
-        self.on_end(job, job.episode, "", time)
-        self._complete(job, job.episode, time)
+    def let_run(self, job: SlurmJob, time: float, work: float) -> None:
+        """Let a job's payload run from an instant on."""
+        loop = self.loop
+        loop.make_room(int(loop.counts[kernels.N_EVENTS]) + 3, "times", "events")
+        _run_now(loop.bundle, job.key, job.run, time, work)
 
     def _complete(
         self, job: SlurmJob, episode: int, ended: float, *, requeues: bool = False, killed: bool = False
