@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from bridge.learn.checkpoint import Agent
     from bridge.workload.table import Workload
     from bridge.worlds.batsim.result import ProcessResult
+#: Fields of a setup and of a platform that a decision process heeds.
+_DECIDE = frozenset(
+    {"backfill", "candidate_order", "cluster", "estimator", "first", "energy", "placement", "platform"}
+)
 __all__ = [
     "decide",
     "evaluate",
@@ -398,6 +402,11 @@ def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -
     again = options.pop("idle_timeout", Detailed.idle_timeout)
     request = CommandRequest((_policy(policy),), typed=options)
     _refuse_parts("decide", request.policies, options)
+    fields = {*fields_of(SchedulerConfig), *fields_of(Detailed)}
+    if idle := sorted(fields.intersection(options) - _DECIDE):
+        what = f"{', '.join(idle)}: of no effect where Batsim says which jobs and hosts there are"
+        remedy = f"Leave it out. There are {', '.join(sorted(_DECIDE))}."
+        raise BridgeError(what, where="decide", remedy=remedy)
     entry = scheduler_for(request)
     _refuse(entry, "decide", options)
     process, _ = entry.decide(request)

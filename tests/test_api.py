@@ -214,6 +214,8 @@ def test_an_unknown_option_is_answered_with_the_options_of_that_function(
         (bridge.fidelity, ("bundled-128", "fcfs+easy"), {"order": "sjf"}, "fidelity: order is a part"),
         (bridge.fidelity, ("bundled-128", "fcfs"), {"backfill": "none"}, "as in sjf.none"),
         (bridge.validate, ("fcfs+easy", "bundled-128"), {"order": "sjf"}, "validate: order is a part"),
+        (bridge.decide, ("fcfs",), {"protocol": "cqsim", "nodes": 4}, "nodes, protocol: of no effect where"),
+        (bridge.decide, ("fcfs",), {"walltime": "none", "estimator": "actual"}, "walltime: of no effect"),
         (bridge.decide, ("fcfs+easy",), {"backfill": "none"}, "decide: backfill is a part of the policy"),
         (bridge.evaluate, ("bundled-128", "recorded"), {"backfill": "none"}, "is the backfilling of --order"),
     ],

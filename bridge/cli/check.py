@@ -56,7 +56,8 @@ def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> No
 
     JOBS is a jobs.csv of bridge or Batsim, a jobs.parquet or run folder of bridge, or an .rst of CQSim.
     For a run under the policy recorded, the command shows where the log contradicts itself: more nodes in use
-    than the machine has, or starts before a job was eligible.
+    than the machine has, or starts before a job was eligible. If the run has a cluster, it also shows nodes
+    that two jobs had at one time, and nodes that the cluster does not have.
 
     The first violation in time is reported. The exit status is then 1, else 0.
     """
@@ -67,12 +68,13 @@ def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> No
     table, limits, power, record = _load(jobs_file, check_options.nodes)
     recorded = record.get("order") == RECORDED
 
-    from bridge.cluster.amounts_text import NODE_AMOUNTS
+    from bridge.cluster.amounts_text import IDLE_EVENTS, NODE_AMOUNTS, PARTITION_NODES
     from bridge.judge.check import check_schedule
 
     log = None if check_options.workload is None else read(resolve(check_options.workload))
     how: dict[str, Any] = {"tolerance": check_options.tolerance, "ignore": check_options.ignore}
     how |= {"nodes": record if NODE_AMOUNTS in record else None}
+    how |= {"partitions": record.get(PARTITION_NODES), "remarks": record.get(IDLE_EVENTS, ())}
     verdict = check_schedule(table, limits | further, workload=log, power=power, **how)
     document, lines = {"ok": verdict.ok, **record_of(verdict)}, [*_report_lines(verdict, recorded)]
     if power is not None:

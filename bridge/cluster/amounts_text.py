@@ -4,7 +4,9 @@ A jobs table says in its column ``per_node`` what a job has of each of its nodes
 ``allocated_resources``: amounts with a stroke between them, equal ones after each other once, such as
 ``4/8192/1x3 2/4096/0``. A record says likewise, for all nodes, what each has (``-``: that is not counted).
 The column ``suspended`` says since and until when (s) a job was suspended, such as ``3-8 20-25.5``;
-``progress_time`` (s) what its earlier lives had done that was kept.
+``progress_time`` (s) what its earlier lives had done that was kept. Of a log's own starts on a cluster,
+``unknown_nodes`` and ``stray_nodes`` list nodes that a job ran on and that the cluster, or the job's
+partition, does not have; the record says how many nodes partitions have whose jobs have whole nodes.
 """
 
 from collections.abc import Iterable
@@ -18,6 +20,9 @@ from bridge.base.errors import BridgeError
 #: The column, and its name in a run's record.
 PER_NODE, NODE_AMOUNTS, NODE_RESOURCES = "per_node", "node_amounts", "node_resources"
 SUSPENDED, PROGRESS = "suspended", "progress_time"
+UNKNOWN_NODES, STRAY_NODES, PARTITION_NODES = "unknown_nodes", "stray_nodes", "partition_nodes"
+#: A run's record: what in the cluster's calendar changed nothing.
+IDLE_EVENTS = "idle_events"
 #: An amount that nobody counts.
 _ENDLESS = 1 << 60
 

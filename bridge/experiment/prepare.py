@@ -178,7 +178,8 @@ def prepare_experiment(experiment: Experiment) -> PreparedExperiment:
     if experiment.agent:
         agent, setup = _with_agent(experiment, setup)
         policy = agent.recipe.policy(setup)
-    follow = experiment.dependencies or (setup.recorded and setup.protocol == "standard")
+    on_pool = setup.recorded and setup.protocol == "standard" and setup.cluster is None
+    follow = experiment.dependencies or on_pool  # on a cluster the column `dependency` says it
     jobs = setup.select(records, dependencies=follow)
     kept = records if simulated else None
     n = 0 if agent is None else _count_trained_on(agent, experiment.workload, logged, jobs)

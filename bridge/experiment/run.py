@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
@@ -17,6 +17,7 @@ from bridge.base.errors import BridgeError
 from bridge.base.interrupts import interrupts_once
 from bridge.base.progress import SILENT, ProgressReporter
 from bridge.base.version import __version__
+from bridge.cluster.amounts_text import IDLE_EVENTS, PARTITION_NODES
 from bridge.experiment.job_lives import lives_metrics, merge_lives
 from bridge.experiment.prepare import PreparedExperiment, numbering_of
 from bridge.experiment.program import PREFIX, simulation_folder
@@ -60,8 +61,8 @@ def run_fast(
             from bridge.learn.agent import replay as replay_agent
 
             schedule = replay_agent(agent, prepared, progress)
-    if jobs.cluster is not None:
-        watch.warn(idle_by_starts(jobs.cluster, jobs, schedule.start))
+    idle = [] if prepared.cluster is None else idle_by_starts(prepared.cluster.cluster, jobs, schedule.start)
+    watch.warn(idle)
     cut = cut_short(prepared, schedule)
     costs = {} if schedule.lives is None else run_action_metrics(prepared, schedule)
     prepared, schedule = with_attempts(prepared, schedule)
@@ -80,12 +81,15 @@ def run_fast(
                 prepared.cluster.classes, schedule.start, schedule.end, schedule.serial
             )
             return HostAllocation(*as_intervals([nodes[j] for j in played.order.tolist()]))
+        if (record := prepared.recorded_nodes) is not None:
+            return HostAllocation(*as_intervals(record.node_indices(played.order)))
         return place_first_fit(measured, int(jobs.capacity[0]))
 
     def rows(start: int, stop: int) -> pd.DataFrame:
         table = with_energy(played.rows(start, stop))
         guests = schedule.lives is not None and prepared.cluster is None
-        if prepared.recorded or guests:  # it may use more nodes than there are
+        counts_only = prepared.recorded and prepared.recorded_nodes is None
+        if counts_only or guests:  # it may use more nodes than there are
             return table
         return table.assign(allocated_resources=hosts().texts(start, stop))
 
@@ -93,7 +97,9 @@ def run_fast(
     table = rows(0, len(played)) if whole else measured
     waits = (reason_seconds(played) if prepared.cluster is not None else {}) | cut
     config: dict[str, Any] = {"world": "fast", "idle_power": jobs.idle_power if powered else None}
-    result = _run(task, table, config | ({"command": command} if command else {}))
+    if (record := prepared.recorded_nodes) is not None and (sizes := record.partition_sizes()):
+        config[PARTITION_NODES] = sizes
+    result = _run(task, table, config | ({"command": command} if command else {}), idle=idle)
     result = dataclasses.replace(result, metrics={**result.metrics, **waits}) if waits else result
     if costs:
         result = dataclasses.replace(result, metrics=result.metrics | costs)
@@ -105,16 +111,24 @@ def reason_seconds(played: JobsTableBuilder) -> dict[str, float]:
     return {f"reason.{name}.seconds": total for name, total in played.history.totals().items()}
 
 
-def _run(task: PreparedExperiment, table: pd.DataFrame, record_fields: dict[str, Any], at: str = "") -> Run:
-    """Return the run that a jobs table is of, with what its world tells."""
+def _run(
+    task: PreparedExperiment,
+    table: pd.DataFrame,
+    record_fields: dict[str, Any],
+    at: str = "",
+    idle: Sequence[str] = (),
+) -> Run:
+    """Return the run that a jobs table is of, with what its world tells; `idle`: further idle events."""
     jobs, setup = task.prepared.jobs, task.setup
     capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
     counted = capacity
-    if (cluster := task.prepared.cluster) is not None:
+    if (cluster := task.prepared.cluster or task.prepared.recorded_nodes) is not None:
         capacity |= cluster.capacity()
-        if cluster.is_shared:  # jobs that share nodes do not add up to nodes
+        if cluster.classes.is_shared:  # jobs that share nodes do not add up to nodes
             counted = {name: amount for name, amount in capacity.items() if name != "nodes"}
             record_fields = record_fields | nodes_record(cluster.classes)
+    if events := [*task.prepared.idle_events, *idle]:
+        record_fields = record_fields | {IDLE_EVENTS: events}
     threshold = task.experiment.threshold
     metrics = compute_metrics(table, counted, bsld_threshold=threshold, idle_power=jobs.idle_power)
     rule = setup.order if setup.recorded else f"{setup.order}+{setup.backfill}"

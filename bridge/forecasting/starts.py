@@ -75,22 +75,31 @@ def run_times(state: MachineState, v: Floats) -> Ints:
     return np.maximum(np.asarray(np.rint(seconds * SECOND), np.int64), state.elapsed + 1)
 
 
-def draw(state: MachineState, futures: int, seed: int | np.random.Generator = 0) -> Ints:
+def draw(
+    state: MachineState, futures: int, seed: int | np.random.Generator = 0, first: int | None = None
+) -> Ints:
     """Draw the run times of so many futures: [F, n] microseconds.
 
     Each job's probabilities are spread evenly over the futures (one in each of F equal parts), so that few
     futures already show the whole of a distribution (McKay, Beckman & Conover 1979, Latin hypercube). Jobs of
     one user tend to run long, or short, together: their probabilities depend by a Gaussian copula, of whose
-    ranks these parts are made (Iman & Conover 1982); those of different users do not.
+    ranks these parts are made (Iman & Conover 1982); those of different users do not. `first`: what is drawn
+    for so many jobs does not depend on the ones behind them.
     """
-    rng = np.random.default_rng(seed)
-    of_user: dict[str, int] = {}
-    names = (f"job {j}" if user in _NOBODY else user for j, user in enumerate(state.user))
-    own = [of_user.setdefault(name, len(of_user)) for name in names]
-    common = rng.standard_normal((futures, len(of_user)))[:, own]
-    alone = rng.standard_normal((futures, len(own)))
-    parts = (TOGETHER**0.5 * common + (1.0 - TOGETHER) ** 0.5 * alone).argsort(axis=0).argsort(axis=0)
-    return run_times(state, (parts + rng.random(parts.shape)) / futures)
+    rng, n = np.random.default_rng(seed), len(state.user)
+    first = n if first is None else first
+    of_user: dict[str, Floats] = {}
+    shares = []
+    for generator, low, high in ((rng, 0, first), *(((rng.spawn(1)[0], first, n),) if first < n else ())):
+        users = state.user[low:high]
+        names = [f"job {low + j}" if user in _NOBODY else user for j, user in enumerate(users)]
+        fresh = [name for name in dict.fromkeys(names) if name not in of_user]
+        of_user |= zip(fresh, generator.standard_normal((futures, len(fresh))).T, strict=True)
+        common = np.array([of_user[name] for name in names]).reshape(len(names), futures).T
+        alone = generator.standard_normal((futures, len(names)))
+        parts = (TOGETHER**0.5 * common + (1.0 - TOGETHER) ** 0.5 * alone).argsort(axis=0).argsort(axis=0)
+        shares.append((parts + generator.random(parts.shape)) / futures)
+    return run_times(state, np.concatenate(shares, axis=1))
 
 
 #: Futures of a forecast.

@@ -173,7 +173,7 @@ def whatif(
         raise BridgeError("no job waits: nothing can differ", where=_when(presents[0]), remedy=remedy)
     if futures < 2:
         raise BridgeError("an interval needs two futures at least", where="what if")
-    runs = draw(presents[-1], futures, seed)
+    runs = draw(presents[-1], futures, seed, first=len(presents[0]))
     starts = _played(presents, names, runs)
     n = len(presents[0])
     can = np.all([(one[:, :n] != NEVER).all(axis=0) for one in starts], axis=0)

@@ -1,8 +1,8 @@
 """Verifies any schedule: capacity at every instant, times that add up, walltimes, hosts held by one job."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,12 +13,13 @@ from bridge.cluster.amounts_text import (
     NODE_AMOUNTS,
     NODE_RESOURCES,
     PER_NODE,
-    PROGRESS,
-    SUSPENDED,
-    parse_spans,
+    UNKNOWN_NODES,
     read_amounts,
 )
 from bridge.judge.check_nodes import find_excess
+from bridge.judge.check_record import check_listed_nodes, check_partitions
+from bridge.judge.check_use import check_use
+from bridge.judge.checked_schedule import CheckedSchedule, Violation
 from bridge.judge.energy import PowerAudit
 from bridge.judge.jobs import (
     FINAL_STATES,
@@ -39,21 +40,12 @@ KINDS: tuple[str, ...] = (
     "duplicate-job", "unknown-state", "rejected-but-started", "missing-value", "no-demand", "negative",
     "start-before-submit", "start-before-eligible", "finish-before-start", "execution-time", "waiting-time",
     "turnaround-time", "walltime", "larger-than-machine", "capacity", "allocation-unreadable",
-    "allocation-size", "host-range", "host-overlap", "node-amount", "power-budget", "not-in-workload",
-    "workload-demand", "workload-submit", "workload-run",
+    "allocation-size", "host-range", "host-overlap", "node-amount", "node-unknown", "node-partition",
+    "partition-nodes", "power-budget", "not-in-workload", "workload-demand", "workload-submit",
+    "workload-run",
 )  # fmt: skip
-#: How many running jobs a violation of the capacity names.
-NAMED = 8
 #: Files round every time to 1 µs, so a sum of three of them may be off by this much, in s.
 ROUNDING = 1.5e-6
-
-
-@dataclass(frozen=True)
-class Violation:
-    kind: str
-    time: float
-    jobs: tuple[str, ...]
-    text: str
 
 
 @dataclass(frozen=True)
@@ -101,23 +93,28 @@ def check_schedule(
     workload: Workload | None = None,
     power: PowerAudit | None = None,
     nodes: Mapping[str, str] | None = None,
+    partitions: Mapping[str, int] | None = None,
+    remarks: Sequence[str] = (),
 ) -> CheckReport:
     """Check ``jobs`` against every rule of docs/metrics.md, section "What a valid schedule is".
 
     Demands for resources of `capacity` other than ``nodes`` are columns of the resource's name. `tolerance`:
     how far times may be off, s. `ignore`: kinds of violation (see ``KINDS``) to leave out. `workload`: the
     log, to compare demands, submit times and run times with. `power`: what the machine drew, if that was
-    simulated. `nodes`: what a record says of a cluster's nodes, see `bridge.cluster.amounts_text`. Raises
-    BridgeError: no capacity of ``nodes``, a resource without a column, no such kind, or no such tolerance.
+    simulated. `nodes`: what a record says of a cluster's nodes, see `bridge.cluster.amounts_text`;
+    `partitions`: nodes of those whose jobs have whole nodes; `remarks`: notes of its own. Raises BridgeError:
+    no capacity of ``nodes``, a resource without a column, no such kind, or no such tolerance.
     """
     _refuse_nonsense(jobs, capacity, tolerance, ignore)
-    schedule = _Schedule(jobs, tolerance, ignore)
+    schedule = CheckedSchedule(jobs, tolerance, ignore)
     _check_rows(schedule)
     shares = shared_use(jobs)
     counted = {name: amount for name, amount in capacity.items() if name != "nodes" or not shares.any()}
     peak = {resource: _check_capacity(schedule, resource, amount) for resource, amount in counted.items()}
     if (jobs["allocated_resources"].fillna("") != "").any():
         _check_hosts(schedule, capacity["nodes"])
+    check_listed_nodes(schedule)
+    check_partitions(schedule, partitions or {})
     notes = _check_log(schedule, workload) if workload is not None else ()
     if shares.any() and not (nodes and PER_NODE in jobs):
         what = (
@@ -137,103 +134,10 @@ def check_schedule(
         first=schedule.first,
         peak=peak,
         capacity=counted,
-        notes=notes,
+        notes=(*remarks, *notes),
         attempts=int(killed.sum()),
         first_of_kind=schedule.first_of_kind,
     )
-
-
-class _Spans(NamedTuple):
-    """Times of rows: each of one row, which may have several."""
-
-    row: Ints
-    start: Floats
-    end: Floats
-
-    @classmethod
-    def of(cls, spans: Sequence[tuple[int, float, float]]) -> "_Spans":
-        table = np.array(spans, np.float64).reshape(-1, 3)
-        return cls(table[:, 0].astype(np.int64), table[:, 1], table[:, 2])
-
-
-class _Schedule:
-    """A jobs table as arrays, and what is wrong in it: how often by kind, and the earliest violation."""
-
-    def __init__(self, jobs: pd.DataFrame, tolerance: float, ignore: Collection[str]) -> None:
-        self.frame, self.tolerance, self.ignore = jobs, tolerance, ignore
-        self.kinds: dict[str, int] = {}
-        self.first_of_kind: dict[str, Violation] = {}
-        self.first: Violation | None = None
-        self.ids = jobs["job_id"].astype(str).to_numpy(object)
-        self.states = jobs["final_state"].astype(str).to_numpy(object)
-        self.rejected: Flags = np.asarray(self.states == "REJECTED", np.bool_)
-        self.submit, self.start = self.column("submission_time"), self.column("starting_time")
-        self.end = self.column("finish_time")
-        #: Rows with a finite start and end.
-        self.timed: Flags = np.isfinite(self.start) & np.isfinite(self.end)
-        latest = np.abs([self.submit, self.start, self.end])
-        #: How far differences of a row's times may be off, in s: times of thousands of years are no exact
-        #: microseconds.
-        self.inexact: Floats = 2 * np.spacing(np.where(np.isfinite(latest), latest, 0.0).max(axis=0))
-        shown_at = np.where(np.isfinite(self.start), self.start, self.submit)
-        #: When a row's violation happens, in s: at its start, else its submit, else 0.
-        self.when: Floats = np.where(np.isfinite(shown_at), shown_at, 0.0)
-        self.pauses, self.pieces = self._split()
-        #: For how long each row was suspended, s.
-        lengths = self.pauses.end - self.pauses.start
-        self.stood: Floats = np.bincount(self.pauses.row, lengths, len(jobs)).astype(np.float64)
-
-    @property
-    def progress(self) -> Floats:
-        """What earlier lives of each row's job had done that was kept, s."""
-        return self.column(PROGRESS) if PROGRESS in self.frame else np.zeros(len(self.frame))
-
-    def column(self, name: str) -> Floats:
-        return self.frame[name].to_numpy(np.float64)
-
-    def _split(self) -> "tuple[_Spans, _Spans]":
-        """Return when rows were suspended, and when they worked: all the time between start and end else."""
-        n = len(self.frame)
-        texts = self.frame[SUSPENDED].fillna("").to_numpy(object) if SUSPENDED in self.frame else [""] * n
-        stood = [
-            (row, parse_spans(str(text), f"job {self.ids[row]}")) for row, text in enumerate(texts) if text
-        ]
-        pauses = [(row, since, until) for row, spans in stood for since, until in spans]
-        pieces = [(row, float(self.start[row]), float(self.end[row])) for row in range(n)] if stood else []
-        for row, spans in stood:
-            edges = [self.start[row], *(time for span in spans for time in span), self.end[row]]
-            pairs = [*zip(edges[::2], edges[1::2], strict=True)]
-            pieces[row] = (row, *pairs[0])
-            pieces += [(row, since, until) for since, until in pairs[1:]]
-        whole = _Spans(np.arange(n), self.start, self.end)
-        return _Spans.of(pauses), _Spans.of(pieces) if stood else whole
-
-    def add(self, kind: str, when: Floats, describe: Callable[[int], tuple[list[str], str]]) -> None:
-        """Count one violation per entry of ``when``; ``describe(k)`` gives jobs and sentence of the k-th."""
-        if len(when) == 0 or {kind, kind.split(":")[0]} & {*self.ignore}:
-            return
-        self.kinds[kind] = self.kinds.get(kind, 0) + len(when)
-        k = int(np.argmin(when))
-        if kind not in self.first_of_kind or when[k] < self.first_of_kind[kind].time:
-            jobs, text = describe(k)
-            self.first_of_kind[kind] = violation = Violation(kind, float(when[k]), tuple(jobs), text)
-            if self.first is None or violation.time < self.first.time:
-                self.first = violation
-
-    def rule(self, kind: str, broken: Flags, text: str, **columns: Any) -> None:
-        """Count every row where ``broken`` [rows]; ``text`` completes the sentence "job X …".
-
-        In braces it has the row's ``submit``, ``start``, ``end`` and values of ``columns``: [rows], or one.
-        """
-        rows = np.flatnonzero(broken)
-
-        def describe(k: int) -> tuple[list[str], str]:
-            row = int(rows[k])
-            own = {"submit": self.submit, "start": self.start, "end": self.end} | columns
-            values = {name: v[row] if np.ndim(v) else v for name, v in own.items()}
-            return [self.ids[row]], f"job {self.ids[row]} {text.format(row=row, **values)}"
-
-        self.add(kind, self.when[rows], describe)
 
 
 def _refuse_nonsense(
@@ -258,7 +162,7 @@ def _refuse_nonsense(
             raise BridgeError(f"unknown kind of violation {kind!r}", remedy=kinds_text)
 
 
-def _check_rows(schedule: _Schedule) -> None:
+def _check_rows(schedule: CheckedSchedule) -> None:
     """Check everything that concerns one row at a time, and duplicates."""
     states, submit, start, end = schedule.states, schedule.submit, schedule.start, schedule.end
     rule, inexact, tolerance = schedule.rule, schedule.inexact, schedule.tolerance
@@ -292,7 +196,7 @@ def _check_rows(schedule: _Schedule) -> None:
     rule("finish-before-start", backwards, "finishes at {end:.6f}, before its start at {start:.6f}")
     waited = (start - submit, "start − submit")
     if {"eligible_time", "reason"} <= {*schedule.frame}:  # on a cluster a job waits since it is eligible
-        waited = (start - schedule.column("eligible_time"), "start − eligible")
+        waited = (np.maximum(start - schedule.column("eligible_time"), 0.0), "start − eligible")
     ran = (end - start, "finish − start")
     if len(schedule.pauses.row):
         waited = (waited[0] + schedule.stood, f"{waited[1]} + suspended")
@@ -314,45 +218,17 @@ def _check_rows(schedule: _Schedule) -> None:
     rule("walltime", long, rule_text, run=run, requested=requested)
 
 
-def _check_capacity(schedule: _Schedule, resource: str, amount: int) -> float:
+def _check_capacity(schedule: CheckedSchedule, resource: str, amount: int) -> float:
     column = schedule.frame[demand_column(resource)]
     demand = column.to_numpy(np.int64 if column.dtype.kind in "iu" else np.float64)
     limit = amount if demand.dtype.kind == "i" else amount * (1 + 1e-12)
     unit = UNITS.get(resource, resource)
     text = f"uses {{demand:.15g}} {unit}, the machine has {amount}"
     schedule.rule(f"larger-than-machine:{resource}", schedule.timed & (demand > limit), text, demand=demand)
-    # A start may be early by the tolerance. A job without length uses nothing.
-    pieces = schedule.pieces
-    release = pieces.end - schedule.tolerance - schedule.inexact[pieces.row]
-    kept = schedule.timed[pieces.row] & (release > pieces.start) & (demand[pieces.row] > 0)
-    rows, start, release = pieces.row[kept], pieces.start[kept], release[kept]
-    count = len(rows)
-    if count == 0:
-        return 0.0
-    times = np.concatenate((start, release))
-    order = np.lexsort((np.repeat([1, 0], count), times))
-    used = np.cumsum(np.concatenate((demand[rows], -demand[rows]))[order])
-    over = np.flatnonzero((used > limit) & (order < count))
-
-    def describe(k: int) -> tuple[list[str], str]:
-        before = order[: over[k]]
-        row, now = rows[order[over[k]]], times[order[over[k]]]
-        earlier = before[before < count]
-        others = rows[earlier[release[earlier] > now]]
-        others = others[np.argsort(-demand[others], kind="stable")]
-        named = ", ".join(f"{schedule.ids[r]} ({demand[r]:.15g})" for r in others[:NAMED])
-        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-        text = f"{used[over[k]]:.15g} of {amount} {unit} in use"
-        text += f" when job {schedule.ids[row]} ({demand[row]:.15g}) starts"
-        return [schedule.ids[r] for r in (row, *others)], text + (
-            f"; running: {named}{more}" if named else ""
-        )
-
-    schedule.add(f"capacity:{resource}", times[order[over]], describe)
-    return float(used.max())
+    return check_use(schedule, f"capacity:{resource}", demand, amount, limit, unit)
 
 
-def _check_hosts(schedule: _Schedule, nodes: int) -> None:
+def _check_hosts(schedule: CheckedSchedule, nodes: int) -> None:
     """Check ``allocated_resources`` wherever it is given, on a machine with hosts 0 … nodes − 1."""
     from bridge.judge.hosts import HostAllocation, overlaps, parse  # compiles kernels
 
@@ -366,6 +242,8 @@ def _check_hosts(schedule: _Schedule, nodes: int) -> None:
     rule_text = "has allocated_resources {given}: "
     texts_given = [repr(text if len(text) <= 40 else text[:39] + "…") for text in map(str, texts)]
     wrong = (counts > 0) & schedule.timed & (hosts != demand)
+    if UNKNOWN_NODES in schedule.frame:  # which have no number
+        wrong &= (schedule.frame[UNKNOWN_NODES].fillna("") == "").to_numpy()
     beyond = np.zeros(len(texts), np.bool_)
     beyond[owner[allocation.last >= nodes]] = True
     for kind, broken, what in (
@@ -409,7 +287,7 @@ def _allocation_of_rows(allocation: "HostAllocation", rows: Ints) -> "HostAlloca
     return HostAllocation(allocation.first[which], allocation.last[which], offsets)
 
 
-def _check_nodes(schedule: _Schedule, record: Mapping[str, str]) -> None:
+def _check_nodes(schedule: CheckedSchedule, record: Mapping[str, str]) -> None:
     """Check what jobs have of each node that they share, by a record of what the nodes have."""
     has = read_amounts(record[NODE_AMOUNTS], NODE_AMOUNTS)
     names = record[NODE_RESOURCES].split()
@@ -426,7 +304,7 @@ def _check_nodes(schedule: _Schedule, record: Mapping[str, str]) -> None:
     schedule.add("node-amount", start[excess.rows], describe)
 
 
-def _check_log(schedule: _Schedule, workload: Workload) -> tuple[str, ...]:
+def _check_log(schedule: CheckedSchedule, workload: Workload) -> tuple[str, ...]:
     """Compare with ``workload``; return remarks that are no violations.
 
     The demand must be the requested or the allocated one; submits may differ by one common shift; a run

@@ -97,7 +97,7 @@ def listed_nodes(
         if shared:
             what = f"nodes that {names[a]} and {names[b]} share"
             estimates.append(Estimate(what, shared, "NodeLists of both name them"))
-    most = _most_at_once(listed, start, end, np.ones(len(start)))
+    most = listed.most_at_once(start, end, np.ones(len(listed.node)))
     shared_nodes = int((most > 1).sum())
     if not shared_nodes:
         return ListedNodes(of, listed.names, None, tuple(estimates), ())
@@ -107,7 +107,8 @@ def listed_nodes(
         notes.append("cores are not recorded: the file gives whole nodes, so fewer jobs run at one time")
         return ListedNodes(of, listed.names, None, tuple(estimates), tuple(notes))
     notes.append("cores of a node are the most that were in use at one time; it may have more")
-    in_use = np.maximum(_most_at_once(listed, start, end, each).astype(np.int64), 1)
+    of_nodes = np.repeat(each, listed.counts)
+    in_use = np.maximum(listed.most_at_once(start, end, of_nodes).astype(np.int64), 1)
     return ListedNodes(of, listed.names, in_use, tuple(estimates), tuple(notes))
 
 
@@ -121,18 +122,3 @@ def _last_new(listed: NodesOfJobs, jobs: Ints) -> tuple[int, int]:
             before.update(nodes)
             last = count
     return count, last
-
-
-def _most_at_once(listed: NodesOfJobs, start: Floats, end: Floats, amount: Floats) -> Floats:
-    """Return the most of an amount [n] of jobs in use on each node at one time; ends come before starts."""
-    job = np.repeat(np.arange(len(start)), listed.counts)
-    ran = end[job] > start[job]
-    job, node = job[ran], listed.node[ran]
-    times = np.concatenate((end[job], start[job]))
-    nodes = np.concatenate((node, node))
-    changes = np.concatenate((-amount[job], amount[job]))
-    order = np.lexsort((changes, times, nodes))  # of one instant, ends first
-    in_use = np.cumsum(changes[order])  # all of a node's changes together are nothing
-    most = np.zeros(len(listed.names))
-    np.maximum.at(most, nodes[order], in_use)
-    return most

@@ -18,7 +18,17 @@ _WORDS = {
 _KINDS = {"partition": "partition", "qos": "QOS", "queue": "queue", "size": "nodes"}
 #: Groups of a kind that are shown.
 _GROUPS = 12
-_HEADINGS = ("log-MAE", "rank", *(f"≤{s // 60} min" for s in WITHIN), "bias", "W1", "W1/mean")
+#: Headings that fit into 80 columns: a space is where a terminal may break one.
+_HEADINGS = (
+    "log MAE",
+    "rank",
+    f"% ≤ {'/'.join(f'{s // 60}' for s in WITHIN)} min",
+    "bias",
+    "W1",
+    "W1 / mean",
+)
+#: Those of a group of jobs, which has a column of its own for their number.
+_OF_GROUP = tuple(heading for heading in _HEADINGS if heading != "W1")
 
 
 def policies_of(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -35,13 +45,13 @@ def fidelity(document: Mapping[str, Any]) -> list[Any]:
     title = f"{document['workload']}: {part}, {jobs}{how}"
     table = Table(("", *_HEADINGS), title=title)
     for one in policies:
-        table.add(one["name"], *measures(one))
+        table.add(one["name"], *_cells(one))
     behind = _part(document["split"], document["until"])
     second = Table(("", *_HEADINGS), title=f"{behind}, beside forecasts from the part before")
     for one in policies:
-        second.add(one["name"], *measures(one["behind"]["policy"]))
-    second.add("textbook", *measures(document["textbook"]))
-    second.add("null", *measures(document["null"]))
+        second.add(one["name"], *_cells(one["behind"]["policy"]))
+    second.add("textbook", *_cells(document["textbook"]))
+    second.add("null", *_cells(document["null"]))
     best = document["textbook"]["policy"]
     output: list[Any] = [table, second, f"textbook: {best}, the nearest before; null: the waits before."]
     output += (f"{one['name']}: {_verdict(one['behind']['verdict'])}." for one in policies)
@@ -57,7 +67,7 @@ def _part(low: float, high: float) -> str:
 
 
 def measures(one: Mapping[str, Any]) -> list[str]:
-    """Return the cells of a distance, under `_HEADINGS`."""
+    """Return the cells of a distance, each measure by itself."""
     rank, bias, relative = one["rank_correlation"], one["bias"], one["wasserstein_relative"]
     return [
         f"{one['log_mae']:.2f}",
@@ -67,6 +77,19 @@ def measures(one: Mapping[str, Any]) -> list[str]:
         duration(one["wasserstein"]),
         "–" if relative is None else f"{relative:.2f}",
     ]
+
+
+def _cells(one: Mapping[str, Any]) -> list[str]:
+    """Return the cells of a distance, under `_HEADINGS`."""
+    log_mae, rank, *_, bias, seconds, relative = measures(one)
+    within = "/".join(f"{100 * share:.0f}" for share in one["within"].values())
+    return [log_mae, rank, within, bias, seconds, relative]
+
+
+def _of_group(one: Mapping[str, Any]) -> list[str]:
+    """Return the cells of a group's distance, under `_OF_GROUP`."""
+    *cells, _, relative = _cells(one)
+    return [*cells, relative]
 
 
 def _verdict(verdicts: Mapping[str, Mapping[str, Any]]) -> str:
@@ -109,8 +132,8 @@ def _groups(one: Mapping[str, Any]) -> Iterator[Table]:
             if kind != "size":
                 names.sort(key=lambda name: -groups[name]["jobs"])
             caption = "" if len(names) <= _GROUPS else f"The {_GROUPS} with most jobs of {len(names)}."
-            rows = ((n, f"{groups[n]['jobs']:,}", *measures(groups[n])) for n in names[:_GROUPS])
-            yield Table((label, "jobs", *_HEADINGS), rows, title=f"{one['name']} by {label}", caption=caption)
+            rows = ((n, f"{groups[n]['jobs']:,}", *_of_group(groups[n])) for n in names[:_GROUPS])
+            yield Table((label, "jobs", *_OF_GROUP), rows, title=f"{one['name']} by {label}", caption=caption)
 
 
 def _disagreements(one: Mapping[str, Any]) -> Iterator[str]:

@@ -163,9 +163,14 @@ def gantt(run: Run, colour_by: Literal["auto", "partition", "user", "job"] = "au
     """Draw the schedule of `MOST_JOBS` at most; jobs without hosts are placed first-fit for the picture.
 
     `colour_by` ``partition`` and ``user`` have a legend; ``auto`` takes the first that the run has, unless
-    it has more values than there are colours. Jobs that share nodes are drawn half transparent.
+    it has more values than there are colours. Jobs that share nodes are drawn half transparent. Where hosts
+    of some jobs alone are known, as in records, the others are left out.
     """
     done = _started(run, run.name, "Gantt chart")
+    everything = len(done)
+    has_hosts = done.jobs["allocated_resources"].fillna("") != ""
+    if has_hosts.any() and not has_hosts.all():
+        done = started(done.jobs[has_hosts])
     if len(done) > MOST_JOBS:
         what = f"a Gantt chart shows at most {MOST_JOBS:,} jobs, the run has {len(done):,}"
         raise BridgeError(what, where=run.name, remedy="Replay fewer jobs (--first), or draw the timeline.")
@@ -198,6 +203,7 @@ def gantt(run: Run, colour_by: Literal["auto", "partition", "user", "job"] = "au
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     plain(axes, grid="x")
     heading = f"{run.name or 'Schedule'}: {counted(len(done), 'job')} on {counted(nodes, 'host')}"
+    heading += f" ({everything - len(done):,} without hosts left out)" if everything > len(done) else ""
     _headline(axes, heading + ("" if placed else " (placed first-fit)"), run)
     return figure
 

@@ -3,15 +3,17 @@
 The text is a list as Slurm writes it: ``n[1-3,7],gpu2``; empty: the log does not name the job's nodes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from bridge.base.arrays import Flags, Ints
+from bridge.base.arrays import Flags, Floats, Ints
 from bridge.base.errors import BridgeError
 from bridge.cluster.slurm_values import node_names
-from bridge.workload.requests import intern_texts
-from bridge.workload.select import Ids
+from bridge.workload.requests import Texts, intern_texts
 from bridge.workload.table import Workload
 
 #: The column. (``nodelist`` holds nodes that a job must have.)
@@ -35,8 +37,25 @@ class NodesOfJobs:
         """Return the nodes on which these jobs ran, each once."""
         return np.unique(self.node[np.repeat(which, self.counts)])
 
+    def most_at_once(self, start: Floats, end: Floats, amount: Floats) -> Floats:
+        """Return the most in use on each node at one time; ends come before starts.
 
-def read_ran_on(workload: Workload, ids: Ids) -> NodesOfJobs | None:
+        `start`, `end`: [n]; `amount`: of each place in `node`.
+        """
+        job = np.repeat(np.arange(len(start)), self.counts)
+        ran = end[job] > start[job]
+        job, node, amount = job[ran], self.node[ran], amount[ran]
+        times = np.concatenate((end[job], start[job]))
+        nodes = np.concatenate((node, node))
+        changes = np.concatenate((-amount, amount))
+        order = np.lexsort((changes, times, nodes))  # of one instant, ends first
+        in_use = np.cumsum(changes[order])  # all of a node's changes together are nothing
+        most = np.zeros(len(self.names))
+        np.maximum.at(most, nodes[order], in_use)
+        return most
+
+
+def read_ran_on(workload: Workload, ids: npt.NDArray[Any]) -> NodesOfJobs | None:
     """Return the nodes of jobs `ids` [n]; None: the log names none.
 
     BridgeError: a cell is no list of nodes.
@@ -48,15 +67,21 @@ def read_ran_on(workload: Workload, ids: Ids) -> NodesOfJobs | None:
         return None
     rows = pd.Index(table["job_id"]).get_indexer(pd.Index(ids))
     texts = intern_texts([str(text).strip() for text in table[RAN_ON].fillna("").iloc[rows]])
+    return nodes_of_texts(texts, lambda j: f"{workload.where}, job {table['job_id'].iloc[rows[j]]}")
+
+
+def nodes_of_texts(texts: Texts, place: Callable[[int], str]) -> NodesOfJobs | None:
+    """Return the nodes of jobs by their lists; None: they name none. `place`: job -> where its list stands.
+
+    BridgeError: a text is no list of nodes.
+    """
     index: dict[str, int] = {}
     lists: list[Ints] = []
     for code, text in enumerate(texts.texts):
         try:
             names = dict.fromkeys(node_names(text))
         except ValueError as error:
-            job = table["job_id"].iloc[rows[int((texts.code == code).argmax())]]
-            remedy = "Mend the cell, or leave it empty."
-            where = f"{workload.where}, job {job}"
+            where, remedy = place(int((texts.code == code).argmax())), "Mend the cell, or leave it empty."
             raise BridgeError(f"its {RAN_ON!r} {error}", where=where, remedy=remedy) from error
         lists.append(np.array([index.setdefault(name, len(index)) for name in names], np.int64))
     if not index:

@@ -16,7 +16,15 @@ from bridge.cluster.node_table import build_node_table
 from bridge.workload.following import NONE, leaders, refuse_circles
 from bridge.workload.ids import ranks
 from bridge.workload.ignored import note_ignored
-from bridge.workload.requests import JobRequests, heeded_columns, read_requests, with_default_times
+from bridge.workload.ran_on import RAN_ON
+from bridge.workload.requests import (
+    JobRequests,
+    Texts,
+    heeded_columns,
+    read_requests,
+    read_texts,
+    with_default_times,
+)
 from bridge.workload.resources import idle_power_of
 from bridge.workload.rules import LoadRule
 from bridge.workload.table import LONGEST, STATUS_CANCELLED, SWF_COLUMNS, Tally, Workload, submitted, tally
@@ -59,6 +67,8 @@ class Jobs:
             `bridge.workload.following`.
         cluster: the site's nodes, partitions and rules; None = one pool of equal nodes.
         requests: what the jobs ask of the cluster [n], on the jobs' clock; None without one.
+        ran_on: the nodes that the log says they ran on, see `bridge.workload.ran_on`; None without a cluster,
+            or if the log says it of no job.
 
     Raises BridgeError: a job can never run, or its times go beyond 64 bits; the error names the job and the
     resource or the field.
@@ -84,10 +94,11 @@ class Jobs:
     think: Ints | None = None
     cluster: Cluster | None = None
     requests: JobRequests | None = None
+    ran_on: Texts | None = None
 
     def __post_init__(self) -> None:
         impossible = self.demand > self.capacity
-        if impossible.any():
+        if impossible.any() and self.cluster is None:  # else its rules refuse such a job, and say why
             j, r = np.argwhere(impossible)[0]
             what = f"can never run: it asks for {self.demand[j, r]} of {self.resources[r]!r}, "
             what += f"the machine has {self.capacity[r]}"
@@ -134,6 +145,8 @@ class Jobs:
             parts |= {"follows": place[self.follows[which]], "think": self.think[which]}
         if self.requests is not None:
             parts["requests"] = self.requests.take(which)
+        if self.ran_on is not None:
+            parts["ran_on"] = self.ran_on.take(which)
         return replace(self, **parts, extra={name: values[which] for name, values in self.extra.items()})
 
 
@@ -358,5 +371,6 @@ def select(
         idle_power=idle_power_of(workload.header, workload.where),
         cluster=cluster,
         requests=None if requests is None else requests.take(order).later(origin),
+        ran_on=read_texts(table, RAN_ON).take(order) if requests is not None and RAN_ON in table else None,
         **waiting,
     )

@@ -65,7 +65,8 @@ def test_a_replay_names_an_event_that_does_nothing(time: int, event: str, why: s
     said = f"calendar[0] ({kind} at {time} s) does nothing: {why}"
     assert warnings_of_replay() == [f"bridge: warning: {said}"]
     with pytest.warns(UserWarning) as caught:
-        bridge.replay("log.swf", cluster="site.toml")
+        run = bridge.replay("log.swf", cluster="site.toml")
+    assert run.config["idle_events"] == [said]
     assert [text for text in (str(one.message) for one in caught) if "calendar" in text] == [said]
 
 

@@ -5,7 +5,7 @@ import pytest
 from forecast_states import make_state
 
 from bridge.base.errors import BridgeError
-from bridge.forecasting.starts import FIRST, forecast, summarize_futures
+from bridge.forecasting.starts import FIRST, draw, forecast, summarize_futures
 from bridge.forecasting.state import MOST, MachineState
 from bridge.forecasting.whatif import NEW, change_state, parse_job, whatif, with_job, with_nodes
 
@@ -122,6 +122,17 @@ def test_what_if_nodes_are_drained_or_a_job_is_submitted() -> None:
     assert (base.never, after.never) == (0, 1)
     assert after.values["wait"].mean == 190 - 60
     assert base.values["wait"].mean == 100 - 60  # of those who can start in both
+
+
+def test_a_submitted_job_changes_no_run_time_of_the_others() -> None:
+    """The base is the same, whatever is added; a job of a user who is there runs long when that one's do."""
+    more = change_state(STATE, submits=["1:85s:u", "2:50s:u"])
+    alone, beside = draw(STATE, 50, 7), draw(more, 50, 7, first=len(STATE))
+    assert beside.shape == (50, len(STATE) + 2)
+    assert (beside[:, :-2] == alone).all()
+    assert (draw(STATE, 50, 7, first=len(STATE)) == alone).all()
+    base = whatif([STATE], ["fcfs+easy", "sjf+easy"], futures=4, seed=3)[0]
+    assert whatif([STATE, more], ["fcfs+easy", ""], futures=4, seed=3)[0].values == base.values
 
 
 def test_what_if_refuses() -> None:

@@ -34,6 +34,7 @@ def with_attempts(prepared: Scenario, schedule: "Schedule") -> tuple[Scenario, "
         extra={name: column[which] for name, column in prepared.jobs.extra.items()},
         **{name: getattr(prepared.jobs, name)[which] for name in _OF_JOBS},
         requests=None if prepared.jobs.requests is None else prepared.jobs.requests.take(which),
+        ran_on=None,
     )
     demands = replace(
         cluster.demands,

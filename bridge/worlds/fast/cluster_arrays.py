@@ -27,7 +27,7 @@ from bridge.scheduler.cluster_state import (
 )
 from bridge.scheduler.state import NEVER, SECOND
 from bridge.scheduler.timed_state import TimedState, allocate_timed
-from bridge.workload.requests import MILLI, JobRequests
+from bridge.workload.requests import JobRequests
 from bridge.worlds.fast.cluster_calendar import (
     Calendar,
     build_calendar,
@@ -105,16 +105,11 @@ class ClusterArrays:
 
     @property
     def is_shared(self) -> bool:
-        return not bool(self.classes.counted.all())
+        return self.classes.is_shared
 
     def capacity(self) -> dict[str, int]:
         """Return what all nodes have: cores, and GPUs where there are some."""
-        total = sum(
-            (self.classes.amounts[c] * len(members) for c, members in enumerate(self.classes.members)),
-            start=np.zeros(len(self.classes.resources), np.int64),
-        )
-        gpus = int(total[GPUS]) // MILLI
-        return {"cores": int(total[CORES])} | ({"gpus": gpus} if gpus else {})
+        return self.classes.capacity()
 
     def stated(self, names: Sequence[str]) -> dict[str, Floats]:
         """Return by these settings of QOS and partitions what they say of their jobs [n], NaN: nothing.

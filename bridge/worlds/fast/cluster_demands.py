@@ -97,12 +97,19 @@ def _most_tasks(partition: Partition, vector: Sequence[int], tasks: int) -> int:
 
 
 def build_demands(
-    cluster: Cluster, classes: NodeClasses, requests: JobRequests, walltime: Ints, names: Sequence[object]
+    cluster: Cluster,
+    classes: NodeClasses,
+    requests: JobRequests,
+    walltime: Ints,
+    names: Sequence[object],
+    *,
+    recorded: bool = False,
 ) -> Demands:
     """Return the demands of n jobs; `walltime`: [n] requested times in seconds, `names`: [n] ids for errors.
 
     A job of several partitions goes to the first that admits it (its QOS and account, walltime and nodes),
-    else to the first that holds it; one that names none that there is, to the default partition.
+    else to the first that holds it; one that names none that there is, to the default partition. `recorded`:
+    the jobs ran, so that one that the cluster cannot hold takes what it asks for.
 
     Raises BridgeError: the cluster, empty and up, cannot hold a job.
     """
@@ -153,6 +160,8 @@ def build_demands(
         elsewhere[row] = bool(cluster.partitions) and len(named) < max(len(stated), 1)
         choices.append([(p, shape_in(job, p)) for p in named or [default]])
     taken = take_of_empty(list(shapes), classes, key)
+    if recorded:
+        taken = [row or _as_stated(shape) for row, shape in zip(taken, shapes, strict=True)]
     for row, (job, in_each) in enumerate(zip(first.tolist(), choices, strict=True)):
         held = [(p, s) for p, s in in_each if taken[s] is not None]
         if not held:
@@ -190,6 +199,13 @@ def _places(requests: JobRequests, job: int) -> tuple[str, str, str, str]:
         requests.exclude.of(job),
         requests.reservation.of(job),
     )
+
+
+def _as_stated(shape: Shape) -> Taken:
+    """Return what a shape takes by itself, wherever it may be."""
+    nodes = max(shape.nodes, 1)
+    vectors = shape.tasks or nodes
+    return Taken(nodes, tuple(max(amount, 0) * vectors for amount in shape.vector))
 
 
 def _nodes(taken: Taken | None) -> int:

@@ -60,6 +60,19 @@ class NodeClasses:
             classes[members] = c
         return classes
 
+    @property
+    def is_shared(self) -> bool:
+        return not bool(self.counted.all())
+
+    def capacity(self) -> dict[str, int]:
+        """Return what all nodes have: cores, and GPUs where there are some."""
+        total = sum(
+            (self.amounts[c] * len(members) for c, members in enumerate(self.members)),
+            start=np.zeros(len(self.resources), np.int64),
+        )
+        gpus = int(total[GPUS]) // MILLI
+        return {"cores": int(total[CORES])} | ({"gpus": gpus} if gpus else {})
+
     def admissible(
         self, partition: int, constraints: str, nodelist: str, exclude: str, reservation: str, where: str
     ) -> Flags:

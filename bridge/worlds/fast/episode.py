@@ -27,6 +27,7 @@ from bridge.worlds.fast.action_terms import NO_TERMS, ActionTerms, read_terms
 from bridge.worlds.fast.cluster_arrays import ClusterArrays, build_cluster_arrays, reset_cluster
 from bridge.worlds.fast.multifactor import MultifactorPriorities
 from bridge.worlds.fast.one_machine import check_machines
+from bridge.worlds.fast.recorded_nodes import RecordedNodes
 from bridge.worlds.fast.site_lookahead import SiteLookahead
 from bridge.worlds.fast.slurm.log_jobs import reasons_of_refusals
 from bridge.worlds.fast.user_shares import UserShares
@@ -44,6 +45,7 @@ class Scenario:
         tie: [n] what breaks equal scores before the submission order does.
         true_requests: the loading rule put true run times in the requests' place.
         recorded: the log's own starts are played, see `bridge.worlds.fast.recorded`.
+        recorded_nodes: where these jobs ran on the nodes of a cluster, whose rules decide nothing here.
         terms: what a rule of action may do to jobs, and at what costs.
         cluster: the nodes and rules that the jobs meet; None: one pool of nodes.
         beliefs: what is believed of jobs as they run; None: the same from start to end.
@@ -59,6 +61,7 @@ class Scenario:
     tie: Ints
     true_requests: bool = False
     recorded: bool = False
+    recorded_nodes: RecordedNodes | None = None
     terms: ActionTerms = NO_TERMS
     cluster: ClusterArrays | None = None
     beliefs: RunningBeliefs | None = None
@@ -84,10 +87,15 @@ class Scenario:
     def warnings(self) -> list[str]:
         """What was decided for jobs in place of what they say, a line each."""
         notes = self.cluster.notes if self.cluster is not None else {}
-        calendar = self.cluster.calendar if self.cluster is not None else None
-        idle = calendar.notes if calendar is not None else ()
         counts = (f"{count:,} jobs {note}" for note, count in notes.items())
-        return [*counts, *idle, *self._notes_of_priorities(), *self.terms.notes]
+        record = self.recorded_nodes.notes if self.recorded_nodes is not None else ()
+        return [*counts, *self.idle_events, *self._notes_of_priorities(), *self.terms.notes, *record]
+
+    @property
+    def idle_events(self) -> tuple[str, ...]:
+        """What in the cluster's calendar changes nothing, and why, as far as it is seen beforehand."""
+        calendar = self.cluster.calendar if self.cluster is not None else None
+        return calendar.notes if calendar is not None else ()
 
     def _notes_of_priorities(self) -> tuple[str, ...]:
         """Return a note if an order that was chosen weighs nothing; Slurm's own rules always have it."""
@@ -143,13 +151,8 @@ def prepare(
     """
     compiled = compile_policy(policy, protocol, on_nodes=jobs.cluster is not None)
     cluster = None
-    if jobs.cluster is not None and jobs.follows is not None:
-        raise BridgeError(
-            "jobs that arrive after the end of others do not know the nodes of a cluster yet",
-            where=f"cluster {jobs.cluster.name!r}",
-            remedy="Leave out --dependencies, and write the column 'dependency'; or leave out --cluster.",
-        )
     if jobs.cluster is not None:
+        refuse_followers(jobs)
         cluster = build_cluster_arrays(jobs.cluster, jobs, acts=compiled.action is not None)
         _refuse_suspensions(compiled, cluster)
         if policy.agent and protocol.own_passes:
@@ -214,6 +217,16 @@ def prepare(
         cluster=cluster,
         beliefs=beliefs,
     )
+
+
+def refuse_followers(jobs: Jobs) -> None:
+    """Raise BridgeError if jobs on a cluster arrive after the end of others."""
+    if jobs.cluster is not None and jobs.follows is not None:
+        raise BridgeError(
+            "jobs that arrive after the end of others do not know the nodes of a cluster yet",
+            where=f"cluster {jobs.cluster.name!r}",
+            remedy="Leave out --dependencies, and write the column 'dependency'; or leave out --cluster.",
+        )
 
 
 def _priorities(compiled: CompiledPolicy, cluster: ClusterArrays, jobs: Jobs) -> Ranker | None:

@@ -89,7 +89,7 @@ class JobsTableBuilder:
 
         columns = self._columns(self._order)
         resources = self._prepared.jobs.resources[1:]
-        cluster = self._prepared.cluster
+        cluster = self._prepared.cluster or self._prepared.recorded_nodes
         own = () if cluster is None else (*OF_CLUSTER, *cluster.capacity())
         own = own if self._schedule.node_lives is None else ("job_id", *own)  # by which attempts are told
         names = (name for name in (*_MEASURED, *own, *resources) if name in columns)
@@ -247,6 +247,8 @@ class JobsTableBuilder:
             )
         if self._prepared.recorded and ELIGIBLE in jobs.extra:
             columns["eligible_time"] = lambda: jobs.extra[ELIGIBLE][which]
+        if (record := self._prepared.recorded_nodes) is not None:
+            columns |= record.columns(which)
         if (cluster := self._prepared.cluster) is not None and schedule.eligible is not None:
             eligible = schedule.eligible
             columns |= {

@@ -1,7 +1,7 @@
 """The log's own starts in place of a rule's: what really happened, as a schedule like any other.
 
 Starts and ends are those of the log, to the last job; where they use more nodes than there are, or start
-before they could, they do so, and `bridge check` tells.
+before they could, they do so, and `bridge check` tells. On a cluster they have the nodes that the log names.
 """
 
 from dataclasses import replace
@@ -16,7 +16,8 @@ from bridge.scheduler.names import RECORDED
 from bridge.scheduler.protocol import Policy, Protocol
 from bridge.workload.select import CUT, MICRO, Jobs
 from bridge.workload.table import TallyEntry, tally
-from bridge.worlds.fast.episode import Scenario
+from bridge.worlds.fast.episode import Scenario, refuse_followers
+from bridge.worlds.fast.recorded_nodes import build_recorded_nodes
 
 #: The column of a jobs table, and of a log, from when a job could start, s.
 ELIGIBLE = "eligible"
@@ -65,9 +66,17 @@ def _eligible(jobs: Jobs) -> Floats | None:
     return since
 
 
-def recorded_scenario(jobs: Jobs, protocol: Protocol) -> Scenario:
-    """Return the scenario of the recorded run; see `with_record`. It has no estimates and no policy."""
-    jobs = with_record(jobs)
+def recorded_scenario(jobs: Jobs, protocol: Protocol, *, on_nodes: bool = False) -> Scenario:
+    """Return the scenario of the recorded run; see `with_record`. It has no estimates and no policy.
+
+    `on_nodes`: on those of the jobs' cluster, if they have one; else only numbers of nodes count.
+    """
+    if on_nodes and jobs.cluster is not None:
+        refuse_followers(jobs)
+    jobs, nodes = with_record(jobs), None
+    if on_nodes and jobs.cluster is not None:
+        nodes = build_recorded_nodes(jobs)
+        jobs = replace(jobs, demand=nodes.count[:, None])
     nobody = np.zeros(len(jobs), np.int64)
     return Scenario(
         jobs=jobs,
@@ -78,4 +87,5 @@ def recorded_scenario(jobs: Jobs, protocol: Protocol) -> Scenario:
         partition=nobody / 1.0,
         tie=nobody,
         recorded=True,
+        recorded_nodes=nodes,
     )

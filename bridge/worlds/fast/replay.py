@@ -274,7 +274,12 @@ def _recorded(prepared: Scenario, first: int, last: int) -> Schedule:
     serial = np.empty(last - first, np.int64)
     serial[np.argsort(start, kind="stable")] = np.arange(last - first)
     nothing = np.full(last - first, -1, np.int64)
-    return Schedule(start, start + jobs.run[part], nothing, nothing, nothing, serial, jobs.submit[part])
+    eligible = None
+    if (nodes := prepared.recorded_nodes) is not None:  # where the log contradicts itself, nobody waited
+        eligible = np.where(nodes.eligible[part] < 0, start, np.minimum(nodes.eligible[part], start))
+    return Schedule(
+        start, start + jobs.run[part], nothing, nothing, nothing, serial, jobs.submit[part], eligible
+    )
 
 
 def _replay_on_nodes(prepared: Scenario, progress: Callable[[int], None] | None = None) -> Schedule:

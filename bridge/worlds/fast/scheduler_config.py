@@ -142,9 +142,6 @@ class SchedulerConfig:
         if not (rules.knows_clusters or rules.own_passes):
             remedy = "Leave out --cluster, or use the standard protocol, alea or slurm."
             raise BridgeError("has one pool of nodes", where=f"protocol {self.protocol!r}", remedy=remedy)
-        if self.recorded:
-            what, remedy = "recorded starts are not placed on nodes of a cluster", "Leave out --cluster."
-            raise BridgeError(what, where=f"policy {self.order!r}", remedy=remedy)
         if self.nodes is not None:
             what = "the cluster says how many nodes there are"
             raise BridgeError(what, where=f"--nodes {self.nodes}", remedy="Leave out --nodes or --cluster.")
@@ -189,7 +186,7 @@ class SchedulerConfig:
         if policy is None and self.recorded:
             from bridge.worlds.fast.recorded import recorded_scenario
 
-            return recorded_scenario(jobs, rules)
+            return recorded_scenario(jobs, rules, on_nodes=True)
         return prepare(jobs, rules, policy or self.policy(), self.estimator or rules.estimator, load)
 
     def with_usual_policy(self, stated: Container[str]) -> "SchedulerConfig":

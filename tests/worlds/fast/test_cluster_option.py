@@ -44,7 +44,6 @@ def test_records_hold_the_digest(site: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"order": "recorded", "backfill": "none"}, "recorded starts are not placed on nodes"),
         ({"protocol": "cqsim"}, "has one pool of nodes"),
         ({"protocol": "schedgym"}, "has one pool of nodes"),
         ({"nodes": 4}, "the cluster says how many nodes there are"),
