@@ -22,8 +22,8 @@ ZOO = [path.name for path in _SHIPPED if not is_of_pool(path)]
 POOL_AGENTS = {name: HERE / name for name in ("pool-draws", "pool-greedy")} | {
     path.name: path for path in _SHIPPED if is_of_pool(path)
 }
-#: Makes the workload of nodes and burst buffer that MRSch's agents are judged on.
-TWO_RESOURCES = ("workload", "generate", "mrsch", "--setting", "S4", "--base", "bundled-128", "--seed", "1")
+#: Settings of the workloads of nodes and burst buffer, and of power as well, for MRSch's agents.
+TWO_RESOURCES, THREE_RESOURCES = "S4", "S9"
 
 HOSTS, UNITS, STEP = 16, 12, 300 * MICRO
 
@@ -51,6 +51,14 @@ TRAININGS = {
     ),
     "rlschert-paper-pg": (("rlschert", "--setting", "paper-pg"), POOL_CONFIG),
 }
+
+
+def workload_of(agent: str, folder: Path) -> str:
+    """Return what an agent of the zoo is judged on; MRSch's workloads are in a folder."""
+    if not agent.startswith("mrsch"):
+        return "bundled-128"
+    setting = THREE_RESOURCES if agent.endswith("power") else TWO_RESOURCES
+    return str(folder / f"{setting}.parquet")
 
 
 def rules_of(agent: str) -> tuple[str, ...]:

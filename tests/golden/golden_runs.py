@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import zmq
-from golden_cases import POOL_AGENTS, ROOT, SESSIONS, TRAININGS, TWO_RESOURCES, rules_of
+from golden_cases import POOL_AGENTS, ROOT, SESSIONS, THREE_RESOURCES, TRAININGS, TWO_RESOURCES, rules_of
 
 from bridge.cli.main import main
 
@@ -32,11 +32,11 @@ def command(*words: str) -> str:
     return printed.getvalue()
 
 
-def two_resources(folder: Path) -> Path:
-    """Write the workload of nodes and burst buffer, and return its path."""
-    path = folder / "S4.parquet"
-    command(*TWO_RESOURCES, "--out", str(path))
-    return path
+def write_workloads(folder: Path) -> None:
+    """Write the workloads of several resources."""
+    words = ("workload", "generate", "mrsch", "--base", "bundled-128", "--seed", "1")
+    for setting in (TWO_RESOURCES, THREE_RESOURCES):
+        command(*words, "--setting", setting, "--out", str(folder / f"{setting}.parquet"))
 
 
 def judged_and_replayed(agent: str, workload: str, folder: Path) -> dict[str, Any]:

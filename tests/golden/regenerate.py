@@ -5,8 +5,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from golden_cases import HERE, POOL_AGENTS, SESSIONS, TRAININGS, ZOO
-from golden_runs import judged_and_replayed, judged_on_pool, session, trained, two_resources
+from golden_cases import HERE, POOL_AGENTS, SESSIONS, TRAININGS, ZOO, workload_of
+from golden_runs import judged_and_replayed, judged_on_pool, session, trained, write_workloads
 
 
 def write(name: str, value: object) -> None:
@@ -24,11 +24,10 @@ def regenerate(wanted: set[str]) -> None:
     (HERE / "data").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        mrsch = str(two_resources(folder))
+        write_workloads(folder)
         for agent in ZOO:
             if not wanted or agent in wanted:
-                workload = mrsch if agent.startswith("mrsch") else "bundled-128"
-                write(agent, judged_and_replayed(agent, workload, folder))
+                write(agent, judged_and_replayed(agent, workload_of(agent, folder), folder))
         for name in TRAININGS:  # one is the teacher of another
             rows = trained(name, folder)
             if not wanted or f"training-{name}" in wanted:

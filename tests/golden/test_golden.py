@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from golden_cases import HERE, POOL_AGENTS, SESSIONS, TRAININGS, ZOO
-from golden_runs import differences, judged_and_replayed, judged_on_pool, session, trained, two_resources
+from golden_cases import HERE, POOL_AGENTS, SESSIONS, TRAININGS, ZOO, workload_of
+from golden_runs import differences, judged_and_replayed, judged_on_pool, session, trained, write_workloads
 
 #: PyTorch's kernels differ between machines in float32's last digits, of which a training makes more.
 TRAINING_TOLERANCE = 1e-5
@@ -21,14 +21,13 @@ def golden(name: str) -> Any:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the workload of two resources, where the runs and trainings go."""
     path = tmp_path_factory.mktemp("golden")
-    two_resources(path)
+    write_workloads(path)
     return path
 
 
 @pytest.mark.parametrize("agent", ZOO)
 def test_agents_of_the_zoo(agent: str, folder: Path) -> None:
-    workload = str(folder / "S4.parquet") if agent.startswith("mrsch") else "bundled-128"
-    assert not differences(golden(agent), judged_and_replayed(agent, workload, folder))
+    assert not differences(golden(agent), judged_and_replayed(agent, workload_of(agent, folder), folder))
 
 
 @pytest.mark.parametrize("agent", POOL_AGENTS)

@@ -15,6 +15,7 @@ from bridge.workload.requests import NEVER, heeded_columns, read_requests, with_
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import select
 from bridge.workload.table import SWF_COLUMNS, Workload
+from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
 SITE = Cluster(
     nodes=(NodeGroup(count=4, cores=8),),
@@ -154,8 +155,11 @@ def test_jobs_are_selected_with_their_requests() -> None:
 
 
 def test_a_job_that_is_larger_than_the_cluster_is_refused_by_name() -> None:
-    with pytest.raises(BridgeError, match=r"log, job 3: can never run: it asks for 9 of 'nodes'"):
-        select(workload(), LOAD_RULES["standard"], cluster=SITE)
+    """By its rules: the record of such a job can be played."""
+    jobs = select(workload(), LOAD_RULES["standard"], cluster=SITE)
+    never = r"job 3: can never run: it asks for 9 nodes, and 4 nodes of partition 'batch' hold one of them"
+    with pytest.raises(BridgeError, match=never):
+        SchedulerConfig().build_scenario(jobs)
 
 
 def test_what_a_cluster_heeds_is_not_said_to_be_ignored() -> None:

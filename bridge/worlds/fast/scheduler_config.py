@@ -97,6 +97,10 @@ class SchedulerConfig:
             what = "has no backfilling: nobody decides"
             remedy = f"Write --policy {RECORDED}."
             raise BridgeError(what, where=f"policy {RECORDED!r}, {self.backfill!r}", remedy=remedy)
+        if self.protocol == "slurm":
+            what = "nobody decides, so no passes of Slurm are played"
+            remedy = "Leave the protocol out."
+            raise BridgeError(what, where=f"policy {RECORDED!r}, {self.protocol!r}", remedy=remedy)
         return True
 
     @property

@@ -186,7 +186,7 @@ def test_a_blocked_head_is_passed_by_short_jobs_alone(tmp_path: Path) -> None:
     ("options", "what"),
     [
         (["--policy", "saf+easy"], "has its own backfilling and clocks, and no backfilling 'easy'"),
-        (["--policy", "recorded"], "recorded starts are not placed on nodes"),
+        (["--policy", "recorded"], "nobody decides, so no passes of Slurm are played"),
         (["--agent", "zoo/rlbackfilling-lublin-1"], "learnt under the protocol"),
         (["--backfill-order", "sjf"], "no the candidate order 'sjf'"),
         (["--estimator", "predicted"], "plans by time limits"),

@@ -302,7 +302,10 @@ def test_the_page_of_a_real_queue_in_a_browser(fake: Fake, look: Callable[[str],
     words = [*BRIDGE, "serve", "--slurm", "--partition", "agent", "--port", "0"]
     with subprocess.Popen(words, env=fake.client.env, stderr=subprocess.PIPE, text=True) as page:
         assert page.stderr is not None
-        found = look(page.stderr.readline().strip())
+        address = next(
+            line for line in page.stderr if line.startswith("http")
+        )  # before it: a kernel compiles
+        found = look(address.strip())
         page.terminate()
     fake.client.call("scancel", "-u", "root", "-p", "agent")
     fake.until(lambda: not fake.jobs())
