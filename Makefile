@@ -52,7 +52,7 @@ lint: $(VENV)/.ready
 	$(BIN)/lint-imports
 
 test: lint $(VENV)/.tests
-	$(BIN)/pytest -n 3 --dist loadgroup
+	$(BIN)/pytest -n 3
 
 test-slow: $(VENV)/.tests
 	$(BIN)/pytest -m slow

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-#: One worker builds the wheel.
-pytestmark = pytest.mark.xdist_group("wheel")
 ROOT = Path(__file__).parents[1]
 
 

@@ -22,8 +22,6 @@ from bridge.slurm_demo import cluster
 from bridge.slurm_demo.demo_jobs import submit
 from bridge.worlds.slurm.client import Client, QueueEntry
 
-#: One worker runs all of them: two would start two clusters.
-pytestmark = pytest.mark.xdist_group("live")
 NODES = 8
 BRIDGE = [sys.executable, "-m", "bridge"]
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
