@@ -9,15 +9,8 @@ from bridge.base.arrays import Array, Floats32, Ints
 from bridge.base.errors import BridgeError
 from bridge.base.jit import entry, hot
 from bridge.env.encoder import CompiledEncoder, EncoderPrograms
-from bridge.env.parts import (
-    apply_action,
-    delays_head,
-    encode,
-    key_rows,
-    list_rows,
-    run_until_decision,
-    write_context,
-)
+from bridge.env.parts import apply_action, encode, run_until_decision, write_context
+from bridge.env.rows import delays_head, key_rows, list_rows
 from bridge.env.threads import bounds_of, helpers, with_own_scratch
 from bridge.scheduler.core import INSPECT, PAUSE
 from bridge.scheduler.state import SECOND, State

@@ -9,7 +9,8 @@ from bridge.base.arrays import Array, Flags, Floats32, Ints
 from bridge.base.jit import entry, hot
 from bridge.env.batch import Batch, PackedObservations
 from bridge.env.encoder import CompiledEncoder, EncoderPrograms
-from bridge.env.parts import encode, key_rows, list_rows, write_context
+from bridge.env.parts import encode, write_context
+from bridge.env.rows import key_rows, list_rows
 from bridge.scheduler.decisions import INSPECT, PICK
 from bridge.scheduler.state import State
 from bridge.worlds.fast.episode import Scenario

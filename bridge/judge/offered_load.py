@@ -6,12 +6,10 @@ import numpy as np
 
 from bridge.base.arrays import Flags, Ints
 from bridge.scheduler.state import SECOND
+from bridge.workload.requests import MILLI
 from bridge.workload.select import Jobs
 from bridge.worlds.fast.cluster_arrays import build_cluster_arrays
 from bridge.worlds.fast.cluster_nodes import CORES, GPUS, NodeClasses
-
-#: GPUs are counted in thousandths.
-_MILLI = 1000
 
 
 @dataclass(frozen=True)
@@ -66,5 +64,5 @@ def _load(
 
     jobs = int(np.count_nonzero(mine))
     return OfferedLoad(
-        name, int(count.sum()), cores, gpus // _MILLI, jobs, share(CORES, cores), share(GPUS, gpus)
+        name, int(count.sum()), cores, gpus // MILLI, jobs, share(CORES, cores), share(GPUS, gpus)
     )

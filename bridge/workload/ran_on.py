@@ -33,6 +33,11 @@ class NodesOfJobs:
         """How many nodes the log names of each job [n]."""
         return np.diff(self.first)
 
+    @property
+    def owner(self) -> Ints:
+        """The job of each place in `node`."""
+        return np.repeat(np.arange(len(self.first) - 1), self.counts)
+
     def of(self, which: Flags) -> Ints:
         """Return the nodes on which these jobs ran, each once."""
         return np.unique(self.node[np.repeat(which, self.counts)])
@@ -42,7 +47,7 @@ class NodesOfJobs:
 
         `start`, `end`: [n]; `amount`: of each place in `node`.
         """
-        job = np.repeat(np.arange(len(start)), self.counts)
+        job = self.owner
         ran = end[job] > start[job]
         job, node, amount = job[ran], self.node[ran], amount[ran]
         times = np.concatenate((end[job], start[job]))

@@ -12,7 +12,7 @@ from bridge.scheduler.slurm.jobs import PENDING, SlurmJob
 from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.rows import Rows
 
-_sort, _insert = Quick(kernels.sort_line_now), Quick(kernels.insert_now)
+_sort, _insert = Quick(kernels.sort_line_now), Quick(kernels.insert_in_line)
 _drop, _take_turns = Quick(kernels.drop_now), Quick(kernels.take_turns_now)
 
 

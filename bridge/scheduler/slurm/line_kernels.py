@@ -1,6 +1,6 @@
 """The line of waiting jobs, compiled: entries in the order in which a pass looks at them."""
 
-from bridge.base.jit import inline, inner, kernel
+from bridge.base.jit import hot, inline, inner, kernel
 from bridge.scheduler.slurm.arrays import (
     CHANGES,
     COUNT,
@@ -82,7 +82,7 @@ def sort_line_now(b: SlurmArrays) -> None:
     sort_line(b)
 
 
-@inline
+@hot
 def insert_in_line(b: SlurmArrays, e: int) -> None:
     """Insert an entry into a sorted line, behind its equals."""
     n = b.now[N_LINE]
@@ -97,12 +97,6 @@ def insert_in_line(b: SlurmArrays, e: int) -> None:
     for k in range(n, low, -1):
         b.line[k] = b.line[k - 1]
     b.line[low] = e
-
-
-@kernel
-def insert_now(b: SlurmArrays, e: int) -> None:
-    """Insert an entry into a sorted line, behind its equals."""
-    insert_in_line(b, e)
 
 
 @inner

@@ -1,6 +1,6 @@
 """The main pass' walk, compiled; it stops where the caller has to do something."""
 
-from bridge.base.jit import inline, inner, kernel
+from bridge.base.jit import hot, inline, inner, kernel
 from bridge.scheduler.slurm.arrays import (
     AT,
     AVAILABLE,
@@ -59,7 +59,7 @@ DONE, CUT, PREEMPT, NEXT_TASK, NONE_BEHIND = range(5)
 _SKIPPED, _LICENSES = -1, -2
 
 
-@inline
+@hot
 def begin_main(b: SlurmArrays, now: int, full: bool, length: int) -> None:
     """Begin a main pass of so many entries."""
     b.now[NOW], b.now[FULL], b.now[LENGTH], b.now[AT], b.now[DEPTH] = now, int(full), length, 0, 0
@@ -209,12 +209,6 @@ def go_on(b: SlurmArrays, came: int) -> int:
             return NONE_BEHIND
         if result >= 0:
             _take_note(b, e, result)
-
-
-@kernel
-def begin_walk(b: SlurmArrays, now: int, full: bool, length: int) -> None:
-    """Begin a main pass of so many entries."""
-    begin_main(b, now, full, length)
 
 
 @kernel

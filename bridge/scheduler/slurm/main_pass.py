@@ -8,7 +8,7 @@ from bridge.scheduler.slurm.jobs import SlurmJob
 from bridge.scheduler.slurm.quick import Quick
 from bridge.scheduler.slurm.site import SlurmPart
 
-_begin, _go_on = Quick(kernels.begin_walk), Quick(kernels.walk)
+_begin, _go_on = Quick(kernels.begin_main), Quick(kernels.walk)
 _idle_until, _end = Quick(pass_kernels.main_until), Quick(pass_kernels.end_main_now)
 _is_closed, _is_over_limit = Quick(kernels.is_closed), Quick(kernels.is_over_limit)
 _OVER = (kernels.DONE, kernels.CUT, kernels.NONE_BEHIND)

@@ -17,7 +17,7 @@ from bridge.scheduler.slurm.site import Assoc, Site, SlurmPart
 FIRST_BASIC = 4_294_901_759
 _rank_now = Quick(kernels.rank_now)
 _set_priority, _decay = Quick(kernels.set_priority), Quick(kernels.decay_usage)
-_add_usage, _end_usage = Quick(kernels.add_usage), Quick(kernels.end_usage_now)
+_add_usage, _end_usage = Quick(kernels.add_usage), Quick(kernels.end_usage)
 
 
 def _by_id(job: SlurmJob) -> tuple[int, int, int]:

@@ -7,7 +7,7 @@ names below. `run_factors`: of a running job, by how much its usage counts.
 
 import math
 
-from bridge.base.jit import inline, inner, kernel
+from bridge.base.jit import hot, inline, inner, kernel
 from bridge.scheduler.slurm.arrays import (
     ASSOC_ROW,
     COUNTS_MINUTES,
@@ -192,15 +192,9 @@ def add_usage(b: SlurmArrays, r: int, now: int) -> None:
     _add(b, r, now)
 
 
-@inline
+@hot
 def end_usage(b: SlurmArrays, tree: ShareArrays, r: int, now: int) -> None:
     """Add what a job used that runs no more: ranks of the last period are made before."""
     if now > b.runs[r, SINCE]:
         _rank(b, tree)
         _add(b, r, now)
-
-
-@kernel
-def end_usage_now(b: SlurmArrays, tree: ShareArrays, r: int, now: int) -> None:
-    """Add what a job used that runs no more: ranks of the last period are made before."""
-    end_usage(b, tree, r, now)

@@ -19,6 +19,7 @@ from bridge.workload.accounting.choices import ImportConfig
 from bridge.workload.accounting.lives import AT_WORK, WAITING, JobLife, RecordCounter
 from bridge.workload.accounting.machine import AccountingMachine
 from bridge.workload.accounting.site_requests import SiteRequests, array_of
+from bridge.workload.peaks import most_at_once
 from bridge.workload.ran_on import RAN_ON
 from bridge.workload.table import STATUS_CANCELLED, STATUS_COMPLETED, SWF_COLUMNS, Workload, note_order
 
@@ -340,6 +341,5 @@ def _capacity(
 def _peak(table: pd.DataFrame) -> int:
     """Return how many processors were allocated at one time, at most; ends come before starts."""
     ran = table[(table["wait"] >= 0) & (table["run"] > 0) & (table["suspended"] == 0)]
-    start, changes = (ran["submit"] + ran["wait"]).to_numpy(), np.concatenate((ran["procs"], -ran["procs"]))
-    order = np.lexsort((changes, np.concatenate((start, start + ran["run"]))))
-    return int(np.cumsum(changes[order].astype(np.float64)).max(initial=0))  # no sum wraps around
+    start = (ran["submit"] + ran["wait"]).to_numpy()
+    return most_at_once(start, start + ran["run"].to_numpy(), ran["procs"].to_numpy())

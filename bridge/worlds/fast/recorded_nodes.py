@@ -16,6 +16,7 @@ from bridge.cluster.amounts_text import PER_NODE, STRAY_NODES, UNKNOWN_NODES, am
 from bridge.cluster.node_ranges import short_list
 from bridge.scheduler.cluster_state import AFTER, SINGLETON, UNCOUNTED
 from bridge.scheduler.state import NEVER, SECOND
+from bridge.workload.peaks import most_at_once
 from bridge.workload.ran_on import NodesOfJobs, nodes_of_texts
 from bridge.workload.requests import MILLI, JobRequests, Texts
 from bridge.workload.select import Jobs
@@ -61,7 +62,7 @@ class RecordedNodes:
     @property
     def owner(self) -> Ints:
         """The job of each place in the lists of nodes."""
-        return np.repeat(np.arange(len(self.count)), self.ran_on.counts)
+        return self.ran_on.owner
 
     @property
     def places(self) -> Ints:
@@ -287,13 +288,13 @@ def _notes(jobs: Jobs, record: RecordedNodes) -> Iterator[str]:
     names = [partition.name for partition in record.classes.partitions]
     for name, size in record.partition_sizes().items():
         mine = record.demands.partition == names.index(name)
-        if (peak := _peak(start[mine], end[mine], record.count[mine])) > size:
+        if (peak := most_at_once(start[mine], end[mine], record.count[mine])) > size:
             yield f"partition {name!r}: {peak:,} nodes in use at one time, it has {size:,}"
     if record.classes.is_shared:
         resource, used, there = "cores", record.amounts[:, CORES], record.capacity()["cores"]
     else:
         resource, used, there = "nodes", record.count, int(jobs.capacity[0])
-    if (peak := _peak(start, end, used)) > there:
+    if (peak := most_at_once(start, end, used)) > there:
         yield f"{peak:,} {resource} in use at one time, the cluster has {there:,}"
 
 
@@ -312,14 +313,6 @@ def _overfull_nodes(record: RecordedNodes, start: Floats, end: Floats) -> Iterat
     if beyond:
         some = _some([beyond[name] for name in sorted(beyond)])
         yield f"{len(beyond):,} nodes had more in use at one time than they have: {some}"
-
-
-def _peak(start: Floats, end: Floats, amount: Ints) -> int:
-    """Return the most of an amount [n] in use at one time; ends come before starts."""
-    ran = end > start
-    times = np.concatenate((end[ran], start[ran]))
-    changes = np.concatenate((-amount[ran], amount[ran]))
-    return int(np.cumsum(changes[np.lexsort((changes, times))]).max(initial=0))
 
 
 def _some(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ Arrays: `at` holds where the loops stand, by the names below; `late` how late th
 import math
 
 from bridge.base.arrays import Floats
-from bridge.base.jit import inline, kernel
+from bridge.base.jit import hot, inline
 
 #: Passes, of one instant in this order; nothing comes before the event; draws of lateness are used up.
 LIMITS, FULL, DEFAULT, BACKFILL, PRIO, NO_PASS, DRAWS = range(7)
@@ -92,7 +92,7 @@ def _draw(at: Floats, late: Floats) -> float:
     return float(late[n])
 
 
-@inline
+@hot
 def note(at: Floats, late: Floats, kind: int, time: float, started: bool, changed: bool) -> None:
     """Take note of a pass, whether it started a job, and whether it changed another record."""
     at[TIME] = time
@@ -117,7 +117,7 @@ def note(at: Floats, late: Floats, kind: int, time: float, started: bool, change
         at[CHANGED] = min(at[CHANGED], time)
 
 
-@inline
+@hot
 def tell(at: Floats, time: float, asks: bool, at_once: bool) -> None:
     """Take note that something happened; it `asks` for a main pass, or its message runs one `at_once`."""
     at[TIME] = at[LAST_CHANGE] = time
@@ -128,7 +128,7 @@ def tell(at: Floats, time: float, asks: bool, at_once: bool) -> None:
         at[AT_ONCE] = min(at[AT_ONCE], time)
 
 
-@inline
+@hot
 def next_pass(at: Floats, late: Floats, idle: Floats) -> int:
     """Let passes that do nothing go by; return which comes next, and ``at[NEXT]`` when, or `NO_PASS`."""
     while True:
@@ -143,21 +143,3 @@ def next_pass(at: Floats, late: Floats, idle: Floats) -> int:
             return int(kind)
         writes = idle[WRITES_BACKFILL] if kind == BACKFILL else idle[WRITES_MAIN]
         note(at, late, kind, time, False, writes != 0.0 and kind != LIMITS)
-
-
-@kernel
-def advance(at: Floats, late: Floats, idle: Floats) -> int:
-    """Let passes that do nothing go by; return which comes next, and ``at[NEXT]`` when, or `NO_PASS`."""
-    return next_pass(at, late, idle)
-
-
-@kernel
-def tell_now(at: Floats, time: float, asks: bool, at_once: bool) -> None:
-    """Take note that something happened, see `tell`."""
-    tell(at, time, asks, at_once)
-
-
-@kernel
-def note_pass(at: Floats, late: Floats, kind: int, time: float, started: bool, changed: bool) -> None:
-    """Take note of a pass, whether it started a job, and whether it changed another record."""
-    note(at, late, kind, time, started, changed)

@@ -18,8 +18,8 @@ KINDS = ("limits", "full", "default", "backfill", "prio")
 PLACES = {kind: place for place, kind in enumerate(KINDS)}
 #: Draws of lateness that are made together.
 _DRAWS = 1024
-_advance, _note_pass = Quick(kernels.advance), Quick(kernels.note_pass)
-_tell = Quick(kernels.tell_now)
+_advance, _note_pass = Quick(kernels.next_pass), Quick(kernels.note)
+_tell = Quick(kernels.tell)
 
 
 @dataclass(frozen=True)
