@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @shared.number("--seed", "Same seed, same futures.  [default: 0]", 0, default=0, show_default=False)
 @decide_slurm.observed_options
 @shared.field_options(
-    SchedulerConfig, cluster="Refused: a RUN on a cluster has its own, and other states are of one pool."
+    SchedulerConfig, cluster="Refused: the cluster is that of the RUN or of Slurm; a STATE is of one pool."
 )
 @shared.json_option
 def whatif(
