@@ -157,9 +157,9 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main, 
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
-        if isinstance(error, click.NoSuchOption) and error.option_name in _OF_ALL_COMMANDS:
-            error.message += f" It stands before the command: {name} {error.option_name} …"
-            error.possibilities = None
+        if isinstance(error, click.NoSuchOption) and (option := error.option_name) in _OF_ALL_COMMANDS:
+            message = f"No such option {option!r}. It stands before the command: {name} {option} …"
+            error = click.UsageError(message, error.ctx)
         error.show()
         return error.exit_code
     except click.Abort as abort:
