@@ -98,7 +98,8 @@ def describe(step: Step) -> str:
         return f"{step.name}: kept; no held-back window was played"
     verdict = "kept" if step.kept else "REFUSED, it makes held-back windows worse"
     change = f"log-MAE {step.before:.3f} -> {step.after:.3f}"
-    return f"{step.name}: {verdict} ({change} on {step.jobs:,} jobs of the second half)"
+    windows = f"in windows of the second half, from the recorded state, {step.jobs:,} jobs"
+    return f"{step.name}: {verdict} ({change} {windows})"
 
 
 def infer_site(
@@ -153,6 +154,8 @@ def infer_site(
         if gate.keeps("limits", judged, with_limit, steps):
             cluster = _limited(cluster, int(limit.value))
     notes += gate.notes()
+    if any(not row.exclusive for row in cluster.partitions):
+        notes.append("next: import the log again with --cluster and this file; then its jobs request cores")
     if delay.value is not None or cycle.value is not None:
         notes.append("delay and cycle: no protocol here plays them, they are told only")
     return InferredSite(cluster, estimates, tuple(steps), tuple(notes))
