@@ -276,10 +276,10 @@ _NO_WAIT = 1.0
 
 def note_without_waits(longest: Iterable[float | int | None]) -> str:
     """Return a line for runs in which no job waits, by their longest waits (s); empty if one does."""
-    known = [value for value in longest if value is not None]
-    if not known or max(known) >= _NO_WAIT:
+    values = [value for value in longest if value is not None]
+    if not values or max(values) >= _NO_WAIT:
         return ""
-    return f"no job waits here (at most {max(known):.2g} s): no policy can start a job earlier"
+    return f"no job waits here (at most {max(values):.2g} s): no policy can start a job earlier"
 
 
 def breakdown(jobs: pd.DataFrame, by: str, *, bsld_threshold: float = BSLD_THRESHOLD) -> pd.DataFrame:
