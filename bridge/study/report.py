@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.files import atomic_write
 from bridge.judge.stats import INTERVALS, TOO_FEW, mark_of
@@ -202,7 +203,7 @@ def sentences(document: Document, test: str) -> list[str]:
             better, worse = (verdicts.count(word) for word in ("better", "worse"))
             few = verdicts.count(TOO_FEW)
             rest = len(verdicts) - better - worse - few
-            all_of = f"Compared with {whom}, of {len(verdicts)} {'agents' if learnt else 'rows'}"
+            all_of = f"Compared with {whom}, of {counted(len(verdicts), 'agent' if learnt else 'row')}"
             none = f", {few} with too few blocks for a verdict" * bool(few)
             lines.append(f"{all_of}: {better} better, {worse} worse, {rest} not distinguishable{none}.")
     return lines
