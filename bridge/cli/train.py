@@ -230,7 +230,7 @@ def _command(ctx: click.Context) -> str:
 
 def _run(trainer: "Trainer", tensorboard: bool) -> None:
     """Train to the end; after Ctrl-C say how to go on."""
-    from bridge.base.jit import on_compile_progress
+    from bridge.base.compile_notice import on_compile_progress
 
     def end() -> None:
         if sys.stderr.isatty():
