@@ -243,7 +243,7 @@ def whatif_table(outcomes: "Sequence[WhatIfResult]", changed: bool, futures: int
             f" Compared: the {compared} of {waiting} waiting jobs that start under every rule. Where the"
         )
         caption += " others never start, they delay nobody."
-    table = Table(headings, title=f"{futures} futures", caption=caption)
+    table = Table(headings, title=counted(futures, "future"), caption=caption)
     for k, one in enumerate(outcomes):
         mean = {name: value.mean for name, value in one.values.items()}
         name = f"{one.policy}, changed" if changed and k else one.policy
