@@ -191,7 +191,7 @@ def sentences(document: Document, test: str) -> list[str]:
     windows = sorted({(row["windows"], row["windows_apart"], row["length"]) for row in rows})
     apart, blocks = (_range(of) for of in ((n for _, n, _ in windows), (row["mean"]["b"] for row in rows)))
     many, _, length = windows[0]
-    of = f"{many} windows of {length} {rows[0]['unit']} a log, of which {apart} share no job"
+    of = f"{counted(many, 'window')} of {length} {rows[0]['unit']} a log, of which {apart} share no job"
     lines = [f"{of}: b = {blocks} independent blocks."]
     if many == 1:
         return ["One sequence a log: no interval, and its difference says little."]
