@@ -56,12 +56,14 @@ STARTED_NEWS, ENDED_NEWS, FREED_NEWS = range(3)
 BY_LAST_MAIN, BY_LAST_BACKFILL, AT_BEGIN = range(3)
 #: Who starts a job: the main pass, the backfill pass, neither.
 BY_MAIN, BY_BACKFILL, BY_NEITHER = range(3)
-#: `masks`: sets of a pass; BEFORE: of COMPLETING those at its begin.
-UP, COMPLETING, BEFORE, AVAILABLE, TRY, NODES, CHOSEN, TAKEN, MASKS = range(9)
+#: `masks`: sets of a pass; BEFORE: of COMPLETING those at its begin; IDLE, FREE_NODES: nodes that a backfill
+#: pass may start jobs on, those without jobs and those with free CPUs.
+UP, COMPLETING, BEFORE, AVAILABLE, TRY, NODES, CHOSEN, TAKEN, IDLE, FREE_NODES, MASKS = range(11)
 #: `booked`: an advance reservation.
 OPENS, CLOSES, IS_MAINT, IS_FLEX, IS_FAILED, BOOKED_SIZE = range(6)
-#: `parts`: a partition in a pass: whether it failed, jobs looked at, counted and reserved.
-HAS_FAILED, LOOKED, COUNTED, RESERVED_IN, PART_SIZE = range(5)
+#: `parts`: a partition in a pass: whether it failed, jobs looked at, counted and reserved, and how many of
+#: its nodes are free at once in the map of time, at most.
+HAS_FAILED, LOOKED, COUNTED, RESERVED_IN, MOST_FREE, PART_SIZE = range(6)
 
 
 class _Fields(NamedTuple):

@@ -32,7 +32,7 @@ def put(words: Ints, n: int) -> None:
 
 
 @inline
-def _ones(x: int) -> int:
+def ones(x: int) -> int:
     """Return how many bits of a word are set."""
     x -= (x >> 1) & 0x55555555
     x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
@@ -45,7 +45,7 @@ def count(words: Ints) -> int:
     """Return how many members there are."""
     total = 0
     for w in range(words.shape[0]):
-        total += _ones(words[w])
+        total += ones(words[w])
     return total
 
 
@@ -54,7 +54,7 @@ def count_both(words: Ints, others: Ints) -> int:
     """Return how many members are among others."""
     total = 0
     for w in range(words.shape[0]):
-        total += _ones(words[w] & others[w])
+        total += ones(words[w] & others[w])
     return total
 
 

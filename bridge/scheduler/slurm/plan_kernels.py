@@ -52,8 +52,11 @@ FITS, PREEMPTS, NEVER = -1, -2, -3
 #: What came of a plan: no time was there; it may start now; too many tests; beyond the window; the map is
 #: full; it would overlap itself; reserve it.
 NONE, START, TESTED, BEYOND, FULL, OVERLAPS, RESERVE = range(7)
-#: `own`: what a pass keeps. HORIZON: before it a pass decides the same, if nothing but the time changes.
-FROM, LATER, BEGIN, LASTS, TESTS, LOW, HIGH, TOTAL, PLANNED_AT, RESUMES, HORIZON, OWN_SIZE = range(12)
+#: `own`: what a pass keeps. HORIZON: before it a pass decides the same, if nothing but the time changes;
+#: IS_COUNTED: the partitions' MOST_FREE are those of the map as it is.
+(
+    FROM, LATER, BEGIN, LASTS, TESTS, LOW, HIGH, TOTAL, PLANNED_AT, RESUMES, HORIZON, IS_COUNTED, OWN_SIZE,
+) = range(13)  # fmt: skip
 #: Places of the map's sizes: records that there are, and how many there have been.
 RECORDS, EVER = range(2)
 
@@ -141,7 +144,7 @@ def _free(times: Ints, free: Ints, n: int, start: int, end: int, nodes: Ints) ->
 
 
 @inline
-def _change_by(own: Ints, time: int) -> None:
+def change_by(own: Ints, time: int) -> None:
     """Take note that something may be decided otherwise from an instant on."""
     own[HORIZON] = min(own[HORIZON], time)
 
@@ -157,11 +160,11 @@ def _note_free(
     """
     for k in range(n):
         if times[k, 1] > start:
-            _change_by(own, times[k, 1])
+            change_by(own, times[k, 1])
             break
     for k in range(n):
         if times[k, 0] > start + limit and (later == 0 or not within(nodes, free[k])):
-            _change_by(own, times[k, 0] - limit)
+            change_by(own, times[k, 0] - limit)
             break
 
 
@@ -171,11 +174,11 @@ def _note_reservation(b: SlurmArrays, begin: int, limit: int) -> None:
     resolution, span, own = b.rules[RESOLUTION], b.rules[SPAN], b.own
     end = (b.now[NOW] + span) // resolution * resolution
     if own[HIGH] >= end:
-        _change_by(own, own[HIGH] + resolution - span)
+        change_by(own, own[HIGH] + resolution - span)
     if own[LOW] >= end:
-        _change_by(own, own[LOW] + resolution - span)
+        change_by(own, own[LOW] + resolution - span)
     if begin <= b.now[NOW] or limit < resolution:
-        _change_by(own, 0)
+        change_by(own, 0)
 
 
 @inner
@@ -238,10 +241,10 @@ def _best_forecast(b: SlurmArrays, e: int, nodes: Ints) -> int:
         if last >= 0:
             begin, late = b.ends[last], b.rules[LATE]
             if begin <= now:
-                _change_by(own, begin + late)
+                change_by(own, begin + late)
                 begin = max(begin + late, now + 1)
             else:
-                _change_by(own, begin)
+                change_by(own, begin)
         if best < 0 or begin < best:
             best = begin
             copy(b.scratch[2], b.scratch[1])
@@ -291,7 +294,7 @@ def _begin_of(b: SlurmArrays, e: int) -> int:
     if begin <= now and meets(chosen, b.masks[BEFORE]):
         begin = now + 1
         own[LATER] = 0
-        _change_by(own, 0)
+        change_by(own, 0)
     return int(begin)
 
 
@@ -321,7 +324,7 @@ def plan_job(b: SlurmArrays, e: int) -> int:
             own[BEGIN] = begin
             if begin <= now:
                 return START
-            _change_by(own, begin)
+            change_by(own, begin)
         own[RESUMES] = 0
         begin = own[BEGIN]
         if own[LATER] > 0 and begin > own[LATER]:
@@ -329,7 +332,7 @@ def plan_job(b: SlurmArrays, e: int) -> int:
             continue
         own[PLANNED_AT] = begin
         if begin > now + b.rules[SPAN]:
-            _change_by(own, begin - b.rules[SPAN])
+            change_by(own, begin - b.rules[SPAN])
             return BEYOND
         if b.sizes[EVER] >= b.rules[MAP_SIZE]:
             return FULL
