@@ -70,7 +70,13 @@ from bridge.scheduler.slurm.arrays import (
     SlurmArrays,
 )
 from bridge.scheduler.slurm.choice_kernels import CPUS, FREE_CPUS, JOBS, MAX_NODES, MIN_NODES, WHOLE
-from bridge.scheduler.slurm.limit_kernels import after_nodes, before_nodes, has_after, keep_packed
+from bridge.scheduler.slurm.limit_kernels import (
+    after_nodes,
+    before_nodes,
+    has_after,
+    keep_packed,
+    settle_weights,
+)
 from bridge.scheduler.slurm.main_kernels import has_licenses, note_change
 from bridge.scheduler.slurm.node_words import count, count_both, meets, ones, put
 from bridge.scheduler.slurm.start_kernels import (
@@ -107,6 +113,7 @@ def begin(b: SlurmArrays, now: int, length: int) -> None:
     b.now[STARTS_THEN], b.now[VERSION_THEN], b.now[BF_STARTS] = b.now[N_STARTS], b.now[VERSION], 0
     keep_packed(b, AT_BEGIN)
     order_runs(b)
+    plan.note_free_nodes(b)
     b.now[NOW], b.now[LENGTH], b.now[AT], b.now[ENTRY], b.now[SINGLE] = now, length, 0, -1, 0
     b.now[GIVING] = 0
     for w in range(b.masks.shape[1]):
@@ -139,23 +146,15 @@ def begin_backfill(b: SlurmArrays, now: int, length: int) -> None:
 
 
 @inline
-def note_free_nodes(b: SlurmArrays) -> None:
-    """Take note of the nodes on which a pass may start jobs."""
-    _idle(b, b.masks[IDLE], JOBS)
-    _idle(b, b.masks[FREE_NODES], FREE_CPUS)
-    for w in range(b.masks.shape[1]):
-        usable = b.masks[UP, w] & ~b.masks[COMPLETING, w]
-        b.masks[IDLE, w] &= usable
-        b.masks[FREE_NODES, w] &= usable
-
-
-@inline
 def _has_nodes(b: SlurmArrays, e: int) -> bool:
     """Tell whether enough nodes may be left for a job from now on, by what the map has so far."""
     nodes = b.masks[IDLE if b.need[e, WHOLE] != 0 else FREE_NODES]
     if b.need[e, MIN_NODES] > count_both(nodes, b.part_nodes[b.entries[e, PART]]):
         return False
-    if _are_free(b, e, nodes, 0):
+    there = b.masks[TRY]
+    for w in range(there.shape[0]):
+        there[w] = nodes[w] & b.masks[UP, w] & ~b.masks[COMPLETING, w]
+    if _are_free(b, e, there, 0):
         return True
     plan.change_by(b.own, b.times[0, 1])  # then there may be more
     return False
@@ -230,16 +229,6 @@ def _counts(b: SlurmArrays, e: int) -> bool:
     return bool(counts and not before_nodes(b, e))
 
 
-@inline
-def _idle(b: SlurmArrays, nodes: Ints, column: int) -> None:
-    """Leave in a set the nodes without jobs, or, for another column, those with free CPUs."""
-    nodes[:] = 0
-    for n in range(b.book.shape[0]):
-        value = b.book[n, column]
-        if (value == 0) if column == JOBS else (value > 0):
-            put(nodes, n)
-
-
 @inner
 def find_last(b: SlurmArrays, first: int, n: int) -> None:
     """Leave in LAST where the jobs end that a pass may start, or whose plan is read afterwards.
@@ -259,7 +248,6 @@ def find_last(b: SlurmArrays, first: int, n: int) -> None:
 @kernel
 def set_last(b: SlurmArrays, first: int, n: int) -> None:
     """Leave in LAST where the jobs end at which a pass looks, see `find_last`."""
-    note_free_nodes(b)
     find_last(b, first, n)
 
 
@@ -267,7 +255,7 @@ def set_last(b: SlurmArrays, first: int, n: int) -> None:
 def marks_plans(b: SlurmArrays, n: int) -> bool:
     """Tell whether a pass plans two jobs, or one that would have idle nodes, of so many entries."""
     planned, usable, idle = 0, b.masks[TRY], b.masks[TAKEN]
-    _idle(b, idle, JOBS)
+    plan.leave_free(b, idle, JOBS)
     for k in range(n):
         e = b.turn[k]
         j, part, excluded = b.entries[e, JOB], b.entries[e, PART], b.entries[e, EXCLUDED]
@@ -384,6 +372,7 @@ def _plan(b: SlurmArrays, e: int) -> int:
         _note_plan(b, j)
         if came == plan.START:
             result = _try(b, e)
+            settle_weights(b)
             if result == STARTED:
                 start_job(b, e, BY_BACKFILL)
                 return START
@@ -443,7 +432,7 @@ def begin_single(b: SlurmArrays, e: int) -> bool:
 def may_start(b: SlurmArrays, e: int) -> bool:
     """Begin the plan of a job that has enough free nodes, no limit against it, and licences; else False."""
     is_whole, nodes = b.need[e, WHOLE] != 0, b.masks[TRY]
-    _idle(b, nodes, JOBS if is_whole else FREE_CPUS)
+    plan.leave_free(b, nodes, JOBS if is_whole else FREE_CPUS)
     for w in range(nodes.shape[0]):
         nodes[w] &= b.masks[UP, w] & ~b.masks[COMPLETING, w]
     if b.need[e, MIN_NODES] > count_both(nodes, b.part_nodes[b.entries[e, PART]]) or before_nodes(b, e):
@@ -470,8 +459,8 @@ def _take_start(b: SlurmArrays) -> bool:
     order_runs(b)
     if b.runs[r, IS_WHOLE] != 0:
         _occupy(b, r)
+    plan.note_free_nodes(b)
     if now[SINGLE] == 0:  # fewer nodes are left
-        note_free_nodes(b)
         find_last(b, now[AT], now[LAST])
     return bool(b.rules[MAX_START] != 0 and now[BF_STARTS] >= b.rules[MAX_START])
 

@@ -141,7 +141,6 @@ def backfill_pass(b: SlurmArrays, time: int) -> None:
     if time < backfill_idle_until(b):
         return
     backfill.begin(b, time, n)
-    backfill.note_free_nodes(b)
     backfill.find_last(b, 0, n)
     backfill.go_on(b, backfill.GO_ON)
     end_backfill(b, time, False)

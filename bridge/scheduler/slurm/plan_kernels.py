@@ -13,7 +13,9 @@ from bridge.scheduler.slurm.arrays import (
     EXCLUDED,
     FIRST_ROW,
     FIRST_SET,
+    FREE_NODES,
     GIVING,
+    IDLE,
     JOB,
     LAST_ROW,
     LAST_SET,
@@ -31,15 +33,18 @@ from bridge.scheduler.slurm.arrays import (
     SCALE,
     SPAN,
     STAYING,
+    THERE,
     UP,
     SlurmArrays,
 )
+from bridge.scheduler.slurm.arrays import PREEMPTS as HAS_PREEMPTION
 from bridge.scheduler.slurm.choice_kernels import (
     FREE_CPUS,
     FREE_GRES,
     FREE_MEMORY,
     JOBS,
     MIN_NODES,
+    WHOLE,
     choose_nodes,
 )
 from bridge.scheduler.slurm.node_words import copy, count, meets, put, within
@@ -80,10 +85,47 @@ def _place(b: SlurmArrays, k: int) -> int:
     return int(b.staying[k] if b.now[GIVING] > 0 else k)
 
 
+@inline
+def leave_free(b: SlurmArrays, nodes: Ints, column: int) -> None:
+    """Leave in a set the nodes without jobs, or, for another column, those with free CPUs."""
+    nodes[:] = 0
+    for n in range(b.book.shape[0]):
+        value = b.book[n, column]
+        if (value == 0) if column == JOBS else (value > 0):
+            put(nodes, n)
+
+
+@inner
+def note_free_nodes(b: SlurmArrays) -> None:
+    """Take note of which nodes are without jobs, and which have free CPUs."""
+    leave_free(b, b.masks[IDLE], JOBS)
+    leave_free(b, b.masks[FREE_NODES], FREE_CPUS)
+
+
 @inner
 def _fits(b: SlurmArrays, e: int, book: Ints, admissible: Ints) -> bool:
     required = b.sets[b.entries[e, REQUIRED]]
     return choose_nodes(book, b.site, b.weights, b.need[e], admissible, required, b.scratch, b.room)
+
+
+@inner
+def _write_future(b: SlurmArrays) -> int:
+    """Write the nodes' book of the future, without the jobs that give way; return 0: all others are on it."""
+    for n in range(b.book.shape[0]):
+        b.future[n, FREE_CPUS], b.future[n, FREE_MEMORY] = b.book[n, FREE_CPUS], b.book[n, FREE_MEMORY]
+        b.future[n, JOBS] = b.book[n, JOBS]
+        for g in range(b.run_gres.shape[1]):
+            b.future[n, FREE_GRES + g] = b.book[n, FREE_GRES + g]
+    for v in range(b.now[GIVING]):
+        _remove(b, b.by_end[b.giving[v]])
+    return 0
+
+
+@inline
+def _join(there: Ints, nodes: Ints, admissible: Ints) -> None:
+    """Take into a set those of some nodes that are admissible."""
+    for w in range(there.shape[0]):
+        there[w] |= nodes[w] & admissible[w]
 
 
 @inner
@@ -92,13 +134,18 @@ def forecast(b: SlurmArrays, e: int, nodes: Ints, admissible: Ints) -> int:
 
     ``scratch[1]`` holds its CPUs on each node then. `admissible` are those of the nodes that it may use.
     """
-    if _fits(b, e, b.book, admissible):
+    there, least, free = b.masks[THERE], b.need[e, MIN_NODES], IDLE if b.need[e, WHOLE] != 0 else FREE_NODES
+    if b.rules[HAS_PREEMPTION] != 0:  # some may have given way since the pass began
+        note_free_nodes(b)
+    for w in range(there.shape[0]):
+        there[w] = admissible[w] & b.masks[free, w]
+    if count(there) >= least and _fits(b, e, b.book, admissible):
         return FITS
-    for n in range(b.book.shape[0]):
-        copy(b.future[n], b.book[n])
+    done = -1  # of those that stay, so many are off the book of the future; -1: it is not written yet
     if b.now[GIVING] > 0:
+        done = _write_future(b)
         for v in range(b.now[GIVING]):
-            _remove(b, b.by_end[b.giving[v]])
+            _join(there, b.run_nodes[b.by_end[b.giving[v]]], admissible)
         if _fits(b, e, b.future, admissible):
             return PREEMPTS
     n_left, window, k, barrier = b.now[STAYING] if b.now[GIVING] > 0 else b.now[RUNS], WINDOW, 0, 0
@@ -113,12 +160,20 @@ def forecast(b: SlurmArrays, e: int, nodes: Ints, admissible: Ints) -> int:
                 continue
             if barrier == 0:
                 barrier = b.ends[r] + WINDOW - b.ends[r] % WINDOW
-            _remove(b, b.by_end[r])
+            _join(there, b.run_nodes[b.by_end[r]], admissible)
             last, removed = r, max(removed, 0) + 1
             if removed > MOST or (k < n_left and b.ends[_place(b, k)] > barrier + window):
                 break
-        if last >= 0 and _fits(b, e, b.future, admissible):
-            return int(last)
+        if last >= 0 and count(there) >= least:
+            if done < 0:
+                done = _write_future(b)
+            while done < k:
+                r = b.by_end[_place(b, done)]
+                if meets(b.run_nodes[r], nodes):
+                    _remove(b, r)
+                done += 1
+            if _fits(b, e, b.future, admissible):
+                return int(last)
         window = window + b.rules[SCALE] if b.rules[SCALE] > 0 else 2 * window
     return NEVER
 
