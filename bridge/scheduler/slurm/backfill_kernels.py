@@ -78,7 +78,7 @@ from bridge.scheduler.slurm.limit_kernels import (
     settle_weights,
 )
 from bridge.scheduler.slurm.main_kernels import has_licenses, note_change
-from bridge.scheduler.slurm.node_words import count, count_both, meets, ones, put
+from bridge.scheduler.slurm.node_words import count, count_both, has, meets, ones, put
 from bridge.scheduler.slurm.start_kernels import (
     LIMITED,
     PREEMPTION,
@@ -113,7 +113,6 @@ def begin(b: SlurmArrays, now: int, length: int) -> None:
     b.now[STARTS_THEN], b.now[VERSION_THEN], b.now[BF_STARTS] = b.now[N_STARTS], b.now[VERSION], 0
     keep_packed(b, AT_BEGIN)
     order_runs(b)
-    plan.note_free_nodes(b)
     b.now[NOW], b.now[LENGTH], b.now[AT], b.now[ENTRY], b.now[SINGLE] = now, length, 0, -1, 0
     b.now[GIVING] = 0
     for w in range(b.masks.shape[1]):
@@ -127,6 +126,7 @@ def begin(b: SlurmArrays, now: int, length: int) -> None:
     b.sizes[:] = 1
     b.own[:] = 0
     b.own[plan.HORIZON] = FAR
+    plan.note_free_nodes(b)
     for p in range(b.parts.shape[0]):
         b.parts[p, COUNTED] = b.parts[p, RESERVED_IN] = 0
     if b.rules[BF_MAX_USER] != 0 or b.rules[BF_MAX_ASSOC] != 0 or b.rules[BF_MAX_USER_PART] != 0:
@@ -323,6 +323,9 @@ def _is_odd(b: SlurmArrays, j: int) -> bool:
 @inline
 def _may_reserve(b: SlurmArrays, e: int, j: int) -> bool:
     """Tell whether a job's plan is reserved, by the rules besides the plan."""
+    if b.own[plan.IS_SIMPLE] != 0 and has_after(b, e):
+        for n in range(b.site.shape[0]):
+            b.scratch[2, n] = b.site[n, CPUS] if has(b.masks[CHOSEN], n) else 0
     if after_nodes(b, e, j, b.scratch[2], True) or b.jobs[j, NO_RESERVE] != 0:
         return False
     part = b.entries[e, PART]
@@ -340,6 +343,7 @@ def _begin_plan(b: SlurmArrays, e: int) -> None:
     own = b.own
     own[plan.FROM], own[plan.LASTS] = b.now[NOW], b.entries[e, BF_LIMIT]
     own[plan.PLANNED_AT], own[plan.TOTAL], own[plan.RESUMES] = -1, 0, 0
+    plan.note_request(b, e)
 
 
 @inline

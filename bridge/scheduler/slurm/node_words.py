@@ -77,6 +77,22 @@ def meets(words: Ints, others: Ints) -> bool:
 
 
 @inline
+def zeros_below(x: int) -> int:
+    """Return how many bits of a word are clear below the lowest one that is set; of 0: 32."""
+    return ones(((x & -x) - 1) & 0xFFFFFFFF)
+
+
+@inline
+def move(words: Ints, to: Ints, first: int, last: int) -> None:
+    """Move the members ``first…last`` from one set into another."""
+    for w in range(first >> 5, (last >> 5) + 1):
+        low, high = max(first - 32 * w, 0), min(last - 32 * w, 31)
+        part = words[w] & (((1 << (high + 1 - low)) - 1) << low)
+        words[w] &= ~part
+        to[w] |= part
+
+
+@inline
 def copy(to: Ints, source: Ints) -> None:
     """Make one set, or any row, another."""
     for w in range(source.shape[0]):

@@ -16,12 +16,16 @@ from bridge.scheduler.slurm.arrays import (
     FREE_NODES,
     GIVING,
     IDLE,
+    IS_PACKED,
+    IS_UNIFORM,
+    IS_WHOLE,
     JOB,
     LAST_ROW,
     LAST_SET,
     LATE,
     MAP_SIZE,
     MOST_TESTS,
+    N_PAUSED,
     NODES,
     NOW,
     OWN,
@@ -39,13 +43,25 @@ from bridge.scheduler.slurm.arrays import (
 )
 from bridge.scheduler.slurm.arrays import PREEMPTS as HAS_PREEMPTION
 from bridge.scheduler.slurm.choice_kernels import (
+    CONTIGUOUS,
+    CPUS,
+    EACH,
     FREE_CPUS,
     FREE_GRES,
     FREE_MEMORY,
+    GRES,
     JOBS,
+    MAX_NODES,
+    MEMORY_CPU,
+    MEMORY_NODE,
+    MIN_CPUS,
     MIN_NODES,
+    MOST_CPUS,
+    NODE_CPUS,
+    SPREAD,
     WHOLE,
     choose_nodes,
+    take_tightest,
 )
 from bridge.scheduler.slurm.node_words import copy, count, meets, put, within
 from bridge.scheduler.slurm.start_kernels import leave_booked, leave_own
@@ -58,10 +74,12 @@ FITS, PREEMPTS, NEVER = -1, -2, -3
 #: full; it would overlap itself; reserve it.
 NONE, START, TESTED, BEYOND, FULL, OVERLAPS, RESERVE = range(7)
 #: `own`: what a pass keeps. HORIZON: before it a pass decides the same, if nothing but the time changes;
-#: IS_COUNTED: the partitions' MOST_FREE are those of the map as it is.
+#: IS_COUNTED: the partitions' MOST_FREE are those of the map as it is; ARE_EQUAL: nodes differ in nothing but
+#: whether a job has them whole; IS_SIMPLE: the job asks for so many whole ones.
 (
-    FROM, LATER, BEGIN, LASTS, TESTS, LOW, HIGH, TOTAL, PLANNED_AT, RESUMES, HORIZON, IS_COUNTED, OWN_SIZE,
-) = range(13)  # fmt: skip
+    FROM, LATER, BEGIN, LASTS, TESTS, LOW, HIGH, TOTAL, PLANNED_AT, RESUMES, HORIZON, IS_COUNTED, ARE_EQUAL,
+    IS_SIMPLE, OWN_SIZE,
+) = range(15)  # fmt: skip
 #: Places of the map's sizes: records that there are, and how many there have been.
 RECORDS, EVER = range(2)
 
@@ -100,6 +118,28 @@ def note_free_nodes(b: SlurmArrays) -> None:
     """Take note of which nodes are without jobs, and which have free CPUs."""
     leave_free(b, b.masks[IDLE], JOBS)
     leave_free(b, b.masks[FREE_NODES], FREE_CPUS)
+    are_equal = b.rules[IS_UNIFORM] != 0 and b.rules[HAS_PREEMPTION] == 0 and b.now[N_PAUSED] == 0
+    for k in range(b.now[RUNS]):
+        are_equal = are_equal and b.runs[b.by_end[k], IS_WHOLE] != 0
+    for n in range(b.usual.shape[0]):
+        are_equal = are_equal and b.usual[n] == b.usual[0]
+    b.own[ARE_EQUAL] = int(are_equal)
+
+
+@inline
+def note_request(b: SlurmArrays, e: int) -> None:
+    """Take note of whether a job asks for so many whole nodes of equal ones, and for nothing else."""
+    need = b.need[e]
+    least, cpus = need[MIN_NODES], b.site[0, CPUS]
+    is_simple = b.own[ARE_EQUAL] != 0 and need[WHOLE] != 0 and least > 0 and need[MAX_NODES] == least
+    is_simple = is_simple and need[CONTIGUOUS] == 0 and need[SPREAD] == 0 and need[MOST_CPUS] < 0
+    is_simple = is_simple and need[MEMORY_NODE] == 0 and need[MEMORY_CPU] == 0
+    is_simple = is_simple and need[MIN_CPUS] <= least * cpus and max(need[NODE_CPUS], need[EACH]) <= cpus
+    is_simple = is_simple and b.entries[e, LAST_SET] - b.entries[e, FIRST_SET] == 1
+    is_simple = is_simple and count(b.sets[b.entries[e, REQUIRED]]) == 0
+    for g in range(need.shape[0] - GRES):
+        is_simple = is_simple and need[GRES + g] == 0
+    b.own[IS_SIMPLE] = int(is_simple)
 
 
 @inner
@@ -132,14 +172,16 @@ def _join(there: Ints, nodes: Ints, admissible: Ints) -> None:
 def forecast(b: SlurmArrays, e: int, nodes: Ints, admissible: Ints) -> int:
     """Return after the end of which running job, by its place, a job can start, or one of the answers above.
 
-    ``scratch[1]`` holds its CPUs on each node then. `admissible` are those of the nodes that it may use.
+    ``scratch[1]`` holds its CPUs on each node then; of a simple job, ``masks[THERE]`` the nodes that are
+    free. `admissible` are those of the nodes that it may use.
     """
     there, least, free = b.masks[THERE], b.need[e, MIN_NODES], IDLE if b.need[e, WHOLE] != 0 else FREE_NODES
     if b.rules[HAS_PREEMPTION] != 0:  # some may have given way since the pass began
         note_free_nodes(b)
     for w in range(there.shape[0]):
         there[w] = admissible[w] & b.masks[free, w]
-    if count(there) >= least and _fits(b, e, b.book, admissible):
+    is_simple = b.own[IS_SIMPLE] != 0
+    if count(there) >= least and (is_simple or _fits(b, e, b.book, admissible)):
         return FITS
     done = -1  # of those that stay, so many are off the book of the future; -1: it is not written yet
     if b.now[GIVING] > 0:
@@ -165,6 +207,8 @@ def forecast(b: SlurmArrays, e: int, nodes: Ints, admissible: Ints) -> int:
             if removed > MOST or (k < n_left and b.ends[_place(b, k)] > barrier + window):
                 break
         if last >= 0 and count(there) >= least:
+            if is_simple:
+                return int(last)
             if done < 0:
                 done = _write_future(b)
             while done < k:
@@ -302,7 +346,8 @@ def _best_forecast(b: SlurmArrays, e: int, nodes: Ints) -> int:
                 change_by(own, begin)
         if best < 0 or begin < best:
             best = begin
-            copy(b.scratch[2], b.scratch[1])
+            if own[IS_SIMPLE] == 0:
+                copy(b.scratch[2], b.scratch[1])
     return int(best)
 
 
@@ -332,6 +377,18 @@ def _nodes_from(b: SlurmArrays, e: int, start: int, limit: int) -> None:
     b.own[LATER] = later
 
 
+@inline
+def _choose_there(b: SlurmArrays, chosen: Ints, least: int) -> None:
+    """Choose so many of the nodes that are free for a simple job; first those that the weights prefer."""
+    there, preferred = b.masks[THERE], b.room[3:]
+    if b.now[IS_PACKED] != 0:
+        for w in range(there.shape[0]):
+            preferred[w] = there[w] & b.packed[w]
+            there[w] &= ~b.packed[w]
+        least = take_tightest(preferred, chosen, least)
+    take_tightest(there, chosen, least)
+
+
 @inner
 def _begin_of(b: SlurmArrays, e: int) -> int:
     """Return when a job can start on ``masks[NODES]``, -1: never; it would have ``masks[CHOSEN]``."""
@@ -341,11 +398,15 @@ def _begin_of(b: SlurmArrays, e: int) -> int:
         return -1
     begin = max(begin, own[FROM])
     chosen[:] = 0
-    own[TOTAL] = 0
-    for n in range(b.site.shape[0]):
-        if b.scratch[2, n] > 0:
-            put(chosen, n)
-            own[TOTAL] += b.scratch[2, n]
+    if own[IS_SIMPLE] != 0:
+        _choose_there(b, chosen, b.need[e, MIN_NODES])
+        own[TOTAL] = b.need[e, MIN_NODES] * b.site[0, CPUS]
+    else:
+        own[TOTAL] = 0
+        for n in range(b.site.shape[0]):
+            if b.scratch[2, n] > 0:
+                put(chosen, n)
+                own[TOTAL] += b.scratch[2, n]
     if begin <= now and meets(chosen, b.masks[BEFORE]):
         begin = now + 1
         own[LATER] = 0
