@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.files import is_there
 from bridge.cli import decide_slurm
@@ -131,7 +132,10 @@ def _forecast(source: Path | None, as_json: bool, options: dict[str, Any]) -> No
         document["fidelity"] = record_of(distance)
         lines.append(describe(distance))
     waiting = len(state) - state.n_running
-    title = f"{document['now']:,.0f} s: {state.n_running:,} jobs run, {waiting:,} wait, {document['policy']}"
+    title = (
+        f"{document['now']:,.0f} s: {counted(state.n_running, 'job runs', 'jobs run')}, "
+        f"{counted(waiting, 'waits', 'wait')}, {document['policy']}"
+    )
     show(document, [forecast_table([*rows, *submitted], document["now"], title), *lines], as_json)
     if plot is not None:
         click.echo(f"drew {plot}", err=True)

@@ -159,7 +159,9 @@ def train(ctx: click.Context, /, policy: str, as_json: bool, **_: Any) -> None:
         entry, recipe, workload or "", folder, typed_options, command=_command(ctx), watch=TERMINAL
     )
     if trainer.ended:
-        done = f"{folder} has learnt for all its {trainer.epoch:,} epochs already: nothing was trained"
+        done = (
+            f"{folder} has learnt for all its {counted(trainer.epoch, 'epoch')} already: nothing was trained"
+        )
         TERMINAL.say(f"{done}; --epochs N asks for more")
     _run(trainer, train_options.tensorboard)
     best = load(folder, type(recipe)).epoch
@@ -230,7 +232,7 @@ def _command(ctx: click.Context) -> str:
 
 def _run(trainer: "Trainer", tensorboard: bool) -> None:
     """Train to the end; after Ctrl-C say how to go on."""
-    from bridge.base.jit import on_compile_progress
+    from bridge.base.compile_notice import on_compile_progress
 
     def end() -> None:
         if sys.stderr.isatty():

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.progress import ProgressReporter
 from bridge.cluster.description import Cluster, NodeGroup, Partition
@@ -98,7 +99,7 @@ def describe(step: Step) -> str:
         return f"{step.name}: kept; no held-back window was played"
     verdict = "kept" if step.kept else "REFUSED, it makes held-back windows worse"
     change = f"log-MAE {step.before:.3f} -> {step.after:.3f}"
-    windows = f"in windows of the second half, from the recorded state, {step.jobs:,} jobs"
+    windows = f"in windows of the second half, from the recorded state, {counted(step.jobs, 'job')}"
     return f"{step.name}: {verdict} ({change} {windows})"
 
 
@@ -337,10 +338,9 @@ class _Gate:
         """Return what else was done to jobs so that windows could be played."""
         if not self._clipped:
             return []
-        one = self._clipped == 1
-        what = "1 job asks" if one else f"{self._clipped:,} jobs ask"
-        gets = "it gets" if one else "they get"
-        return [f"{what} for more than the first half has seen: in windows {gets} all of that"]
+        jobs = counted(self._clipped, "job asks", "jobs ask")
+        gets = "gets" if self._clipped == 1 else "get"
+        return [f"{jobs} for more than the first half has seen, and {gets} all of that in windows"]
 
     def keeps(self, name: str, before: Cluster, after: Cluster, steps: list[Step]) -> bool:
         """Tell whether a step is kept, and add it to `steps`."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bridge.base.arrays import Floats, Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cluster.node_groups import format_nodes
 from bridge.forecasting.site_fork import open_fork
@@ -93,9 +94,14 @@ def with_nodes(state: MachineState, more: int) -> MachineState:
     state.refuse_site("a number of nodes without names")
     in_service = int(state.free[0] + state.demand[: state.n_running, 0].sum())
     if in_service + more < 0:
-        raise BridgeError(f"{-more} nodes cannot be drained: {in_service} are in service", where="state")
+        raise BridgeError(
+            f"{counted(-more, 'node')} cannot be drained: {counted(in_service, 'is', 'are')} in service",
+            where="state",
+        )
     if (room := MOST - int(state.capacity[0])) < more:
-        raise BridgeError(f"{more} nodes cannot be added", where="state", remedy=f"Add at most {room}.")
+        raise BridgeError(
+            f"{counted(more, 'node')} cannot be added", where="state", remedy=f"Add at most {room}."
+        )
     change = np.zeros(len(state.resources), np.int64)
     change[0] = more
     return replace(

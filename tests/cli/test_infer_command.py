@@ -144,7 +144,7 @@ def test_nodes_that_only_the_second_half_names_are_written_but_not_judged_by(tmp
     how = ("--window", 20, "--windows", 4, "--json")
     document = json.loads(run_ok("cluster", "infer", log, "--out", out, *how))
     assert document["steps"][0]["kept"]
-    note = "1 job asks for more than the first half has seen: in windows it gets all of that"
+    note = "1 job asks for more than the first half has seen, and gets all of that in windows"
     assert note in document["notes"]
     sizes = {one["what"]: one["value"] for one in document["estimates"]}
     assert sizes[f"nodes of partition {table.loc[last, 'partition']}"] == 6
