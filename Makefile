@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := runs/demo
 
-.PHONY: help demo slurm-demo test test-slow test-slurm wheel release docs lint lock format bench clean
+.PHONY: help demo slurm-demo quick-lint test test-slow test-slurm wheel release docs lint lock format bench clean
 .DEFAULT_GOAL := help
 # Where it is set, pytest would compile every test file anew at each start: twice the time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -45,14 +45,19 @@ demo: $(VENV)/.ready
 slurm-demo: $(VENV)/.slurm
 	@$(BIN)/bridge slurm demo --out runs/slurm-demo
 
-lint: $(VENV)/.ready
+lint: quick-lint
+	$(BIN)/mypy
+
+quick-lint: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint $(VENV)/.tests
-	$(BIN)/pytest -n 3
+# Types are checked while the tests run, for these wait now and then; what mypy says comes at the end.
+test: quick-lint $(VENV)/.tests
+	@$(BIN)/mypy >$(VENV)/types.txt 2>&1 & types=$$!; trap 'kill $$types' INT TERM; \
+	    echo '$(BIN)/pytest -n 3 (beside it: $(BIN)/mypy)'; $(BIN)/pytest -n 3; failed=$$?; \
+	    wait $$types || failed=1; echo '$(BIN)/mypy'; cat $(VENV)/types.txt; exit $$failed
 
 test-slow: $(VENV)/.tests
 	$(BIN)/pytest -m slow

@@ -48,7 +48,14 @@ def train(decisions: int = 24_576) -> None:
     model = MaskablePPO(
         "MlpPolicy", envs, n_steps=256, batch_size=256, n_epochs=4, gamma=1.0, learning_rate=1e-3, seed=1
     )
-    model.learn(decisions)
+
+    def tell(*_: Any) -> bool:
+        if model.num_timesteps % 4096 == 0:
+            print(f"{model.num_timesteps:,} of {decisions:,} decisions", flush=True)
+        return True
+
+    print(f"training on {decisions:,} decisions", flush=True)
+    model.learn(decisions, tell)
     model.save(MODEL)
     print(f"{model.num_timesteps:,} decisions, saved in {MODEL}")
 

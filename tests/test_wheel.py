@@ -12,11 +12,11 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build it, with the build tools of this environment, from a copy that git would make."""
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy that git would make, in a folder named as the package."""
     pytest.importorskip("setuptools", minversion="77")
     folder = tmp_path_factory.mktemp("wheel")
-    copy = folder / "source"
+    copy = folder / "bridge"
     copy.mkdir()
     files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if files.returncode:
@@ -24,10 +24,43 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     archive = ["tar", "--create", "--file=source.tar", f"--directory={ROOT}", "--null", "--files-from=-"]
     subprocess.run(archive, cwd=folder, input=files.stdout, check=True)
     subprocess.run(["tar", "--extract", "--file=../source.tar"], cwd=copy, check=True)
-    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", "..", "."]
-    done = subprocess.run(build, cwd=copy, capture_output=True, text=True, check=False)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout: Path) -> Path:
+    """Build it, with the build tools of this environment."""
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        "../wheel",
+        ".",
+    ]
+    done = subprocess.run(build, cwd=checkout, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    return next(folder.glob("*.whl"))
+    return next(checkout.parent.glob("wheel/*.whl"))
+
+
+def test_beside_the_checkout_an_editable_installation_is_found_not_its_folder(checkout: Path) -> None:
+    build = "from setuptools.build_meta import build_editable; print(build_editable('..'))"
+    done = subprocess.run(
+        [sys.executable, "-c", build], cwd=checkout, capture_output=True, text=True, check=True
+    )
+    beside = checkout.parent
+    with zipfile.ZipFile(beside / done.stdout.split()[-1]) as archive:
+        archive.extractall(beside / "site")
+    find = "import sys, site; sys.path.insert(0, ''); site.addsitedir('site')"
+    find += "; import bridge; print(bridge.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-IS", "-c", find], cwd=beside, capture_output=True, text=True, check=True
+    )
+    assert Path(done.stdout.strip()) == checkout / "bridge" / "__init__.py"
 
 
 def test_it_holds_nothing_but_bridge(wheel: Path) -> None:

@@ -469,25 +469,6 @@ event.register("numba:compile", _NoGarbage())
 event.register("numba:compile", _Notice())
 
 
-class _Count(event.Listener):
-    def __init__(self, tell: Callable[[int, bool], None]) -> None:
-        self._tell, self._open, self._done = tell, 0, 0
-
-    def on_start(self, _event: event.Event) -> None:
-        self._open += 1
-        self._tell(self._done, False)
-
-    def on_end(self, _event: event.Event) -> None:
-        self._open -= 1  # of functions within each other
-        self._done += 1
-        self._tell(self._done, not self._open)
-
-
-def on_compile_progress(tell: Callable[[int, bool], None]) -> None:
-    """Tell from now on how many functions were compiled, and whether the kernel is done that needed them."""
-    event.register("numba:compile", _Count(tell))
-
-
 def is_compiled() -> bool:
     """Tell whether an earlier process has left compiled kernels of exactly this source."""
     return bool(getattr(numba.config, "DISABLE_JIT", 0)) or any(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cli.options import F, file_option, flag, refuse_options
 from bridge.cli.terminal import TERMINAL, show
@@ -162,7 +163,7 @@ def decide(ctx: click.Context, entry: CommandBackend, request: CommandRequest, p
 
     agent = SlurmAgent(settings, deciding, Client(), policy, print_line, site)
     nodes = len(agent.tracking.machine.nodes)
-    print_line(f"{who} decides for partition {settings.partition} ({mode}), {nodes} nodes")
+    print_line(f"{who} decides for partition {settings.partition} ({mode}), {counted(nodes, 'node')}")
     with interrupts_once():
         with suppress(KeyboardInterrupt):
             agent.run(lambda: False)
@@ -185,7 +186,7 @@ def replay_audit(path: Path, policy: str | None, as_json: bool) -> int:
     deciding, _ = entry.dispatcher_config(CommandRequest((parse_policy(name),)))
     result = audit.replay(path, deciding, lambda: ClusterPass.of(deciding))
     same = "the same decisions" if not result.differences else f"{len(result.differences):,} passes differ"
-    summary = f"{name}: {result.passes:,} passes, {result.starts:,} starts: {same}"
+    summary = f"{name}: {counted(result.passes, 'pass', 'passes')}, {counted(result.starts, 'start')}: {same}"
     show({**record_of(result), "policy": name}, [*result.differences[:_MOST], summary], as_json)
     return 1 if result.differences else 0
 
@@ -193,15 +194,16 @@ def replay_audit(path: Path, policy: str | None, as_json: bool) -> int:
 def _summary(report: dict[str, Any], mode: str) -> None:
     verb = "started" if mode == "live" else "would have started"
     click.echo(
-        f"{verb} {report['starts']:,} jobs in {report['passes']:,} passes; {report['withdrawn']:,} "
+        f"{verb} {counted(report['starts'], 'job')} in "
+        f"{counted(report['passes'], 'pass', 'passes')}; {report['withdrawn']:,} "
         f"withdrawn, {len(report['foreign']):,} left to Slurm, {len(report['lost']):,} lost"
     )
     pairs = [(ours, slurms) for ours, slurms in report["compared"].values() if slurms > 0]
     if mode == "shadow":
         before = sum(0 < ours < slurms - 1 for ours, slurms in pairs)
         click.echo(
-            f"Slurm started {len(pairs):,} jobs meanwhile; {before:,} of them would have started here more "
-            "than a second before, on nodes that Slurm had free at that moment. Each is judged on the "
-            "machine as Slurm had it, so no gain in waiting follows: for that, import the accounting and "
-            "replay it."
+            f"Slurm started {counted(len(pairs), 'job')} meanwhile; {before:,} of them would have "
+            "started here more than a second before, on nodes that Slurm had free at that moment. Each "
+            "is judged on the machine as Slurm had it, so no gain in waiting follows: for that, import "
+            "the accounting and replay it."
         )

@@ -235,7 +235,7 @@ def shadow(seconds: float, interval: float, as_json: bool) -> None:
     document = watching.report.document()
     starts = document["starts"]
     lines = ["no starts"] if not starts else [
-        f"{starts:,} starts, predicted on the same nodes: {100 * document['hit rate']:.1f} %, "
+        f"{counted(starts, 'start')}, predicted on the same nodes: {100 * document['hit rate']:.1f} %, "
         f"and {100 * document['hit rate if the order is free']:.1f} % if the order between readings is free"
     ]  # fmt: skip
     lines += [
@@ -252,9 +252,14 @@ def shadow(seconds: float, interval: float, as_json: bool) -> None:
     type=click.Choice(("recorded", "own")),
     default="recorded",
     show_default=True,
-    help="When passes run. recorded: at the times of the case. own: by Slurm's rules, from a random begin.",
+    help="When passes run. recorded: at the times of the case. own: by Slurm's rules, from a random time on.",
 )
-@shared.number("--seed", "With --clock own: random seed of the times at which the loops begin.", 0, default=0)
+@shared.number(
+    "--seed",
+    "With --clock own: random seed of the times at which Slurm's schedulers first run.",
+    0,
+    default=0,
+)
 @shared.file_option("--out", "Write the starts here, as CSV: case,job,episode,start,nodes.")
 @shared.force_option
 @shared.json_option
@@ -308,7 +313,7 @@ def _carry_out(demo: Demo, as_json: bool) -> None:
     from bridge.report.tables import comparison_table
 
     who = f"first {demo.policy}, then Slurm's own backfill"
-    click.echo(f"{demo.jobs} jobs on {demo.nodes} fake nodes: {who}", err=True)
+    click.echo(f"{counted(demo.jobs, 'job')} on {counted(demo.nodes, 'fake node')}: {who}", err=True)
     with _live_display() as see:
         live = demo.live(see)
     with _live_display() as see:

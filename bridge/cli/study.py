@@ -213,7 +213,7 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
         summary += "; what the rest costs is not known yet"
     elif many < len(cells):
         summary += f"; the rest takes about {format_duration(total)} of one core"
-        summary += f", and {unknown} cells whose cost is not known yet" if unknown else ""
+        summary += f", and {counted(unknown, 'cell')} whose cost is not known yet" if unknown else ""
     if kept.missing:
         summary += f"; there is no store {store}: `bridge study run` makes it"
     errors = [f"failed: {cell.title}: {why}" for cell in rest if (why := kept.failed.reason(cell.key))]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bridge.base.compile_notice import announce_by
+from bridge.base.compile_notice import announce_by, on_compile_progress
 from bridge.base.counted import counted
 from bridge.base.interrupts import raise_if_interrupted
 from bridge.base.progress import ProgressReporter
@@ -122,8 +122,6 @@ class Terminal(ProgressReporter):
 
     def announce_compiling(self, text: str) -> None:
         """Say that a kernel is compiled; on a terminal a bar counts its functions, unless there is a bar."""
-        from bridge.base.jit import on_compile_progress
-
         self.say(text)
         if sys.stderr.isatty() and not self.quiet:
             on_compile_progress(_compiling_bar())

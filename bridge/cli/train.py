@@ -64,7 +64,7 @@ class TrainOptions:
         device: the device for the networks.
         threads: number of threads for simulation and networks. With another number, the last bits of
             results may differ, because networks add up in another order.
-            Small networks gain little from more.  [default: 1, or as before]
+            Small networks gain little from more threads.  [default: 1, or as before]
         out: the folder of the agent.  [default: agents/POLICY-WORKLOAD-sSEED]
         resume: continue the training in --out. On the CPU the result is the same as without a break, to the
             last bit.
@@ -88,7 +88,7 @@ class TrainOptions:
 
 @click.command(cls=Command)
 @click.argument("policy", default="", metavar="[POLICY]", type=shared.NAME)
-@click.option("--fast", is_flag=True, help="Train in the fast world. It is the only one, so leave this out.")
+@click.option("--fast", is_flag=True, help="No effect: agents are always trained in the fast world.")
 @options(TrainOptions)
 @group(
     shared.RULES,
@@ -159,7 +159,9 @@ def train(ctx: click.Context, /, policy: str, as_json: bool, **_: Any) -> None:
         entry, recipe, workload or "", folder, typed_options, command=_command(ctx), watch=TERMINAL
     )
     if trainer.ended:
-        done = f"{folder} has learnt for all its {trainer.epoch:,} epochs already: nothing was trained"
+        done = (
+            f"{folder} has learnt for all its {counted(trainer.epoch, 'epoch')} already: nothing was trained"
+        )
         TERMINAL.say(f"{done}; --epochs N asks for more")
     _run(trainer, train_options.tensorboard)
     best = load(folder, type(recipe)).epoch
@@ -230,7 +232,7 @@ def _command(ctx: click.Context) -> str:
 
 def _run(trainer: "Trainer", tensorboard: bool) -> None:
     """Train to the end; after Ctrl-C say how to go on."""
-    from bridge.base.jit import on_compile_progress
+    from bridge.base.compile_notice import on_compile_progress
 
     def end() -> None:
         if sys.stderr.isatty():

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from bridge.base.arrays import Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import WHOLE, Cluster, NodeGroup, Partition
 from bridge.cluster.slurm_values import MOST_NODES, node_names
@@ -75,7 +76,7 @@ def names_of(group: NodeGroup) -> list[str]:
         return [f"{group.name}{n}" for n in range(group.count)]
     names = list(node_names(group.nodes))
     if group.count not in (None, len(names)):
-        raise ValueError(f"states count = {group.count}, and its list names {len(names)} nodes")
+        raise ValueError(f"states count = {group.count}, and its list names {counted(len(names), 'node')}")
     return names
 
 

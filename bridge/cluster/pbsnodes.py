@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.base import files
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster, Partition
 from bridge.cluster.imported import ImportedCluster, ImportNotes, mending
@@ -43,7 +44,7 @@ def import_pbsnodes(path: Path) -> ImportedCluster:
     if not nodes:
         raise BridgeError("lists no node", where=str(path), remedy=_REMEDY)
     if queues and (free := [name for name in nodes if not any(name in of for of in queues.values())]):
-        what = f"{len(free)} nodes belong to no queue: they are the partition 'free'"
+        what = f"{counted(len(free), 'node belongs', 'nodes belong')} to no queue: partition 'free'"
         notes.note(what)
         queues["free"] = free
     partitions = tuple(

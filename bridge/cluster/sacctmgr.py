@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.base import files
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster
 from bridge.cluster.imported import ImportNotes, mending
@@ -119,7 +120,10 @@ def _rows(path: Path) -> Iterator[Row]:
     for number, line in lines[1:]:
         cells = line.split("|")
         if len(cells) != len(heads):
-            what = f"has {len(cells) - ends} cells, and there are {len(heads) - ends} names of columns"
+            what = (
+                f"has {counted(len(cells) - ends, 'cell')}, and there are {len(heads) - ends} "
+                "names of columns"
+            )
             raise BridgeError(what, where=f"{path}:{number}", remedy="Print it again with -P.")
         yield f"{path}:{number}", dict(zip(heads, cells, strict=True))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bridge.base import files
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster, NodeGroup, Partition, SchedulerParameters
 from bridge.cluster.imported import ImportedCluster, ImportNotes
@@ -101,7 +102,7 @@ def _rows(path: Path, kind: str) -> Iterator[dict[str, str]]:
                 names = tuple(words)
             continue
         if len(cells) < min(len(names), len(_COLUMNS[kind]) - (kind == "machines")):
-            what = f"has {len(cells)} cells, where the columns are {', '.join(names)}"
+            what = f"has {counted(len(cells), 'cell')}, where the columns are {', '.join(names)}"
             raise BridgeError(what, where=f"{path}:{number}", remedy="Mend the line.")
         row = {"where": f"{path}:{number}"}
         for place, cell in enumerate(cells):

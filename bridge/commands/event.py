@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bridge.base.arrays import Flags, Ints, behind
 from bridge.base.cache import is_checkpoint
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.progress import ProgressReporter
 from bridge.commands.request import CommandOutput, CommandRequest, StoppedError
@@ -257,7 +258,10 @@ def _refuse_gaps(prepared: Sequence[Scenario], jobs: Jobs) -> list[str]:
     """Return warnings about a judged record; BridgeError: it lacks some of the jobs."""
     records = [one for one in prepared if one.recorded]
     if missing := max((len(jobs) - len(one.jobs) for one in records), default=0):
-        what = f"{missing:,} of {len(jobs):,} jobs have no recorded start, so that sequences would differ"
+        what = (
+            f"{missing:,} of {counted(len(jobs), 'job')} have no recorded start, so that "
+            "sequences would differ"
+        )
         remedy = "Leave the policy recorded out, or compare whole replays: bridge fidelity LOG."
         raise BridgeError(what, where=f"{jobs.name}, policy 'recorded'", remedy=remedy)
     warning = "recorded: its jobs met the whole machine's queue, those of rules begin on an idle machine"

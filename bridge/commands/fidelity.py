@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.progress import ProgressReporter
 from bridge.cluster.node_table import build_node_table, partitions_of
@@ -118,7 +119,9 @@ class _Log:
             np.arange(low, high - length + 1, length) for low, high in ((0, self.split), (self.split, n))
         ]
         if not (len(parts[0]) and len(parts[1])):
-            what = f"{self.split:,} jobs before and {n - self.split:,} after are too few for {length:,}"
+            what = (
+                f"{counted(self.split, 'job')} before and {n - self.split:,} after are too few for {length:,}"
+            )
             raise BridgeError(what, where="--window", remedy="Let windows be shorter.")
         firsts = np.concatenate(parts)
         played = np.zeros(n, np.bool_)

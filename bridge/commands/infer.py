@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.progress import ProgressReporter
 from bridge.cluster.description import Cluster, NodeGroup, Partition
@@ -97,7 +98,7 @@ def describe(step: Step) -> str:
         return f"{step.name}: kept; no held-back window was played"
     verdict = "kept" if step.kept else "REFUSED, it makes held-back windows worse"
     change = f"log-MAE {step.before:.3f} -> {step.after:.3f}"
-    return f"{step.name}: {verdict} ({change} on {step.jobs:,} jobs of the second half)"
+    return f"{step.name}: {verdict} ({change} on {counted(step.jobs, 'job')} of the second half)"
 
 
 def infer_site(

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from bridge.base.arrays import Array, Floats32, Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.jit import entry, hot
 from bridge.env.encoder import CompiledEncoder, EncoderPrograms
@@ -192,8 +193,8 @@ class Batch:
         length = length or self.length
         if len(starts) and (starts.min() < 0 or starts.max() + length > len(self.prepared.jobs)):
             raise BridgeError(
-                f"an episode of {length} jobs does not fit",
-                where=f"{self.prepared.jobs.name}: {len(self.prepared.jobs)} jobs",
+                f"an episode of {counted(length, 'job')} does not fit",
+                where=f"{self.prepared.jobs.name}: {counted(len(self.prepared.jobs), 'job')}",
             )
         waiting = self.decision_kinds.copy()
         self.decision_kinds[:] = DONE
@@ -277,7 +278,8 @@ class Batch:
         now = self.state.scalars.now[b] / SECOND
         if self.decision_kinds[b] == STUCK:
             raise BridgeError(
-                f"{self.state.scalars.n_waiting[b]} jobs wait and nothing will ever happen again",
+                f"{counted(self.state.scalars.n_waiting[b], 'job waits', 'jobs wait')} and nothing "
+                "will ever happen again",
                 where=f"time {now:g} s",
                 remedy="The agent declined although the machine is idle.",
             )

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from bridge.base.arrays import Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.scheduler.state import SECOND
 from bridge.workload.catalogue import resolve
@@ -60,7 +61,7 @@ class EpisodeStarts:
         self.high = end - length  # the last start
         if listed is None and self.high < self.low:
             raise BridgeError(
-                f"a part of {end - self.low:,} jobs holds no episode of {length}",
+                f"a part of {counted(end - self.low, 'job')} holds no episode of {length}",
                 remedy="Use a longer log, a larger part or a smaller length.",
             )
         self.listed = None if listed is None else _whole(listed)
@@ -69,7 +70,7 @@ class EpisodeStarts:
             outside = self.listed[(self.listed < 0) | (self.listed > jobs - length)]
             if len(outside) or not len(self.listed):
                 raise BridgeError(
-                    f"no episode of {length} jobs there" if len(outside) else "starts is empty",
+                    f"no episode of {counted(length, 'job')} there" if len(outside) else "starts is empty",
                     where=f"starts {outside.tolist()}",
                     remedy=f"First jobs are numbered 0 to {jobs - length}.",
                 )

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from jinja2 import Template
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.interrupts import hold_interrupts
 from bridge.config.fields import record_of
@@ -230,7 +231,11 @@ def _fault(
         how = "was gone" if status is None else f"ended with status {status}"
         if status and status < 0:
             how = f"was killed by {signal.Signals(-status).name}"
-        when = "before its first message" if not result.messages else f"after {result.messages:,} messages"
+        when = (
+            "before its first message"
+            if not result.messages
+            else f"after {counted(result.messages, 'message')}"
+        )
         return fault(f"{name} {how} {when}; {explained}")
     if outcome is ExitReason.INTERRUPTED:
         return fault(explained, "What had happened until then is kept.")
@@ -239,12 +244,14 @@ def _fault(
         return fault(f"{explained}: {error.what}", error.remedy, error.where) if error else fault(explained)
     submitted = result.dispatcher.submitted
     if submitted < task.n_jobs:
-        return fault(f"only {submitted:,} of {task.n_jobs:,} jobs were ever submitted")
+        return fault(f"only {submitted:,} of {counted(task.n_jobs, 'job')} were ever submitted")
     lost = [job for job in result.jobs if job.state in ("rejected", "lost") and not job.by_rule]
     if result.refusals or lost:
         first = str(result.refusals[0]) if result.refusals else f"{lost[0].job_id} {lost[0].why}"
-        held = f"{len(result.refusals):,} decisions were held back"
-        return fault(f"{len(lost):,} jobs were not run, {held}: {first}", f"See {DECISIONS}.")
+        held = f"{counted(len(result.refusals), 'decision was', 'decisions were')} held back"
+        return fault(
+            f"{counted(len(lost), 'job was', 'jobs were')} not run, {held}: {first}", f"See {DECISIONS}."
+        )
     return fault(f"{name} ended with status {status} although the simulation had ended") if status else None
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridge.base.arrays import Flags, Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import Cluster, Partition
 from bridge.cluster.node_groups import format_nodes
@@ -93,7 +94,7 @@ class ClusterPass:
         if request.nodelist:
             listed = len(build_node_table(cluster).indices([request.nodelist])[0])
             if request.nodes > listed:
-                return f"asks for {request.nodes} nodes, of which it names {request.nodelist}"
+                return f"asks for {counted(request.nodes, 'node')}, of which it names {request.nodelist}"
         try:
             self._scenario(cluster, [_Row(request, 1, 0, SECOND)])
         except BridgeError as error:

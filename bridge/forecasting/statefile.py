@@ -12,6 +12,7 @@ import numpy as np
 
 from bridge.base import files
 from bridge.base.arrays import Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError, add_location
 from bridge.config import Constraint, Positive, Unsigned, from_tables
 from bridge.config.fields import record_of
@@ -243,6 +244,9 @@ def _check(
         if wrong := [name for name in job.demand if name not in resources]:
             raise BridgeError(f"{what} asks for {wrong[0]!r}, of which the machine has none", where=where)
         if len(job.quantiles) != len(document.levels):
-            what = f"{what} has {len(job.quantiles)} quantiles for {len(document.levels)} levels"
+            what = (
+                f"{what} has {counted(len(job.quantiles), 'quantile')} for "
+                f"{counted(len(document.levels), 'level')}"
+            )
             remedy = "Give a quantile for each level, or leave out levels and quantiles."
             raise BridgeError(what, where=where, remedy=remedy)

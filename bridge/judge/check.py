@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cluster.amounts_text import (
     NODE_AMOUNTS,
@@ -349,4 +350,6 @@ def _check_log(schedule: CheckedSchedule, workload: Workload) -> tuple[str, ...]
     text = "runs {lasted:.6f} s; {where} says {run:g} s, requested {limit:g} s"
     schedule.rule("workload-run", wrong, text, where=where, lasted=lasted, run=run, limit=limit)
     absent = len(log) - len(np.unique(rows[matched]))
-    return (f"{absent} of {len(log)} records of {where} are not in the schedule",) if absent else ()
+    return (
+        (f"{absent:,} of {counted(len(log), 'record')} of {where} are not in the schedule",) if absent else ()
+    )

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cluster.amounts_text import PER_NODE, read_amounts
 
@@ -65,7 +66,7 @@ def _entries(jobs: pd.DataFrame, rows: Ints, resources: int) -> tuple[Ints, Ints
         nodes = np.array([*_ids(allocation.first[part], allocation.last[part])], np.int64)
         amounts = read_amounts(str(texts[row]), f"job {jobs['job_id'].iloc[row]}")
         if amounts.shape != (len(nodes), resources):
-            what = f"has {len(nodes)} nodes, and per_node tells of {len(amounts)}"
+            what = f"has {counted(len(nodes), 'node')}, and per_node tells of {len(amounts)}"
             raise BridgeError(what, where=f"job {jobs['job_id'].iloc[row]}", remedy="Write the run anew.")
         parts.append((np.full(len(nodes), row, np.int64), nodes, amounts))
     if not parts:

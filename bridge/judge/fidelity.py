@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bridge.base.arrays import Floats
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -142,5 +143,5 @@ def describe(distance: WaitDistance) -> str:
     bias = "" if distance.bias is None else f", mean wait {100 * distance.bias:+.0f} %"
     return (
         f"fidelity to the record: log-MAE {distance.log_mae:.2f}{rank}, {100 * hour:.0f} % of the starts "
-        f"within 1 h{bias} ({distance.jobs:,} jobs)"
+        f"within 1 h{bias} ({counted(distance.jobs, 'job')})"
     )

@@ -14,6 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.counted import counted
 from bridge.judge.fidelity_reasons import UNEXPLAINED, RecordedRun
 from bridge.judge.metrics import step_function
 
@@ -271,7 +272,7 @@ def pass_delay(run: RecordedRun) -> Estimate:
     what = "delay of a start behind the submission, s"
     waits = run.start - run.submit
     if len(waits) < STARTS:
-        return Estimate(what, None, f"{len(waits)} starts are too few")
+        return Estimate(what, None, f"{counted(len(waits), 'start is', 'starts are')} too few")
     quantile = float(np.quantile(waits, DELAY))
     if quantile < 1:
         return Estimate(what, None, f"{DELAY:.1%} of the jobs waited {quantile:.1f} s or less")

@@ -11,6 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from bridge.base.arrays import Floats, Ints
+from bridge.base.counted import counted
 from bridge.cluster.description import Cluster, NodeGroup, Partition
 from bridge.cluster.node_ranges import short_list
 from bridge.judge.inference import Estimate, PoolEstimates
@@ -86,11 +87,13 @@ def listed_nodes(
         nodes = listed.of(mine)
         what = f"nodes of partition {name}"
         if not len(nodes):
-            estimates.append(Estimate(what, None, f"none of its {int(mine.sum()):,} jobs names its nodes"))
+            estimates.append(
+                Estimate(what, None, f"none of its {counted(int(mine.sum()), 'job')} names its nodes")
+            )
             continue
         of[code] = nodes
         jobs, last = _last_new(listed, np.flatnonzero(mine))
-        evidence = f"NodeLists of {jobs:,} jobs; the last new node is of number {last:,}"
+        evidence = f"NodeLists of {counted(jobs, 'job')}; the last new node is of number {last:,}"
         estimates.append(Estimate(what, len(nodes), evidence))
     for a, b in combinations(of, 2):
         shared = len(np.intersect1d(of[a], of[b]))

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.progress import ProgressCallback, ignore_progress
 from bridge.judge.idle import idle_share
@@ -87,7 +88,10 @@ def compute_sequence_metric(prepared: Scenario, schedule: Schedule, first: int, 
         case "slowdown" | "utilisation":
             raise BridgeError(
                 f"{metric} is not defined: all jobs ran for 0 s",
-                where=f"the sequence of {len(run)} jobs that begins with job {prepared.jobs.id[first]}",
+                where=(
+                    f"the sequence of {counted(len(run), 'job')} that begins with job "
+                    f"{prepared.jobs.id[first]}"
+                ),
                 remedy="Compare by bsld, or use longer sequences.",
             )
     raise BridgeError("unknown metric", where=repr(metric))
@@ -117,7 +121,9 @@ def _of_some(prepared: Scenario, schedule: Schedule, first: int, metric: str, wh
     if not which.any():
         raise BridgeError(
             f"{metric} is not defined: no job started",
-            where=f"the sequence of {len(which)} jobs that begins with job {prepared.jobs.id[first]}",
+            where=(
+                f"the sequence of {counted(len(which), 'job')} that begins with job {prepared.jobs.id[first]}"
+            ),
             remedy="See why in `bridge replay`: the column reason of its jobs.",
         )
     columns = ("start", "end", "how", "past", "reserved", "serial", "submit", "eligible")
@@ -216,7 +222,9 @@ def sample(sampler: Sampler, size: int, sequences: int, length: int, seed: int) 
     if high <= low:
         remedy = f"Let the length be {size // 4} or less, or use a longer log."
         remedy = remedy if size >= 4 else "Use a longer log, or more of it."
-        raise BridgeError(f"{size} jobs are too few for sequences of {length}", remedy=remedy)
+        raise BridgeError(
+            f"{counted(size, 'job is', 'jobs are')} too few for sequences of {length}", remedy=remedy
+        )
     if sampler.generator == "default":
         return np.random.default_rng(seed).integers(low, high, sequences)
     rng = np.random.RandomState(seed) if sampler.generator == "legacy" else gym_random_state(seed)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridge.base.arrays import Floats, Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.judge.distributions import kendall, t_quantile
 
@@ -204,7 +205,7 @@ def window_bootstrap(
     x = _sample(values) if base is None else _differences(values, base)
     where = np.asarray(starts, np.float64)
     if where.shape != x.shape:
-        raise BridgeError(f"{len(x)} values but {where.size} windows")
+        raise BridgeError(f"{counted(len(x), 'value')} but {counted(where.size, 'window')}")
     return block_bootstrap(x[np.argsort(where, kind="stable")], block_length(where, length))
 
 

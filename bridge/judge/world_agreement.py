@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bridge.base import files
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.config import from_tables
 from bridge.config.fields import record_of
@@ -124,7 +125,7 @@ def _reason(runs: Any, difference: JobDifference) -> str:
     row = decisive.loc[decisive["finish_time_fast"].idxmax()]
     others = f" (as did {len(decisive) - 1} other jobs before)" if len(decisive) > 1 else ""
     return (
-        f"job {row.name} held its {int(row['requested_number_of_resources'])} nodes until "
+        f"job {row.name} held its {counted(int(row['requested_number_of_resources']), 'node')} until "
         f"{row['finish_time']:.6f} s, in the fast world until {row['finish_time_fast']:.6f} s: it ran "
         f"{row['execution_time']:.6f} s in place of {row['execution_time_fast']:.6f} s{others}"
     )
@@ -230,5 +231,8 @@ def baseline_differences(
         ]
         here, there = (one["jobs"][DIFFERING] for one in (now[name], before))
         if here != there:
-            lines.append(f"{name}: {here} starts differ between the worlds, {there} in the baseline")
+            lines.append(
+                f"{name}: {counted(here, 'start differs', 'starts differ')} between the worlds, "
+                f"{there} in the baseline"
+            )
     return lines + [f"{name} is not in the baseline" for name in now if name not in then]

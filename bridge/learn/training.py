@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from bridge.base.cache import is_checkpoint
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cluster.source import digest_of_cluster
 from bridge.config import verify
@@ -102,7 +103,9 @@ def open_trainer(context: TrainingContext[Any], *, say: Callable[[str], None] = 
         trainer.resume()
         if recipe.training.epoch_limit < trainer.epoch:
             raise BridgeError(
-                f"has learnt for {trainer.epoch} epochs already", where=str(folder), remedy="Ask for more."
+                f"has learnt for {counted(trainer.epoch, 'epoch')} already",
+                where=str(folder),
+                remedy="Ask for more.",
             )
     with written(folder):
         folder.mkdir(parents=True, exist_ok=True)

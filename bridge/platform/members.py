@@ -5,9 +5,12 @@ zones, hosts and routers share one name space for routes, in which the last one 
 """
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
+from bridge.base.suggestions import nearest
 from bridge.platform import units
 from bridge.platform.model import Host, Link, Sharing, Spoke, Zone
 from bridge.platform.topologies import TOPOLOGIES, Dragonfly, FatTree, Torus, Wiring
@@ -16,6 +19,8 @@ from bridge.wire.platform_xml import Element
 
 #: More hosts than this are not wired one by one.
 MAX_WIRED = 65536
+#: Near names are sought for so many unknown ones, among so many.
+_MOST_HINTS, _MOST_NAMES = 20, 2_000
 #: Attributes of links and hosts that name a profile -> what it changes.
 _PROFILED = {
     "host": {"speed_file": "SPEED", "availability_file": "SPEED", "state_file": "HOST_AVAIL"},
@@ -40,6 +45,7 @@ class Members(AttributeReader):
         self.profiled: set[tuple[str, str]] = set()
         self.backbone: _Waiting | None = None  # of the next star that ends, wherever it stands
         self.spokes: list[_Waiting] = []
+        self._hints = 0
         self._link_ids = {"fat-tree": 0, "dragonfly": 0, "torus": 0}
         self._leaves = 0
 
@@ -85,8 +91,25 @@ class Members(AttributeReader):
         """The name, if it is that of a link. Raises StopError."""
         if name in self.links or name == "__loopback__":
             return name
-        key = "duplex-direction" if name in self.duplex else "unknown-link"
-        raise self.stop(element, key, name=name)
+        if name in self.duplex:
+            raise self.stop(element, "duplex-direction", name=name)
+        raise self.unknown(element, "unknown-link", name, self.links)
+
+    def unknown(self, element: Element, key: str, name: str, names: Iterable[str], **words: Any) -> StopError:
+        """Return the finding about a name that is none of `names`: misspelt, or of an element left out."""
+        if name in self.left_out:
+            key = f"{key.partition('/')[0]}/left-out"
+            return self.stop(element, key, name=name, before=self.left_out[name], **words)
+        return self.stop(element, key, name=name, hint=self._hint(name, names), **words)
+
+    def _hint(self, name: str, names: Iterable[str]) -> str:
+        """Return "Did you mean …? ", or nothing. To look for all would take long: there may be thousands."""
+        self._hints += 1
+        if self._hints > _MOST_HINTS:
+            return ""
+        close = nearest(name, islice(names, _MOST_NAMES))
+        is_other_number = re.sub("[0-9]+", "", close) == re.sub("[0-9]+", "", name)
+        return "" if not close or is_other_number else f"Did you mean {close}? "
 
     def attach(self, element: Element, kind: str, name: str) -> None:
         """Note an availability profile of one resource: SimGrid takes one of each kind."""
@@ -176,7 +199,7 @@ class Members(AttributeReader):
     def host_link(self, element: Element, values: _Values, zone: Zone, bone: list[str]) -> None:
         name = values["id"]
         if name not in self.hosts:
-            raise self.stop(element, "unknown-node/spoke", name=name)
+            raise self.unknown(element, "unknown-node/spoke", name, self.hosts, what="host")
         up, down = (self.known_link(element, values[way]) for way in ("up", "down"))
         spoke = zone.spokes.setdefault(name, Spoke())
         spoke.up, spoke.down = (up, *bone), (*bone, down)

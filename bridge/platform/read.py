@@ -212,13 +212,15 @@ class _Reader(Members):
 
     def unknown_point(self, element: Element, name: str, values: dict[str, str]) -> StopError:
         """The finding about a name in a route that is none of a host, router or zone above."""
+        hosts = (*self.routers, *self.hosts)
         if name in (values["src"], values["dst"]):
-            what = "zone" if "gw_src" in values else "host or router"
-            return self.stop(element, "unknown-node", name=name, what=what)
+            what, names = ("zone", self.zones) if "gw_src" in values else ("host or router", hosts)
+            return self.unknown(element, "unknown-node", name, names, what=what)
         end = self.zones.get(values["src" if name == values["gw_src"] else "dst"])
+        words, key = {"what": "host or router"}, "unknown-node/gateway"
         if end is not None and end.topology is not None:
-            return self.stop(element, "unknown-node/shape", name=name, shape=end.topology.kind)
-        return self.stop(element, "unknown-node/gateway", name=name)
+            words["shape"], key = end.topology.kind, "unknown-node/shape"
+        return self.unknown(element, key, name, hosts, **words)
 
     def end_of_route(
         self, element: Element, name: str, gateway: str, zone: Zone, *, bypass: bool, star: bool

@@ -49,6 +49,8 @@ class Routes:
         """Links between hosts or routers anywhere."""
         if depth > 64:
             raise RouteError(f"the gateways between '{src}' and '{dst}' lead in a circle")
+        if zone := next((end for end in (src, dst) if end not in self._zone_of), ""):
+            raise RouteError(f"the gateway '{zone}' is a zone, not a host or router")
         from_src, from_dst = (self.platform.zones[self._zone_of[end]].ancestors() for end in (src, dst))
         up, down = from_src[:], from_dst[:]
         common = None

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.config import Constraint, Count, Natural, Positive, Unsigned, from_tables, read_toml
 from bridge.platform import units
@@ -181,7 +182,11 @@ def _mistakes(spec: Spec, fields_given: set[str]) -> Iterator[tuple[str, str]]:
             what = f"nodes.power.job goes from {job.start} to {job.stop} W in steps of {job.step} W"
             yield what, "Whole watts, rising, and the step must divide the range."
         if states not in (0, speeds):
-            yield f"{states} nodes.power.states for {speeds} speeds", "Give one per speed."
+            yield (
+                f"{counted(states, 'nodes.power.state', 'nodes.power.states')} for "
+                f"{counted(speeds, 'speed')}",
+                "Give one per speed.",
+            )
     elif spec.power_budget:
         yield "power_budget without nodes.power", "Describe the nodes' power first."
     kind, native = network.topology, bool(network.native)
@@ -196,7 +201,10 @@ def _mistakes(spec: Spec, fields_given: set[str]) -> Iterator[tuple[str, str]]:
         yield what, f"Remove it; allowed are {', '.join(allowed_fields)}."
     parts = math.prod(network.dimensions) * max(1, network.switches) * max(1, network.groups)
     if parts > nodes.count:
-        yield f"{parts} switches for {nodes.count} nodes", "At least one node per switch."
+        yield (
+            f"{counted(parts, 'switch', 'switches')} for {counted(nodes.count, 'node')}",
+            "At least one node per switch.",
+        )
     if parts > limit:
         what = f"{parts} switches are too many: the routes between all pairs of them are written out"
         yield what, f"At most {limit} for a {kind}; put more nodes on each, or use network.native."

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 from typing import Any
 
+from bridge.base.counted import counted
 from bridge.platform import units
 from bridge.platform.capacities import burst_buffers, capacities, power_summary, storage_capacity
 from bridge.platform.model import Platform
@@ -63,7 +64,7 @@ def summary_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         extra = [f"{kind['cores']} cores"] if kind["cores"] > 1 else []
         extra += [f"{kind['pstates']} pstates"] if kind["pstates"] > 1 else []
         rows.append(("speed per core", f"{each} ({', '.join(extra)})" if extra else each))
-    rows.append(("network", f"{summary['zones']} zones, {', '.join(summary['routing'])}"))
+    rows.append(("network", f"{counted(summary['zones'], 'zone')}, {', '.join(summary['routing'])}"))
     for storage in summary["storage"]:
         size = "" if storage["capacity"] is None else f", {units.human(storage['capacity'], 'B')}"
         rows.append((f"storage {storage['name']}", storage["kind"].replace("_", " ") + size))

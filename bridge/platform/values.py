@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from bridge.base.suggestions import did_you_mean, nearest
 from bridge.platform import units
 from bridge.platform.findings import FindingCollector
 from bridge.platform.schema import ATTRIBUTES, check_profile
@@ -26,6 +27,13 @@ _QUANTITIES: Mapping[str, tuple[Mapping[str, float], str, float, str]] = {
 _LEAST = {"core": 1, "pstate": 0}
 
 
+#: Attributes that give something a name, by tag.
+_DECLARES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("host", "router", "peer", "link", "zone", "AS"), ("id",)),
+    "cluster": ("id", "router_id"),
+}
+
+
 class StopError(Exception):
     """This element cannot be used; the finding has been made."""
 
@@ -36,6 +44,7 @@ class AttributeReader:
     def __init__(self, path: str) -> None:
         self.findings = FindingCollector(path)
         self.folder = Path(path).parent
+        self.left_out: dict[str, int] = {}  # names of elements that could not be used -> their lines
         self.profiles: set[str] = set()  # names of availability profiles; SimGrid takes each once
 
     def add_finding(self, element: Element, key: str, *, loads: bool = False, **words: Any) -> None:
@@ -44,6 +53,10 @@ class AttributeReader:
     def stop(self, element: Element, key: str, **words: Any) -> StopError:
         """A finding at which SimGrid stops, and the exception to raise if the element is to be left out."""
         self.add_finding(element, key, **words)
+        for inner in element.walk():
+            for attribute in _DECLARES.get(inner.tag, ()):
+                if name := inner.attributes.get(attribute):
+                    self.left_out.setdefault(name, element.line)
         return StopError()
 
     def values(self, element: Element) -> dict[str, Any]:
@@ -51,7 +64,11 @@ class AttributeReader:
         attributes = ATTRIBUTES[element.tag]
         values: dict[str, Any] = {}
         for name in sorted(element.attributes.keys() - attributes.keys()):
-            self.add_finding(element, "unknown-attribute", name=name, known=", ".join(sorted(attributes)))
+            meant = nearest(name, sorted(attributes.keys() - element.attributes.keys()))
+            hint, names = did_you_mean(name, [meant]), ", ".join(sorted(attributes))
+            self.add_finding(element, "unknown-attribute", name=name, hint=hint, names=names)
+            if meant:  # go on as if it stood there: what follows from its absence is no second mistake
+                element.attributes[meant] = element.attributes.pop(name)
         for name, text in element.attributes.items():
             if (attribute := attributes.get(name)) is None:
                 continue

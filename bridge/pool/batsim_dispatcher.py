@@ -9,6 +9,7 @@ it ends as a step begins, and is known to have ended in that step's tick.
 from dataclasses import dataclass, field
 from typing import Any
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.pool.attempts import Attempt, PoolJob, plain
 from bridge.pool.batch import Arrival, LivePool
@@ -196,7 +197,9 @@ class PoolDispatcher(WireScheduler[Attempt]):
             arrivals.append(Arrival(number, ticket.event.res, believe(ticket.event, 0)))
         for j in live.step(self._over, arrivals, lambda j, run: believe(self.tickets[j].event, run)):
             attempt = self.tickets[j].current
-            self._reject(attempt, f"{self._setup.settings.backlog} jobs wait already")
+            self._reject(
+                attempt, f"{counted(self._setup.settings.backlog, 'job waits', 'jobs wait')} already"
+            )
             self._close(attempt)
         for attempt in self._finished:
             attempt.end_step = live.now
@@ -213,8 +216,9 @@ class PoolDispatcher(WireScheduler[Attempt]):
         self._vain += self._unfinished > 0 and (killed or bool(self.live.idle[0]))
         if self._vain > self._setup.settings.last_step:
             raise BridgeError(
-                f"the policy lets time pass in vain: {self._unfinished:,} jobs are unfinished, and in "
-                f"{self._vain:,} steps with an empty pool, or with kills, none has come or ended",
+                "the policy lets time pass in vain: "
+                f"{counted(self._unfinished, 'job is', 'jobs are')} unfinished, and in "
+                f"{counted(self._vain, 'step')} with an empty pool, or with kills, none has come or ended",
                 where=f"step {self.live.now}",
                 remedy="Train agents without `idle`, and with a limit to `most_kills`.",
             )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bridge.base.arrays import Flags, Floats, Ints, Records, text_column
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.pool.jobset import STEP_SECONDS
 from bridge.pool.state import PoolState
@@ -88,7 +89,9 @@ def jobs_table(schedule: PoolSchedule, name: str, hosts: Sequence[str] = ()) -> 
 
     if not schedule.ended.all():
         remedy = "Allow more steps (last_step) or a larger backlog."
-        raise BridgeError(f"{np.count_nonzero(~schedule.ended)} jobs did not end", where=name, remedy=remedy)
+        raise BridgeError(
+            f"{counted(int(np.count_nonzero(~schedule.ended)), 'job')} did not end", where=name, remedy=remedy
+        )
     attempts, n, second = schedule.attempts, len(schedule.id), float(STEP_SECONDS)
     if len(attempts) < schedule.kills.sum():
         raise BridgeError("more attempts were killed than are remembered", where=name)

@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
+from bridge.base.counted import counted
 from bridge.report.evaluation_tables import ORACLE
 from bridge.report.table import Table
 
 
 def pool_evaluation(document: Mapping[str, Any]) -> list[Any]:
-    size = f"{document['sequences']} sequences of {document['steps']} steps, rate {document['rate']:g}"
+    size = (
+        f"{counted(document['sequences'], 'sequence')} of {document['steps']} steps, rate "
+        f"{document['rate']:g}"
+    )
     headings = ("policy", "kill", "mean slowdown", "mean completion, steps")
     table = Table(headings, title=f"{document['data']}: {size}", words=(1,))
     for one in document["policies"]:
@@ -29,7 +33,7 @@ _ROWS = (
 def pool_validation(document: Mapping[str, Any]) -> list[Any]:
     policies = document["policies"]
     one = policies[0]
-    size = f"{one['data']}: {one['sequences']} sequences of {one['steps']} steps"
+    size = f"{one['data']}: {counted(one['sequences'], 'sequence')} of {one['steps']} steps"
     where = f"profile {document['profile']} on {document['platform']} ({document['world']})"
     table = Table(("policy", "", "fast", "detailed", "difference"), words=(1,))
     below = []
@@ -42,7 +46,7 @@ def pool_validation(document: Mapping[str, Any]) -> list[Any]:
             name = ""
         table.line()
         differing, first = one["differing_starts"], one["first_difference"]
-        below.append(f"{one['policy']}: {differing:,} of {one['jobs']:,} jobs start in another step")
+        below.append(f"{one['policy']}: {differing:,} of {counted(one['jobs'], 'job')} start in another step")
         if first:
             below.append(
                 f"  first: job {first['job']} of sequence {first['sequence']}, step {first['fast']} in the "

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridge.base.arrays import Array, Ints, Records
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.jit import inline, inner, kernel
 from bridge.pool.jobset import JobSet
@@ -183,7 +184,8 @@ def draw_sequences(
         raise BridgeError(f"the seed must lie in 0 … {2**32 - 1}, not {seed}")
     if steps < 2 or sequences < 1:
         raise BridgeError(
-            f"{sequences} sequences of {steps} steps hold no job", remedy="Use at least 1 and 2."
+            f"{counted(sequences, 'sequence')} of {counted(steps, 'step')} hold no job",
+            remedy="Use at least 1 and 2.",
         )
     random = np.random.RandomState(seed)  # the published sequences came from this generator
     arrivals = np.full(sequences * steps, -1, np.int64)

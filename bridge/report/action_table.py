@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bridge.base.counted import counted
 from bridge.forecasting.action_bound import ActionRow
 from bridge.judge.action_metrics import ACTION_METRICS
 from bridge.judge.stats import ConfidenceInterval
@@ -21,7 +22,8 @@ def action_costs(rows: Sequence[tuple[str, Mapping[str, float | None]]]) -> Tabl
 
 def action_bound_tables(document: Mapping[str, Any], rows: Sequence[ActionRow]) -> list[Table]:
     caption = (
-        f"{document['sequences']:,} sequences of {document['length']:,} jobs, each on an idle machine; "
+        f"{counted(document['sequences'], 'sequence')} of {counted(document['length'], 'job')}, "
+        "each on an idle machine; "
         f"{document['share']:.0%} of the users permit the action. Differences to the first row, in %, with "
         "95 % intervals."
     )

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.judge.stats import INTERVALS, ConfidenceInterval, Kind, mark_of
 from bridge.report.table import Table
@@ -208,7 +209,10 @@ def bound_summary(bounds: Bounds) -> tuple[str, str]:
 
 
 def bound_table(bounds: Bounds) -> list[Table]:
-    caption = f"Mean bounded slowdown of {bounds.sequences:,} sequences of {bounds.length:,} jobs, each on an"
+    caption = (
+        f"Mean bounded slowdown of {counted(bounds.sequences, 'sequence')} of "
+        f"{counted(bounds.length, 'job')}, each on an"
+    )
     caption += f" idle machine; believed run times: {bounds.estimator}."
     blocks = next((row.b for row in bounds.rows if row.b is not None), None)
     caption += f" b = {blocks}. {INTERVALS}" if blocks is not None else ""

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from bridge.base.counted import counted
 from bridge.judge.sequences import PairedResult
 from bridge.judge.stats import FEWEST, ConfidenceInterval
 from bridge.judge.world_agreement import Agreement, Rank
@@ -53,7 +54,8 @@ def evaluation(document: Mapping[str, Any], judged: Sequence[PairedResult], prot
             than = _THAN.get(verdict, "whether better than")
             text = f"{j.difference.mean:+,.{digits}f}{unit and f' {unit}'} {metric}"
             between = (
-                f"(paired 95 % CI {_between(j.difference, digits)}, {count:,} sequences, b = {j.mean.b})"
+                f"(paired 95 % CI {_between(j.difference, digits)}, "
+                f"{counted(count, 'sequence')}, b = {j.mean.b})"
             )
             output.append(f"{one['name']}: {verdict} {than} {base}: {text} {between}")
     return output
@@ -111,15 +113,15 @@ def _agreement(one: Agreement) -> Table:
 
 def _differences(one: Agreement) -> Iterator[str]:
     jobs = one.jobs
-    yield f"{jobs.differing_starts:,} of {jobs.common:,} jobs start at another time on the platform"
+    yield f"{jobs.differing_starts:,} of {counted(jobs.common, 'job')} start at another time on the platform"
     if jobs.first is not None:
         yield f"  first: job {jobs.first.job}: {one.reason}"
     if jobs.differing_starts:
         yield from wait_difference(jobs)
     if one.longer and one.stretch is not None:
         yield (
-            f"  {one.longer:,} jobs ran longer; run times are {one.stretch[0]:.4f} times as long in the "
-            f"mean, {one.stretch[1]:.4f} at most"
+            f"  {counted(one.longer, 'job')} ran longer; run times are {one.stretch[0]:.4f} times as long in "
+            f"the mean, {one.stretch[1]:.4f} at most"
         )
     if any(one.killed):
         yield f"  killed at the walltime: {one.killed[0]:,} fast, {one.killed[1]:,} detailed"

@@ -39,9 +39,13 @@ def policies_of(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def fidelity(document: Mapping[str, Any]) -> list[Any]:
     policies = policies_of(document)
     mean = document["recorded"]["wait.mean"]
-    how = f", {document['windows']:,} windows of {document['window']:,} jobs" if document["windows"] else ""
+    how = (
+        f", {counted(document['windows'], 'window')} of {counted(document['window'], 'job')}"
+        if document["windows"]
+        else ""
+    )
     part = _part(document["from"], document["until"])
-    jobs = f"{policies[0]['jobs']:,} jobs, recorded mean wait {duration(mean)}"
+    jobs = f"{counted(policies[0]['jobs'], 'job')}, recorded mean wait {duration(mean)}"
     title = f"{document['workload']}: {part}, {jobs}{how}"
     table = Table(("", *_HEADINGS), title=title)
     for one in policies:
@@ -157,7 +161,7 @@ def recorded_reason(row: Mapping[str, Any]) -> str:
     if reason["free"] is None:
         return ", ".join(parts)
     idle = "" if not reason["idle_user"] else " and its user ran nothing"
-    while_idle = f"while {reason['free']:,} nodes were idle{idle}"
+    while_idle = f"while {counted(reason['free'], 'node was', 'nodes were')} idle{idle}"
     if len(parts) == 1:
         return f"{while_idle}, nothing in the record explains it"
     return f"{', '.join(parts)}, {while_idle}"

@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.forecasting.starts import Forecast, run_times
 from bridge.forecasting.state import MachineState
@@ -56,7 +57,10 @@ def futures_picture(state: MachineState, forecast: Forecast) -> Figure:
     plain(axes, grid="x")
     figure.legend(handles=_legend(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     rows_text = "" if rows == len(state) else f", {rows} shown"
-    title = f"{state.n_running:,} jobs run, {len(state) - state.n_running:,} wait{rows_text} ({state.policy})"
+    title = (
+        f"{counted(state.n_running, 'job runs', 'jobs run')}, "
+        f"{counted(len(state) - state.n_running, 'waits', 'wait')}{rows_text} ({state.policy})"
+    )
     axes.set_title(title, loc="left", fontsize=10)
     return figure
 

@@ -243,7 +243,7 @@ def whatif_table(outcomes: "Sequence[WhatIfResult]", changed: bool, futures: int
             f" Compared: the {compared} of {waiting} waiting jobs that start under every rule. Where the"
         )
         caption += " others never start, they delay nobody."
-    table = Table(headings, title=f"{futures} futures", caption=caption)
+    table = Table(headings, title=counted(futures, "future"), caption=caption)
     for k, one in enumerate(outcomes):
         mean = {name: value.mean for name, value in one.values.items()}
         name = f"{one.policy}, changed" if changed and k else one.policy
@@ -285,6 +285,10 @@ def accuracy_table(accuracies: "Mapping[str, Accuracy | None]", title: str) -> T
     return table
 
 
+#: What a quantity of a log is called in a table: nodes or cores, as the log has them.
+_SHORT = {"processors": "size"}
+
+
 def log_tables(records: "Workload", summary: "Summary") -> list[Table]:
     """Return a log's totals, and the distributions of its quantities."""
     from bridge.workload.resources import idle_power_of
@@ -306,8 +310,8 @@ def log_tables(records: "Workload", summary: "Summary") -> list[Table]:
         rows.append(("power budget", f"{budget:,} W, {idle} W of it for each node"))
     rows += [
         ("users", f"{summary.users:,}" if summary.users else "unknown"),
-        ("on one processor", f"{summary.serial:.1%}"),
-        ("on a power of two", f"{summary.power_of_two:.1%}"),
+        ("size 1", f"{summary.serial:.1%}"),
+        ("size a power of two", f"{summary.power_of_two:.1%}"),
     ]
     if summary.overrun is not None:
         rows.append(("ran past their request", f"{summary.overrun:.1%}"))
@@ -320,7 +324,11 @@ def log_tables(records: "Workload", summary: "Summary") -> list[Table]:
     ]
     return [
         Table(("", ""), rows, title=records.name, words=(1,)),
-        Table(("", *distributions), quantities, title="distributions (times in seconds)"),
+        Table(
+            ("", *(_SHORT.get(name, name) for name in distributions)),
+            quantities,
+            title="distributions (times in seconds)",
+        ),
     ]
 
 

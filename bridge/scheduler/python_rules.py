@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.base.arrays import Floats, Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
 from bridge.scheduler.queue import waiting
@@ -99,7 +100,7 @@ def decide(state: State, b: int, kind: int, scorer: Scorer | None, chooser: Choo
             choice = core.DECLINE
         elif not (isinstance(choice, int | np.integer) and 0 <= choice < len(candidates)):
             raise BridgeError(
-                f"returned {choice!r}, which is no place among {len(candidates)} jobs",
+                f"returned {choice!r}, which is no place among {counted(len(candidates), 'job')}",
                 where=f"backfilling rule {_name(chooser)}",
                 remedy="Return an index into the arrays that it was shown, or None.",
             )
@@ -115,7 +116,7 @@ def _scores(scorer: Scorer, jobs: JobsView) -> Floats:
         raise BridgeError(f"returned no scores ({error})", where=f"order {_name(scorer)}") from error
     if scores.shape != (len(jobs),):
         raise BridgeError(
-            f"returned scores of the shape {scores.shape} for {len(jobs)} jobs",
+            f"returned scores of the shape {scores.shape} for {counted(len(jobs), 'job')}",
             where=f"order {_name(scorer)}",
             remedy="Return one number a job.",
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import AdvanceReservation, Cluster, NodeGroup, Partition
 from bridge.cluster.node_table import build_node_table
@@ -128,7 +129,7 @@ class LiveSite:
         """Return the site with a further job that waits for whole nodes."""
         request = SiteRequest(self.partition, nodes, exclusive=True)
         if why := self.passes.refusal(self.cluster, request):
-            raise BridgeError(why, where=f"a job on {nodes} nodes of partition {self.partition!r}")
+            raise BridgeError(why, where=f"a job on {counted(nodes, 'node')} of partition {self.partition!r}")
         job = PendingJob(name, _LAST + len(self.waiting), self.now, walltime, request)
         document = {"id": name, "submit": self.now, "user": user, "request": walltime}
         return replace(self, waiting=(*self.waiting, (job, document | {"demand": {"nodes": nodes}})))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.workload.table import SWF_COLUMNS, Workload
 from bridge.worlds.slurm.client import Client
@@ -36,7 +37,7 @@ def window(log: Workload, first: int, jobs: int, nodes: int, factor: float) -> l
     """
     part = log.jobs.iloc[first : first + jobs]
     if len(part) < jobs:
-        raise BridgeError(f"has {len(log.jobs):,} jobs", where=log.where, remedy="Ask for fewer.")
+        raise BridgeError(f"has {counted(len(log.jobs), 'job')}", where=log.where, remedy="Ask for fewer.")
     most = log.capacity.get("nodes") or int(log.jobs["procs"].max())
     run = np.maximum(part["run"].to_numpy(np.float64) / factor, SHORTEST)
     request = np.maximum(part["req_time"].to_numpy(np.float64) / factor, run + _AIR)

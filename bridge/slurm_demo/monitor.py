@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bridge.base.counted import counted
 from bridge.forecasting.starts import forecast
 from bridge.forecasting.statefile import state_of
 from bridge.serve.observer import PartitionObserver, PartitionState, warm_up
@@ -53,7 +54,8 @@ class DemoMonitor:
             return ""
         document = self.present.document
         return (
-            f"{len(document['running'])} jobs run, {len(document['waiting'])} wait, "
+            f"{counted(len(document['running']), 'job runs', 'jobs run')}, "
+            f"{counted(len(document['waiting']), 'waits', 'wait')}, "
             f"{document['free']['nodes']} of {document['capacity']['nodes']} nodes are free; "
             f"{len(self._started)} of {self._total} have started"
         )

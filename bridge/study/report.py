@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.files import atomic_write
 from bridge.judge.stats import INTERVALS, TOO_FEW, mark_of
@@ -190,7 +191,7 @@ def sentences(document: Document, test: str) -> list[str]:
     windows = sorted({(row["windows"], row["windows_apart"], row["length"]) for row in rows})
     apart, blocks = (_range(of) for of in ((n for _, n, _ in windows), (row["mean"]["b"] for row in rows)))
     many, _, length = windows[0]
-    of = f"{many} windows of {length} {rows[0]['unit']} a log, of which {apart} share no job"
+    of = f"{counted(many, 'window')} of {length} {rows[0]['unit']} a log, of which {apart} share no job"
     lines = [f"{of}: b = {blocks} independent blocks."]
     if many == 1:
         return ["One sequence a log: no interval, and its difference says little."]
@@ -202,7 +203,7 @@ def sentences(document: Document, test: str) -> list[str]:
             better, worse = (verdicts.count(word) for word in ("better", "worse"))
             few = verdicts.count(TOO_FEW)
             rest = len(verdicts) - better - worse - few
-            all_of = f"Compared with {whom}, of {len(verdicts)} {'agents' if learnt else 'rows'}"
+            all_of = f"Compared with {whom}, of {counted(len(verdicts), 'agent' if learnt else 'row')}"
             none = f", {few} with too few blocks for a verdict" * bool(few)
             lines.append(f"{all_of}: {better} better, {worse} worse, {rest} not distinguishable{none}.")
     return lines

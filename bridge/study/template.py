@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.study.cells import load_log
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
@@ -16,7 +17,7 @@ def template_for(log: str) -> str:
     jobs = len(SchedulerConfig().select(load_log(log)))
     if jobs < LEAST:
         remedy = f"A study needs {LEAST} or more, to learn from some and judge on others."
-        raise BridgeError(f"has {jobs} jobs only", where=log, remedy=remedy)
+        raise BridgeError(f"has {counted(jobs, 'job')} only", where=log, remedy=remedy)
     # ten windows apart, at least, in the two fifths that are held out
     length = min(LENGTH, max(16, jobs * 2 // 5 // 10))
     text = Path(__file__).with_name("template.toml").read_text("utf-8")

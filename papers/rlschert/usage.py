@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bridge.base.arrays import Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.pool.schedule import PoolSchedule
 
@@ -28,7 +29,8 @@ def usage(schedule: PoolSchedule, units: int) -> Usage:
     BridgeError: a job did not end, or more attempts were killed than are remembered.
     """
     if not schedule.ended.all():
-        raise BridgeError(f"{np.count_nonzero(~schedule.ended)} jobs did not end", where="usage of a pool")
+        left = counted(int(np.count_nonzero(~schedule.ended)), "job")
+        raise BridgeError(f"{left} did not end", where="usage of a pool")
     if schedule.kills.sum() > len(schedule.attempts):
         raise BridgeError("more attempts were killed than are remembered", where="usage of a pool")
     of = np.concatenate((np.arange(len(schedule.id)), schedule.attempts["job"]))

@@ -142,7 +142,8 @@ def test_a_folder_that_cannot_be_made_is_told_and_the_work_goes_on(tmp_path: Pat
 
 
 NESTED = """
-from bridge.base.jit import on_compile_progress, hot, inline, kernel
+from bridge.base.compile_notice import on_compile_progress
+from bridge.base.jit import hot, inline, kernel
 told = []
 on_compile_progress(lambda done, over: told.append((done, over)))
 @inline

@@ -226,7 +226,7 @@ def test_nothing_is_written(backfiller: Path, folder: Path) -> None:
 
 def test_a_part_without_room_for_a_sequence_is_refused(backfiller: Path) -> None:
     said = run_refused("evaluate", backfiller, "--sequences", 4, "--length", 1300)
-    assert "1200 jobs are too few for sequences of 1300" in said
+    assert "1,200 jobs are too few for sequences of 1300" in said
 
 
 def test_what_a_command_says_of_a_bad_checkpoint(bad: tuple[Path, str, str]) -> None:

@@ -80,7 +80,7 @@ def test_on_a_cluster_it_has_the_nodes_of_the_log(on_nodes: list[str], tmp_path:
     )
     assert output.status == 0
     assert "on which nodes 2 of 5 jobs ran: they are only counted" in output.err
-    assert "1 nodes had more in use at one time than they have: n4 (4 of 2 cores)" in output.err
+    assert "1 node had more in use at one time than they have: n4 (4 of 2 cores)" in output.err
     assert (run / "sited-gantt.png").exists()
     table = read_run(run).jobs.set_index("job_id")
     assert table["allocated_resources"].to_dict() == {"1": "0-1", "2": "", "3": "2-3", "4": "3", "5": ""}

@@ -104,7 +104,7 @@ def test_json(tmp_path: Path) -> None:
 def test_nodes_of_no_queue_are_said(tmp_path: Path) -> None:
     result = imported(tmp_path, "a\n np = 2\n queue = q\nb\n np = 2\n")
     assert [(one.name, one.nodes) for one in result.cluster.partitions] == [("q", ("a",)), ("free", ("b",))]
-    assert result.notes == ("1 nodes belong to no queue: they are the partition 'free'",)
+    assert result.notes == ("1 node belongs to no queue: partition 'free'",)
 
 
 @pytest.mark.parametrize(

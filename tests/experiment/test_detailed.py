@@ -160,12 +160,12 @@ def test_a_missing_program_is_named(log: Path, tmp_path: Path, monkeypatch: pyte
         (
             'ask(BEGIN); ask(submit("01")); print("bye"); sys.exit(0)',
             *(ExitReason.GONE, 0, 4),
-            ["deadlock: Batsim ended with status 0, but SIMULATION_ENDS never came", "1 jobs are missing"],
+            ["deadlock: Batsim ended with status 0, but SIMULATION_ENDS never came", "1 job is missing"],
         ),
         (
             "ask(BEGIN); os.kill(os.getpid(), signal.SIGABRT)",
             *(ExitReason.GONE, -signal.SIGABRT, 4),
-            ["was killed by SIGABRT after 1 messages"],
+            ["was killed by SIGABRT after 1 message"],
         ),
         (
             'ask(BEGIN); ask(submit("01")); ask(("SIMULATION_ENDS", {}))',

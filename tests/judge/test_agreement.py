@@ -49,7 +49,7 @@ def test_equal_runs_have_no_reason() -> None:
 def test_a_longer_job_is_the_reason() -> None:
     found = compare_worlds("p", FAST, run([("1", 0, 0, 12), ("2", 0, 12, 22)]))
     assert found.reason == (
-        "job 1 held its 1 nodes until 12.000000 s, in the fast world until 10.000000 s: "
+        "job 1 held its 1 node until 12.000000 s, in the fast world until 10.000000 s: "
         "it ran 12.000000 s in place of 10.000000 s"
     )
     assert found.stretch == pytest.approx((1.1, 1.2))
@@ -101,7 +101,7 @@ def test_a_baseline_is_compared_policy_by_policy(tmp_path: Path) -> None:
     ]
     moved = as_dict([compare_worlds("p", FAST, run([("1", 0, 0, 10), ("2", 0, 11, 21)]))], {"workload": "w"})
     said = baseline_differences(moved, before, 0.5)
-    assert said[-1] == "p: 1 starts differ between the worlds, 0 in the baseline"
+    assert said[-1] == "p: 1 start differs between the worlds, 0 in the baseline"
 
 
 def test_differing_starts_are_counted_for_each_policy_and_in_all() -> None:

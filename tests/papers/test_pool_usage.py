@@ -25,7 +25,7 @@ def test_waits_last_until_the_start_that_counts() -> None:
 
 
 def test_what_cannot_be_told_is_refused() -> None:
-    with pytest.raises(BridgeError, match="1 jobs did not end"):
+    with pytest.raises(BridgeError, match="1 job did not end"):
         usage(replace(pool_schedule(), end=np.array([4, -1, 9])), 4)
     with pytest.raises(BridgeError, match="more attempts were killed than are remembered"):
         usage(replace(pool_schedule(), kills=np.array([0, 1, 1])), 4)

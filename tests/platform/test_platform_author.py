@@ -242,7 +242,7 @@ def test_bad_networks(network: str, words: str) -> None:
         ("prefix = 'n1'", "digits follow"),
         ("[nodes.power]\n", "either 'job' or 'states'"),
         ("[nodes.power]\njob = { start = 60, stop = 212 }\n", "steps of 5 W"),
-        ("[nodes.power]\nstates = ['1:2:3', '4:5:6']\n", "2 nodes.power.states for 1 speeds"),
+        ("[nodes.power]\nstates = ['1:2:3', '4:5:6']\n", "2 nodes.power.states for 1 speed"),
         ("[nodes.power]\nstates = ['1:2:3']\noff = -1\n", "nodes.power.off cannot be -1"),
         ("[nodes.power]\nstates = ['1:x:3']\n", "is not a number of watts"),
         ("[nodes.power]\nstates = ['1:2:3']\nsleep = { watts = 1 }\n", "off_seconds is missing"),

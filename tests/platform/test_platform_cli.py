@@ -24,16 +24,52 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(cli, ["platform", *map(str, arguments)])
 
 
-def test_the_platform_that_the_page_shows_is_whole(tmp_path: Path) -> None:
+def of_the_page() -> str:
+    """The platform that docs/platforms.md shows."""
     page = (Path(__file__).parents[2] / "docs" / "platforms.md").read_text(encoding="utf-8")
     text = re.search(r"^```xml\n(<\?xml.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert text is not None
-    (tmp_path / "mine.xml").write_text(text[1])
+    return text[1]
+
+
+def test_the_platform_that_the_page_shows_is_whole(tmp_path: Path) -> None:
+    (tmp_path / "mine.xml").write_text(of_the_page())
     result = run("check", tmp_path / "mine.xml", "--json")
     assert result.exit_code == 0
     (finding,) = json.loads(result.output)
     assert (finding["severity"], finding["code"]) == ("note", "management-latency")
     assert "8e-10 s" in finding["message"]
+
+
+ALL = "bb_bw, bb_lat, bb_sharing_policy, bw, core, id, lat"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "code", "remedy"),
+    [
+        ("prefix=", "prefx=", "unknown-attribute", f"Did you mean prefix? Known: {ALL}"),
+        ('gw_dst="switch"', 'gw_dst="swich"', "unknown-node", "Did you mean switch? Declare it first."),
+        ('dst="nodes"', 'dst="node"', "unknown-node", "Did you mean nodes? Check the name."),
+        ('link_ctn id="clean"', 'link_ctn id="claen"', "unknown-link", "Did you mean clean? Declare the"),
+        ('gw_dst="switch"', 'gw_dst="n99"', "unknown-node", "Declare it first."),  # no typo of n10
+    ],
+)
+def test_a_misspelt_word_is_one_finding_that_names_the_right_one(
+    right: str, wrong: str, code: str, remedy: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.xml").write_text(of_the_page()[::-1].replace(right[::-1], wrong[::-1], 1)[::-1])
+    result = run("check", tmp_path / "mine.xml", "--json")
+    assert result.exit_code == 1
+    (finding,) = json.loads(result.output)
+    assert finding["code"] == code
+    assert finding["remedy"].startswith(remedy)
+
+
+def test_what_is_missing_because_of_an_error_above_says_so(tmp_path: Path) -> None:
+    (tmp_path / "mine.xml").write_text(of_the_page().replace('radical="10-13"', 'radical="10-"'))
+    first, second = json.loads(run("check", tmp_path / "mine.xml", "--json").output)
+    assert (first["code"], second["code"]) == ("bad-value", "unknown-node")
+    assert second["remedy"] == f"Mend line {first['line']} first, which declares it."
 
 
 def test_check_prints_place_code_and_remedy() -> None:

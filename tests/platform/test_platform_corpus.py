@@ -85,6 +85,19 @@ def test_simgrid_agrees() -> None:
             assert errors, name
 
 
+def test_a_zone_as_the_gateway_of_a_bypass_bars_the_way() -> None:
+    text = (
+        (CORPUS / "good_routing_kinds.xml")
+        .read_text()
+        .replace('dst="fl" gw_src="ra"', 'dst="fl" gw_src="root"')
+    )
+    found = check_platform("edited.xml", data=text.encode())
+    (barred,) = [finding for finding in found if finding.code == "zone-unreachable"]
+    assert barred.message == (
+        "hosts of zone 'za' cannot reach those of 'fl': the gateway 'root' is a zone, not a host or router"
+    )
+
+
 @given(st.data())
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_edit_makes_the_lint_crash(data: st.DataObject) -> None:

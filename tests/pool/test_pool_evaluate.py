@@ -228,5 +228,5 @@ def test_a_schedule_with_unfinished_jobs_makes_no_table() -> None:
     state, world = machine(sequences_of([(2, 5, 2, [2])], [-1, 0]), SMALL.settings)
     apply_action(state, 0, 2)
     advance(state, world, 0)
-    with pytest.raises(BridgeError, match="1 jobs did not end"):
+    with pytest.raises(BridgeError, match="1 job did not end"):
         jobs_table(schedule_of(state, 0), "w")

@@ -160,7 +160,7 @@ def test_a_file_is_refused_before_anything_runs(
 @pytest.mark.parametrize(
     ("head", "said"),
     [
-        ("tests = [{ length = 1201 }]", "FCFS on bundled-128: test 'held-out': 1200 jobs are too few"),
+        ("tests = [{ length = 1201 }]", "FCFS on bundled-128: test 'held-out': 1,200 jobs are too few"),
         ('metric = "utilisation.power"', "FCFS on bundled-128: there is no 'utilisation.power'"),
     ],
 )
@@ -191,7 +191,7 @@ def test_nothing_is_held_out() -> None:
     with pytest.raises(BridgeError, match="none of 0 jobs is held out") as caught:
         windows.starts_of(windows.TestSet(), 0, 0.6)
     assert "held_out_from" in caught.value.remedy
-    with pytest.raises(BridgeError, match="1 jobs are too few") as caught:
+    with pytest.raises(BridgeError, match="1 job is too few") as caught:
         windows.starts_of(windows.TestSet(), 2, 0.5)
     assert caught.value.remedy == "Use a longer log, or more of it."
 

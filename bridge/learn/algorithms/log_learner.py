@@ -13,6 +13,7 @@ import numpy as np
 from torch import nn
 
 from bridge.base.arrays import Floats, Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.env.batch import Batch
 from bridge.env.encoder import Encoder
@@ -82,7 +83,7 @@ class EpisodeSource:
             ("part", "validation"), (self.part, self.valid), lengths, strict=True
         ):
             if high - low < length and not (name == "validation" and low == high):
-                what = f"the {name} of {high - low:,} jobs holds no episode of {length}"
+                what = f"the {name} of {counted(high - low, 'job')} holds no episode of {length}"
                 remedy = "Use a longer log or a smaller training.length."
                 raise BridgeError(what, where=jobs.name, remedy=remedy)
         self.encoder = (collecting or recipe.encoder).compile(constants)

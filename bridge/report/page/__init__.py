@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.base.files import atomic_write
 from bridge.base.version import __version__
@@ -127,7 +128,9 @@ def _judged(evaluation: EvaluationDocument) -> Iterator[tuple[str, str]]:
         summary += f"{format_metric(metric, one.mean.mean)} under it"
         if one.difference:
             summary += f", 95 % interval of the difference {format_interval(metric, one.difference)}"
-        summary += f"; {len(base.values):,} windows." + (f" Rules beside it: {beside}." if rules else "")
+        summary += f"; {counted(len(base.values), 'window')}." + (
+            f" Rules beside it: {beside}." if rules else ""
+        )
         yield f"{one.label}: {one.verdict or 'judged'}", summary
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from bridge.base import files
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.judge.compare import names_of
 from bridge.judge.run import Run, read_run, run_folder
@@ -125,14 +126,14 @@ def _read_file(path: Path, name: str, inputs: ReportInputs) -> None:
     elif has_policies_with(document, "values"):
         evaluation = parse(document, str(path))
         inputs.evaluations.append((name, evaluation))
-        windows = f"{len(evaluation.base.values):,} windows"
+        windows = counted(len(evaluation.base.values), "window")
         windows += f" of {evaluation.length:,} jobs" if evaluation.length else ""
         names = [evaluation.workload, evaluation.metric, windows]
         inputs.sources.append((name, "evaluation", ", ".join(filter(None, names))))
     elif isinstance(document, dict) and {"rows", "rules"} <= document.keys():
         bounds = bounds_of(document, str(path))
         inputs.bounds.append((name, bounds))
-        inputs.sources.append((name, "bound", f"{bounds.workload}, {bounds.sequences:,} sequences"))
+        inputs.sources.append((name, "bound", f"{bounds.workload}, {counted(bounds.sequences, 'sequence')}"))
     else:
         raise BridgeError("is no evaluation, validation or bound", where=str(path), remedy=ACCEPTED)
 

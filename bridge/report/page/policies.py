@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from bridge.base.counted import counted
 from bridge.judge.stats import INTERVALS
 from bridge.report.evaluation_document import EvaluationDocument
 from bridge.report.page import charts
@@ -28,7 +29,7 @@ def evaluation_section(evaluation: EvaluationDocument, sheet: Sheet) -> list[Blo
     higher = evaluation.higher_is_better
     better, side, where = ("higher", "right", "above") if higher else ("lower", "left", "below")
     windows = len(base.values)
-    head = f"{windows:,} windows" + (f" of {evaluation.length:,} jobs" if evaluation.length else "")
+    head = counted(windows, "window") + (f" of {evaluation.length:,} jobs" if evaluation.length else "")
     head += f" of {evaluation.workload}" if evaluation.workload else ""
     head += f"; {_name(evaluation.metric)}, {better} is better; the base is {base.name}."
     head += f" * {ORACLE_NOTE}." if any(one.oracle for one in evaluation.entries) else ""
@@ -143,6 +144,6 @@ def _table(evaluation: EvaluationDocument) -> Table:
         rows.append([*row, one.protocol, one.estimator] if several else row)
     headings = ["policy", "mean", "95 % interval", "− base", "95 % interval", "better in", "verdict"]
     headings += ["protocol", "estimator"] if several else []
-    caption = f"{_name(metric)} over {len(base.values):,} windows"
+    caption = f"{_name(metric)} over {counted(len(base.values), 'window')}"
     caption += f", b = {base.mean.b:,}. {INTERVALS}" if base.mean.b else ""
     return Table(headings, rows, caption=caption, words=(6, 7, 8))

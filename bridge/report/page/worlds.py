@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from bridge.base.counted import counted
 from bridge.judge.compare import index_by_job
 from bridge.judge.run import Run
 from bridge.judge.world_agreement import Agreement, Rank
@@ -121,13 +122,15 @@ def _ranks(ranks: Mapping[str, Rank]) -> Block:
 
 def _agreement_text(one: Agreement) -> str:
     jobs = one.jobs
-    text = f"{jobs.differing_starts:,} of {jobs.common:,} jobs start at another time on the platform."
+    text = (
+        f"{jobs.differing_starts:,} of {counted(jobs.common, 'job')} start at another time on the platform."
+    )
     if (more := jobs.wait_mean) is not None:
         length = f"{duration(abs(more))} {'longer' if more > 0 else 'less'}" if more else "as long"
         text += f" They wait {length} in the mean."
     if one.longer and one.stretch:
         mean, most = one.stretch
-        text += f" {one.longer:,} jobs ran longer; "
+        text += f" {counted(one.longer, 'job')} ran longer; "
         text += f"run times are {mean:.3f} times as long in the mean, {most:.3f} at most."
     if one.reason and jobs.first:
         text += f" The first is job {jobs.first.job}: {one.reason}."

@@ -72,14 +72,6 @@ def _sort(tree: ShareArrays, first: int, last: int) -> None:
         tree.members[n] = a
 
 
-@inline
-def _give_rank(tree: ShareArrays, a: int, ties: bool, users: int) -> None:
-    if not ties:
-        tree.counts[_SHARED] = tree.counts[_RANK]
-    tree.fs[a] = tree.counts[_SHARED] / users
-    tree.counts[_RANK] -= 1
-
-
 @inner
 def _expand(tree: ShareArrays, first: int, last: int, room: int) -> int:
     """Write the children of the accounts ``members[first:last]`` behind `room`; return where they end."""
@@ -97,21 +89,30 @@ def _rank_siblings(tree: ShareArrays, first: int, last: int, ties: bool, users: 
 
     Accounts of one level are ranked as one, behind users that tie with them.
     """
+    rank, shared, before = tree.counts[_RANK], tree.counts[_SHARED], 0.0
     for k in range(first, last):
         here = tree.members[k]
+        level = tree.level[here]
         if k > first:
-            ties = tree.level[tree.members[k - 1]] == tree.level[here]
+            ties = before == level
+        before = level
         if tree.is_user[here]:
-            _give_rank(tree, here, ties, users)
+            if not ties:
+                shared = rank
+            tree.fs[here] = shared / users
+            rank -= 1
             continue
         end = k + 1
-        while end < last and tree.level[tree.members[end]] == tree.level[here]:
+        while end < last and tree.level[tree.members[end]] == level:
             end += 1
         n = k  # accounts first, users behind them
         for m in range(k, end):
             a = tree.members[m]
             if tree.is_user[a]:
-                _give_rank(tree, a, ties, users)
+                if not ties:
+                    shared = rank
+                tree.fs[a] = shared / users
+                rank -= 1
                 ties = True
             else:
                 tree.members[n] = a
@@ -122,7 +123,8 @@ def _rank_siblings(tree: ShareArrays, first: int, last: int, ties: bool, users: 
             pile += 1
         tree.pile[pile, _FIRST], tree.pile[pile, _LAST], tree.pile[pile, _TIES] = k, n, int(ties)
         tree.counts[_PILE] = pile + 1
-        return
+        break
+    tree.counts[_RANK], tree.counts[_SHARED] = rank, shared
 
 
 @inner
@@ -175,9 +177,7 @@ def tree_of(root: Assoc) -> Tree:
         for one in assocs:  # it grows
             assocs += one.children
             first.append(len(assocs))
-            own = [max(child.shares, 0) for child in one.children]
-            total = sum(own)
-            part += [shares / total if shares else 0.0 for shares in own]
+            part += [child.shares / one.total_shares() if child.shares > 0 else 0.0 for child in one.children]
         n = len(assocs)
         arrays = ShareArrays(
             first=np.array(first, np.int64),
@@ -213,7 +213,7 @@ def normalise_shares(root: Assoc) -> None:
 
 
 def _normalise(parent: Assoc) -> None:
-    total = sum(max(child.shares, 0) for child in parent.children)
+    total = parent.total_shares()
     for child in parent.children:
         if child.shares == _PARENT:
             child.shares_norm = parent.shares_norm
@@ -237,7 +237,7 @@ def classic(user: Assoc, root: Assoc) -> float:
         return _factor(parent.effective, parent.shares_norm)
     if user.effective < 0:
         own = user.usage / root.usage if root.usage else 0.0
-        total = sum(max(child.shares, 0) for child in parent.children)
+        total = parent.total_shares()
         user.effective = own + (parent.effective - own) * (user.shares / total if total else 0.0)
     return _factor(user.effective, user.shares_norm)
 

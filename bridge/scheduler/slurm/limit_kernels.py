@@ -10,7 +10,9 @@ or run, nodes, and its row in `on_nodes` [·, N], jobs on each node (-1: no limi
 from bridge.base.arrays import Ints
 from bridge.base.jit import inline, inner, kernel
 from bridge.scheduler.slurm.arrays import (
+    BEYOND,
     CLASS,
+    COUNTS_MINUTES,
     CPUS_ASKED,
     IS_PACKED,
     IS_UNIFORM,
@@ -18,6 +20,7 @@ from bridge.scheduler.slurm.arrays import (
     LIMIT,
     MEMORY_CORE,
     MEMORY_EACH,
+    N_ENDS,
     N_PAUSED,
     PLANNED,
     PREEMPTS,
@@ -171,6 +174,8 @@ def is_beyond_anyhow(b: SlurmArrays, e: int) -> bool:
     That is so of a job of so many whole nodes, of which all have as many CPUs. They are nodes on which no job
     runs; so, unless some are suspended, no limit counts them yet.
     """
+    if b.entries[e, BEYOND] == b.now[N_ENDS] + 1 and b.now[N_PAUSED] == 0:
+        return True
     j, least = b.entries[e, JOB], b.need[e, MIN_NODES]
     if not has_after(b, e) or b.need[e, WHOLE] == 0 or b.need[e, MAX_NODES] != least:
         return False
@@ -187,6 +192,8 @@ def is_beyond_anyhow(b: SlurmArrays, e: int) -> bool:
         if b.limits[r, RESOURCE] == MEMORY_USED:  # a node's memory is its own
             continue
         if _is_beyond(b, r, b.entries[e, LIMIT], b.scratch[1], False):
+            if b.rules[COUNTS_MINUTES] == 0:
+                b.entries[e, BEYOND] = b.now[N_ENDS] + 1
             return True
     return False
 

@@ -292,7 +292,7 @@ class Rows:
             *(store.entries, e * store.entries.strides[0]),
             *(job.row, part.index, part.about.tier, limit, for_backfill),
             *(self.ledger.class_of(job, part).row, fits, *self._sets_of(job)),
-            *(self._set(job.required), self._set(job.excluded), job.limit or limit),
+            *(self._set(job.required), self._set(job.excluded), job.limit or limit, 0),
         )
         store.need[e] = need_of(site, job, part.index, is_exclusive(job, part.about.exclusive))
         store.priority[e] = priority_in((job, part))

@@ -10,6 +10,7 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from bridge.base.errors import BridgeError
+from bridge.base.suggestions import did_you_mean
 from bridge.cluster import slurm_values as values
 from bridge.workload.accounting.forms import refuse_others
 from bridge.workload.accounting.lives import NEEDED, READ, STATES, WORDS, JobLife, RecordCounter, life
@@ -81,10 +82,20 @@ def _check_names(names: Sequence[str], first_cells: Sequence[str], first: str, w
     if {*NEEDED} <= {*first_cells}:
         raise BridgeError("the first line names the columns", where=where, remedy="Leave --columns out.")
     if missing := [name for name in NEEDED if name not in names]:
+        if first_cells:
+            hint = did_you_mean(names[0], ["xdmod"]) if len(names) == 1 else _meant(names, missing)
+            what = f"--columns names no {', '.join(missing)}: {','.join(names)[:60]!r}"
+            raise BridgeError(what, where=where, remedy=f"{hint}{_NEEDED}")
         what = f"no column {', '.join(missing)} in the first line: {first[:60]!r}"
         raise BridgeError(what, where=where, remedy=_NEEDED)
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise BridgeError(f"two columns are named {twice}", where=where, remedy="Leave one of them out.")
+
+
+def _meant(names: Sequence[str], missing: Sequence[str]) -> str:
+    """Return "Did you mean …? " for the first name that is no column of sacct, but nearly a missing one."""
+    unknown = (name for name in names if name not in READ and name not in WORDS)
+    return next((hint for name in unknown if (hint := did_you_mean(name, missing))), "")
 
 
 def read_sacct_json(value: Any, where: str, counted: RecordCounter) -> Iterator[JobLife]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.base import files
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.config.fields import record_of
 from bridge.wire import hosts
@@ -78,12 +79,15 @@ class ProcessResult:
 
     def explain(self) -> str:
         """Summarize how it ended and what is missing."""
-        text = f"{self.outcome.words} at {self.now / MICRO:.6f} s after {self.messages:,} messages"
+        text = f"{self.outcome.words} at {self.now / MICRO:.6f} s after {counted(self.messages, 'message')}"
         missing = self.missing
         if missing:
             waiting = [job for job in missing if job.state == "waiting"]
             named = ", ".join(job.job_id for job in missing[:3]) + (", …" if len(missing) > 3 else "")
-            text += f"; {len(missing):,} jobs are missing ({len(waiting):,} never started): {named}"
+            text += (
+                f"; {counted(len(missing), 'job is', 'jobs are')} missing ({len(waiting):,} "
+                f"never started): {named}"
+            )
         return text
 
     def as_dict(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from bridge.base.arrays import Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.scheduler.cluster_session import NodeDemand, SiteJobs
 from bridge.scheduler.cluster_state import ALL_OF_IT, UNCOUNTED
@@ -96,7 +97,7 @@ class SiteRules:
             taken.append((node, amounts))
         wrong = demand.n_nodes and len(taken) != demand.n_nodes
         if wrong or (not demand.whole and tasks != (demand.tasks or demand.n_nodes)):
-            wanted = f"{demand.n_nodes} nodes and {demand.tasks} tasks"
+            wanted = f"{counted(demand.n_nodes, 'node')} and {counted(demand.tasks, 'task')}"
             return f"the job asks for {wanted}, and is given {len(taken)} and {tasks}"
         for node, amounts in taken:
             self._free[node] -= amounts

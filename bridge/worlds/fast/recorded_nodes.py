@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.base.arrays import Flags, Floats, Ints, text_column
+from bridge.base.counted import counted
 from bridge.cluster.amounts_text import PER_NODE, STRAY_NODES, UNKNOWN_NODES, amounts_text
 from bridge.cluster.node_ranges import short_list
 from bridge.scheduler.cluster_state import AFTER, SINGLETON, UNCOUNTED
@@ -270,7 +271,10 @@ def _notes(jobs: Jobs, record: RecordedNodes) -> Iterator[str]:
     if without:
         yield f"the log does not say on which nodes {without:,} of {n:,} jobs ran: they are only counted"
     if (elsewhere := int(record.demands.elsewhere.sum())) > 0:
-        yield f"{elsewhere:,} jobs name no partition of the cluster: the default partition taken"
+        yield (
+            f"{counted(elsewhere, 'job names', 'jobs name')} no partition of the cluster: the "
+            "default partition taken"
+        )
     cluster = jobs.cluster
     assert cluster is not None
     if cluster.calendar or cluster.reservations or cluster.failures.mean_time_between:
@@ -281,7 +285,7 @@ def _notes(jobs: Jobs, record: RecordedNodes) -> Iterator[str]:
     ):
         if mask.any():
             names = sorted({record.ran_on.names[k] for k in record.ran_on.node[mask].tolist()})
-            yield f"{len(np.unique(record.owner[mask])):,} jobs ran on {what}: {_some(names)}"
+            yield f"{counted(len(np.unique(record.owner[mask])), 'job')} ran on {what}: {_some(names)}"
     start = (jobs.submit + jobs.logged_wait) / SECOND
     end = start + jobs.run / SECOND
     yield from _overfull_nodes(record, start, end)
@@ -289,7 +293,7 @@ def _notes(jobs: Jobs, record: RecordedNodes) -> Iterator[str]:
     for name, size in record.partition_sizes().items():
         mine = record.demands.partition == names.index(name)
         if (peak := most_at_once(start[mine], end[mine], record.count[mine])) > size:
-            yield f"partition {name!r}: {peak:,} nodes in use at one time, it has {size:,}"
+            yield f"partition {name!r}: {counted(peak, 'node')} in use at one time, it has {size:,}"
     if record.classes.is_shared:
         resource, used, there = "cores", record.amounts[:, CORES], record.capacity()["cores"]
     else:
@@ -312,7 +316,7 @@ def _overfull_nodes(record: RecordedNodes, start: Floats, end: Floats) -> Iterat
             beyond.setdefault(ran_on.names[k], f"{ran_on.names[k]} ({text})")
     if beyond:
         some = _some([beyond[name] for name in sorted(beyond)])
-        yield f"{len(beyond):,} nodes had more in use at one time than they have: {some}"
+        yield f"{counted(len(beyond), 'node')} had more in use at one time than they have: {some}"
 
 
 def _some(names: Sequence[str]) -> str:

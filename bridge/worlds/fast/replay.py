@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bridge.base.arrays import Ints
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.scheduler import core
 from bridge.scheduler.acting_state import ActingNodes
@@ -192,7 +193,8 @@ def check_outcome(kind: int, state: State, b: int, prepared: Scenario) -> None:
         )
     if kind == world.STUCK and prepared.cluster is None:
         raise BridgeError(
-            f"{state.scalars.n_waiting[b]} jobs wait and nothing will ever happen again",
+            f"{counted(state.scalars.n_waiting[b], 'job waits', 'jobs wait')} and nothing will ever "
+            "happen again",
             where=f"time {state.scalars.now[b] / SECOND:g} s",
             remedy="The policy declined although the machine is idle.",
         )
@@ -475,8 +477,8 @@ def replay_sequences(
     """
     if len(starts) and (starts.min() < 0 or starts.max() + length > len(prepared.jobs)):
         raise BridgeError(
-            f"a sequence of {length} jobs does not fit",
-            where=f"{prepared.jobs.name}: {len(prepared.jobs)} jobs",
+            f"a sequence of {counted(length, 'job')} does not fit",
+            where=f"{prepared.jobs.name}: {counted(len(prepared.jobs), 'job')}",
         )
     prepared.refuse_beliefs("sampled sequences")
     if prepared.recorded:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.config.fields import record_of
 from bridge.scheduler.actions import parse_action
@@ -152,7 +153,10 @@ class SlurmAgent:
             for gate in self._gates:
                 (gate / "gate_open").touch()  # an empty file needs no room
             released = release(self._client, self._settings.partition)
-            self._log(f"the gate is open, and {released:,} jobs are Slurm's: nothing is decided unrecorded")
+            self._log(
+                f"the gate is open, and {counted(released, 'job is', 'jobs are')} Slurm's: nothing "
+                "is decided unrecorded"
+            )
         except (OSError, BridgeError) as error:
             self._log(f"the watchdog must open the gate: {error}")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from bridge.base.counted import counted
 from bridge.cluster.slurm_values import amount, node_names
 from bridge.worlds.slurm.client import Node, QueueEntry
 from bridge.worlds.slurm.site_jobs import SiteRequest
@@ -83,7 +84,10 @@ class PartitionNodes:
                 return why
         fitting = [node for node in self.nodes.values() if self._fits(row, node)]
         if len(fitting) < row.nodes:
-            return f"asks for {row.nodes} nodes, and {len(fitting)} have what it asks for"
+            return (
+                f"asks for {counted(row.nodes, 'node')}, and "
+                f"{counted(len(fitting), 'has', 'have')} what it asks for"
+            )
         return ""
 
     def _fits(self, row: QueueEntry, node: Node) -> bool:

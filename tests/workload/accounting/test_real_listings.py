@@ -97,6 +97,10 @@ def test_columns_without_a_line_of_names() -> None:
     assert reasons(workload)["ignored: columns that are not read: group, gid"] == 1
     with pytest.raises(BridgeError, match="no column jobid, state, submit, start"):
         sacct("sacct-no-header.txt")
+    with pytest.raises(BridgeError, match=r"--columns names no jobid.*: 'xdmd'\n  Did you mean xdmod\?"):
+        sacct("sacct-no-header.txt", columns=["xdmd"])
+    with pytest.raises(BridgeError, match=r"--columns names no start: .*\n  Did you mean start\?"):
+        sacct("sacct-no-header.txt", columns=["strat" if name == "start" else name for name in NO_HEADER])
     with pytest.raises(BridgeError, match="the first line names the columns"):
         sacct("sacct-reqmem.txt", columns=["JobID", "State", "Submit", "Start"])
 

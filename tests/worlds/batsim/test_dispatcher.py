@@ -152,7 +152,7 @@ def test_machines_that_never_come_back_leave_jobs_missing() -> None:
     assert fake.deadlocked
     result = process.result()
     assert result.outcome is ExitReason.INCOMPLETE
-    assert "1 jobs are missing (1 never started): w0!2" in result.explain()
+    assert "1 job is missing (1 never started): w0!2" in result.explain()
     assert result.starts == {"w0!1": 0}
 
 

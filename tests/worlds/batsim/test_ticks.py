@@ -562,7 +562,7 @@ def test_a_policy_that_never_starts_anything_is_given_up() -> None:
         now += 300
         assert talk.say(now, CALL) == [later(now + 300)]
     talk.submit(now + 1)
-    with pytest.raises(BridgeError, match="1 jobs are unfinished, and in 21 steps with an empty pool"):
+    with pytest.raises(BridgeError, match="1 job is unfinished, and in 21 steps with an empty pool"):
         for _ in range(50):
             now += 300
             talk.say(now, CALL)

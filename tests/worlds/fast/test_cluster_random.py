@@ -86,7 +86,7 @@ def small_clusters_keep_fits(part: int, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.usefixtures("small_clusters_keep_fits")
 def test_random_cases(part: int) -> None:
-    for seed in range(part, 2000, 4):
+    for seed in range(part, 1000, 4):
         assert_equal(draw_case(seed))
 
 

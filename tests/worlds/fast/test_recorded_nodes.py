@@ -87,7 +87,7 @@ def test_without_lists_nodes_are_counted_by_partition(tmp_path) -> None:  # type
     assert one.table.sort_index()["cores"].tolist() == [8, 8, 4]
     assert one.scenario.warnings == [
         "the log does not say on which nodes 3 of 3 jobs ran: they are only counted",
-        "1 jobs name no partition of the cluster: the default partition taken",
+        "1 job names no partition of the cluster: the default partition taken",
         "partition 'cpu': 4 nodes in use at one time, it has 3",
     ]
     report = one.check()
@@ -112,9 +112,9 @@ def test_where_the_record_contradicts_the_cluster_it_is_played_and_named(tmp_pat
     assert one.table.sort_index()["waiting_time"].tolist() == [0.0] * 5
     assert one.scenario.warnings == [
         "the log does not say on which nodes 1 of 5 jobs ran: they are only counted",
-        "1 jobs ran on nodes that the cluster does not have: z9",
-        "1 jobs ran on nodes outside their partition: g1",
-        "1 nodes had more in use at one time than they have: a1 (8 of 4 cores)",
+        "1 job ran on nodes that the cluster does not have: z9",
+        "1 job ran on nodes outside their partition: g1",
+        "1 node had more in use at one time than they have: a1 (8 of 4 cores)",
         "partition 'cpu': 9 nodes in use at one time, it has 3",
         "36 cores in use at one time, the cluster has 20",
     ]
@@ -135,7 +135,7 @@ def test_where_the_record_contradicts_the_cluster_it_is_played_and_named(tmp_pat
 def test_shared_nodes_beyond_their_cores_are_named(tmp_path) -> None:  # type: ignore[no-untyped-def]
     rows = [(0, 0, 10, 1, "gpu", "g1"), (5, 0, 10, 1, "gpu", "g1"), (10, 0, 5, 1, "gpu", "g1")]
     one = Recorded(tmp_path, rows, cores=[5.0, 4.0, 4.0])
-    assert one.scenario.warnings == ["1 nodes had more in use at one time than they have: g1 (9 of 8 cores)"]
+    assert one.scenario.warnings == ["1 node had more in use at one time than they have: g1 (9 of 8 cores)"]
 
 
 def test_waits_count_from_eligibility(tmp_path) -> None:  # type: ignore[no-untyped-def]
