@@ -167,6 +167,29 @@ def after_nodes(b: SlurmArrays, e: int, j: int, taken: Ints, is_placed: bool) ->
     return first_beyond(b, first, last, b.entries[e, LIMIT], taken, is_placed) >= 0
 
 
+@inline
+def _take_whole(b: SlurmArrays, j: int, count: int) -> None:
+    """Set `amounts` to what a job would use with whole nodes of as many CPUs, but for its memory."""
+    amounts = b.amounts
+    amounts[CORES_USED], amounts[NODES_USED] = count * b.site[0, CPUS], count
+    for k in range(amounts.shape[0]):
+        if b.per_node[j, k] > 0:
+            amounts[k] = b.per_node[j, k] * count
+
+
+@inner
+def after_whole_nodes(b: SlurmArrays, e: int, j: int, taken: Ints) -> bool:
+    """Tell what `after_nodes` tells of whole nodes with as many CPUs, of which a job gets its least."""
+    c = b.entries[e, CLASS]
+    first, last = b.classes[c, FIRST_AFTER], b.classes[c, LAST_AFTER]
+    for r in range(first, last):
+        if b.limits[r, RESOURCE] == MEMORY_USED:  # a node's memory is its own
+            return after_nodes(b, e, j, taken, True)
+    ask_amounts(b, e, j)
+    _take_whole(b, j, b.need[e, MIN_NODES])
+    return first_beyond(b, first, last, b.entries[e, LIMIT], taken, True) >= 0
+
+
 @inner
 def is_beyond_anyhow(b: SlurmArrays, e: int) -> bool:
     """Tell whether a job is beyond a limit on whatever nodes it is tried; False: it may depend on them.
@@ -183,11 +206,8 @@ def is_beyond_anyhow(b: SlurmArrays, e: int) -> bool:
         return False
     if not after_nodes(b, e, j, b.scratch[1], False):
         return False
-    amounts, c = b.amounts, b.entries[e, CLASS]
-    amounts[CORES_USED], amounts[NODES_USED] = least * b.site[0, CPUS], least
-    for k in range(amounts.shape[0]):
-        if b.per_node[j, k] > 0:
-            amounts[k] = b.per_node[j, k] * least
+    _take_whole(b, j, least)
+    c = b.entries[e, CLASS]
     for r in range(b.classes[c, FIRST_AFTER], b.classes[c, LAST_AFTER]):
         if b.limits[r, RESOURCE] == MEMORY_USED:  # a node's memory is its own
             continue
