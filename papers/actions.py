@@ -201,9 +201,9 @@ def _price_of_guard(documents: Sequence[dict[str, Any]]) -> str:
     )
     area, largest, bsld, long, wait = (f"{b} ({a} without)" for a, b in zip(free, guarded, strict=True))
     return (
-        "`hybrid` lets large jobs wait. A guard bounds this: who has waited for 86,400 s comes first among "
-        "the jobs with at least 300 s of service. "
-        f"The area-weighted wait is {area} then, and the largest wait {largest}. "
+        "`hybrid` lets large jobs wait. A guard bounds this: a job that has waited for 86,400 s comes first "
+        "among the jobs with at least 300 s of service. "
+        f"With the guard the area-weighted wait changes by {area}, and the largest wait by {largest}. "
         f"This costs a part of the gain: slowdown {bsld}, slowdown of jobs above 1 h {long}, mean wait "
         f"{wait}."
     )

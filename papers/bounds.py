@@ -84,8 +84,8 @@ def page() -> str:
         "be with better knowledge. The column *mean* has the best of ten rules with EASY. This rule was "
         "chosen afterwards, on the same windows. The columns to the right have differences to it, in "
         "percent. The column *true run times* has two values: the best rule, and a lookahead, both with true "
-        "run times. The last column also knows the arrivals of the next 12 h. A policy with this knowledge "
-        "could be even better ([Looking ahead](../lookahead.md)).\n\n"
+        "run times. The policy of the last column also knows the arrivals of the next 12 h. A policy with "
+        "this knowledge could be even better ([Looking ahead](../lookahead.md)).\n\n"
     )
     how = (
         f"For each log, {WINDOWS} windows of {LENGTH} jobs were taken from the last {1 - BEHIND:.0%}. "

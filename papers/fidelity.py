@@ -103,17 +103,17 @@ brackets.
 
 The next table has the log-MAE of windows of the second half. They are played from the recorded state under
 fcfs+easy: on one pool of whole nodes, and on the cluster with the partitions. With lists, jobs share nodes
-by their cores. The nodes and their cores come from the whole log, also from its second half. How much of the
-difference this makes was not measured.
+by their cores. The nodes and their cores come from the whole log, also from its second half. We did not
+measure how much this helps.
 
 {steps}
 
 ## Whole sites: on one pool, and on their cluster
 
 The table compares whole replays of four public sites. *One pool* has the size that was ever in use.
-*Cluster* is pozidriv by `cluster infer`, ThetaGPU by `thetagpu-2023`, and for Cirrus 349 shared nodes.
-Clusters bring pozidriv and ThetaGPU nearer to the record, and Cirrus farther away. All waits that are
-published of Philly are those of FCFS.
+*Cluster* is the result of `cluster infer` for pozidriv, `thetagpu-2023` for ThetaGPU, and 349 shared
+nodes for Cirrus. Clusters bring pozidriv and ThetaGPU nearer to the record, and Cirrus farther away.
+The published waits of Philly are exactly those of FCFS.
 
 <details markdown>
 

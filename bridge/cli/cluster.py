@@ -214,11 +214,11 @@ def _imported(
 def infer(
     ctx: click.Context, /, log: str, out: Path, nodes: int | None, force: bool, as_json: bool, **_: Any
 ) -> None:
-    """Estimate a site from LOG alone: sizes of partitions, limits, delay, cycle; each with its evidence.
+    """Estimate a site from LOG alone: sizes of partitions, limits, and when passes run; with evidence.
 
-    The estimates come from the first half of the log, without a search. If the log does not show a value, it
-    is printed as "not identifiable", and not written. The estimates are tested on windows of the second half:
-    if the replay is farther from the record with an estimate than without it, the estimate is refused.
+    The estimates come from the first half of the log. If the log does not show a value, it is printed as "not
+    identifiable", and not written. The estimates are tested on windows of the second half: if the replay is
+    farther from the record with an estimate than without it, the estimate is refused.
 
     \b
     Example:

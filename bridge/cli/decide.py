@@ -60,7 +60,7 @@ FOLDS = {
     ),
     shared.field_options(
         SchedulerConfig,
-        first="Only the first N kept jobs of --workload.",
+        first="Only the first N jobs of --workload that the loading rule keeps.",
         cluster="The site of --workload: nodes, partitions and rules.",
     ),
 )

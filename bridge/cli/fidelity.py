@@ -43,8 +43,8 @@ def fidelity(
     log: the null is a forecast from the waits there, without simulation; the textbook rule is the rule that
     was nearest to the recorded starts there. The earlier part ends at --from, or at the middle of the log.
 
-    The verdict uses the log error of each job, because a few long waits dominate means and Wasserstein's
-    distance. The last lines show how much of the waiting is explained: by too few free nodes, by a full
+    The verdict compares the logarithms of the two waits of each job, because a few long waits dominate the
+    other measures. The last lines show how much of the waiting is explained: by too few free nodes, by a full
     partition, or by one reservation.
 
     \b

@@ -87,7 +87,6 @@ def forecast(ctx: click.Context, /, source: Path | None, judge: bool, as_json: b
 
 def _forecast(source: Path | None, as_json: bool, options: dict[str, Any]) -> None:
     from bridge.forecasting.starts import FUTURES, forecast
-    from bridge.forecasting.state import OWN_SCHEDULERS
     from bridge.forecasting.whatif import parse_job, with_job
     from bridge.judge.fidelity import describe, folder_distance
     from bridge.report.tables import forecast_table
@@ -110,8 +109,7 @@ def _forecast(source: Path | None, as_json: bool, options: dict[str, Any]) -> No
         if job in left:
             raise BridgeError(f"no forecast: {left[job]}", where=f"job {job}")
     how = {"policy": options["policy"], "futures": options["futures"] or FUTURES, "seed": options["seed"]}
-    decider = state.policy if state.own is None else OWN_SCHEDULERS
-    document: dict[str, Any] = {"now": state.now / 1e6, "policy": options["policy"] or decider}
+    document: dict[str, Any] = {"now": state.now / 1e6, "policy": options["policy"] or state.decider}
     if options["jobs"] or not submissions:
         one = forecast(state, jobs=options["jobs"], **how)
         document["jobs"] = one.rows()

@@ -114,6 +114,8 @@ HEADINGS: dict[str, tuple[str, ...]] = {
     "Data": ("workload", "cluster", "platform"),
 }
 
+#: Options of `bridge` itself, which people write behind the command, too.
+_OF_ALL_COMMANDS = ("-q", "--quiet", "-v", "--verbose")
 #: What the extra ``learn`` brings.
 LEARNING = ("gymnasium", "safetensors", "torch")
 #: What the extra ``report`` brings.
@@ -159,6 +161,9 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main, 
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption) and (option := error.option_name) in _OF_ALL_COMMANDS:
+            message = f"No such option {option!r}. It stands before the command: {name} {option} …"
+            error = click.UsageError(message, error.ctx)
         error.show()
         return error.exit_code
     except click.Abort as abort:

@@ -31,8 +31,8 @@ NAMING = "sjf+easy, saf+rule on the pool, an agent's folder, or module:ATTR"
 #: Headings in the help.
 RULES, POOL = "Rules and jobs", "Time-stepped pool"
 CLAMP = (
-    "Replace later estimates of a job by its estimate at submission if that one is nearer to the true "
-    "length, as in the paper's numbers."
+    "Replace a later estimate of a job by its estimate at submission, if that is nearer to the true length. "
+    "This is an oracle; the paper's numbers were measured with it."
 )
 #: Types of parameters: files, folders, policies (rules of the user's own are loaded when they are typed), and
 #: what else may be ``module:ATTR``.

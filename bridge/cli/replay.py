@@ -32,7 +32,8 @@ from bridge.worlds.fast.scheduler_config import SchedulerConfig
     shared.flag("--force", "Replace the run in DIR, and other outputs."),
     shared.file_option("--rst", "Write CQSim's result file."),
     shared.flag(
-        "--plot", "Draw a timeline and, if the run is small, a Gantt chart, in DIR (or in this folder)."
+        "--plot",
+        "Draw a timeline and, if the run is small, a Gantt chart, in DIR (or in the current folder).",
     ),
     click.option(
         "--by",

@@ -1,7 +1,7 @@
 """`bridge serve`: a live partition as a small read-only page and JSON API."""
 
 import math
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from bridge.config.options import Command
 @click.command(cls=Command)
 @decide_slurm.observed_options
 @shared.policy_option(
-    "The policy that is assumed to start the queue's jobs.", default="fcfs+easy", show_default=True
+    "The policy that is assumed to start the queue's jobs.  [default: Slurm's own schedulers]"
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @shared.number("--port", "Port to listen on; 0: any free port.", 0, 65535, default=8017)
@@ -39,7 +39,7 @@ def serve(
     slurm: bool,
     partition: str | None,
     history: Path | None,
-    policy: str,
+    policy: str | None,
     host: str,
     port: int,
     names: tuple[str, ...],
@@ -69,10 +69,13 @@ def serve(
         raise click.UsageError("say what to serve: --slurm --partition P")
     if not math.isfinite(every):
         raise click.UsageError("--every must be a number of seconds")
-    with closing(decide_slurm.open_observer(partition, policy, history)) as observer:
+    with closing(decide_slurm.open_observer(partition, policy or "", history)) as observer:
         observer.warm_up()
+        snapshots = SnapshotCache(observer, every, futures)
+        with suppress(BridgeError):  # the page says what is wrong
+            snapshots.now().forecast()  # nobody waits for the compiler
         hosts = ["localhost", "127.0.0.1", host, *names]
-        web_app = app(SnapshotCache(observer, every, futures), refresh=max(every, 5.0), hosts=hosts)
+        web_app = app(snapshots, refresh=max(every, 5.0), hosts=hosts)
         quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
         config = uvicorn.Config(web_app, host=host, port=port, **quiet)
         with config.bind_socket() as sock:

@@ -252,9 +252,14 @@ def shadow(seconds: float, interval: float, as_json: bool) -> None:
     type=click.Choice(("recorded", "own")),
     default="recorded",
     show_default=True,
-    help="When passes run. recorded: at the times of the case. own: by Slurm's rules, from a random begin.",
+    help="When passes run. recorded: at the times of the case. own: by Slurm's rules, from a random time on.",
 )
-@shared.number("--seed", "With --clock own: random seed of the times at which the loops begin.", 0, default=0)
+@shared.number(
+    "--seed",
+    "With --clock own: random seed of the times at which Slurm's schedulers first run.",
+    0,
+    default=0,
+)
 @shared.file_option("--out", "Write the starts here, as CSV: case,job,episode,start,nodes.")
 @shared.force_option
 @shared.json_option

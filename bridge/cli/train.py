@@ -64,7 +64,7 @@ class TrainOptions:
         device: the device for the networks.
         threads: number of threads for simulation and networks. With another number, the last bits of
             results may differ, because networks add up in another order.
-            Small networks gain little from more.  [default: 1, or as before]
+            Small networks gain little from more threads.  [default: 1, or as before]
         out: the folder of the agent.  [default: agents/POLICY-WORKLOAD-sSEED]
         resume: continue the training in --out. On the CPU the result is the same as without a break, to the
             last bit.
@@ -88,7 +88,7 @@ class TrainOptions:
 
 @click.command(cls=Command)
 @click.argument("policy", default="", metavar="[POLICY]", type=shared.NAME)
-@click.option("--fast", is_flag=True, help="Train in the fast world. It is the only one, so leave this out.")
+@click.option("--fast", is_flag=True, help="No effect: agents are always trained in the fast world.")
 @options(TrainOptions)
 @group(
     shared.RULES,

@@ -62,8 +62,8 @@ _WORLD = "The detailed world.  [default: simgrid]"
         "--tolerance",
         type=click.FloatRange(min=0),
         metavar="T",
-        help="Largest relative difference that is allowed; if one is larger, the exit status is 1. With "
-        "--against: from the baseline [default: 1e-6]. Without: between the two worlds.",
+        help="Largest relative difference that is allowed: from the baseline with --against [default: 1e-6], "
+        "between the two worlds without it. If a difference is larger, the exit status is 1.",
     ),
     shared.file_option("--save-baseline", "Save the outcome as a baseline."),
     shared.file_option("--against", "Compare the outcome with a baseline.", to="baseline"),

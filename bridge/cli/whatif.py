@@ -15,6 +15,9 @@ from bridge.worlds.fast.scheduler_config import SchedulerConfig
 if TYPE_CHECKING:
     from bridge.forecasting.state import MachineState
 
+#: What decides for a Slurm with other nodes, where no policy is named.
+_ON_CHANGED_NODES = "fcfs+easy"
+
 
 @click.command(cls=Command)
 @click.argument("source", metavar="[RUN|STATE]", required=False, type=shared.FILE)
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 @shared.number("--seed", "Same seed, same futures.  [default: 0]", 0, default=0, show_default=False)
 @decide_slurm.observed_options
 @shared.field_options(
-    SchedulerConfig, cluster="Refused: a RUN on a cluster has its own, and other states are of one pool."
+    SchedulerConfig, cluster="Refused: the cluster is that of the RUN or of Slurm; a STATE is of one pool."
 )
 @shared.json_option
 def whatif(
@@ -55,11 +58,12 @@ def whatif(
 
     The first --policy is the base. Without --policy, the base is the policy of the state. With --drain, --add
     or --submit, the base is the machine without the change, and the rules are played on the changed machine.
+    With --slurm and one --policy, the base is Slurm's own schedulers. They also decide with --submit alone.
 
     \b
       bridge whatif runs/sp2 --at 2592000 --policy fcfs+easy --policy sjf+easy --policy saf+easy
       bridge whatif now.json --drain 16
-      bridge whatif --slurm --partition batch --policy fcfs+easy --policy sjf+easy
+      bridge whatif --slurm --partition batch --policy sjf+easy
     """
     from bridge.forecasting.whatif import whatif
     from bridge.judge.fidelity import describe, folder_distance
@@ -71,11 +75,13 @@ def whatif(
     if drain and add:
         raise click.UsageError("--drain and --add: choose one")
     change = bool(drain or add or submits)
-    if len(policies) < 2 and not change:
-        raise click.UsageError("name two rules at least (--policy), or a change (--drain, --add, --submit)")
-    first = policies[0] if policies else ""
+    if len(policies) < (1 if slurm else 2) and not change:
+        least = "a rule" if slurm else "two rules"
+        raise click.UsageError(f"name {least} at least (--policy), or a change (--drain, --add, --submit)")
+    by_slurm = slurm and not drain and not add and len(policies) == (0 if change else 1)
+    first = "" if by_slurm or not (slurm or policies) else [*policies, _ON_CHANGED_NODES][0]
     state, _ = decide_slurm.state(source, at, first, partition, history)
-    names = [*policies] or [state.policy]
+    names = ["", *policies] if by_slurm and not change else [*policies] or [""]
     states = [state]
     if change:
         states += [_changed(state, drain or "", add or "", submits)] * len(names)

@@ -15,8 +15,8 @@ class FidelityConfig:
         until: only jobs before this part of the log.
         window: play windows of JOBS jobs. Each begins with the recorded state.  [default: one replay of the
             whole log]
-        runs: run times. cut: jobs end at the latest when their requested time is over, as under the rules.
-            recorded: as recorded.
+        runs: run times. cut: a job ends at the latest when its requested time is over, as in a replay under a
+            rule. recorded: as recorded.
     """
 
     begin: Annotated[float, Constraint(ge=0, lt=1, option="--from", metavar="FRACTION")] = 0.0

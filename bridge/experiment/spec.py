@@ -51,7 +51,7 @@ class Detailed:
     """What only the detailed world asks for; the defaults of staging are assumptions, not measurements.
 
     Attributes:
-        platform: the detailed machine: a file, or a shipped platform.
+        platform: the detailed machine: a file, or one that comes with bridge.
         profile: what jobs do: delay, compute, network:F, io[:F]; see the page "Experiments".
         fidelity: burst buffers. alloc_only: requests are only booked. io_aware: jobs also copy data.
         stage_in: with io_aware: share of its request that a job copies in before its work.
@@ -141,11 +141,12 @@ class Experiment:
     Attributes:
         workload: a file, a bundled workload or a fetched log.
         on: the world: fast, simgrid (the embedded platform model), batsim (4) or batsim5.
-        seed: random seed of the estimator noisy(P), and of the moments at which Slurm's clocks begin; nothing
-            else is random.
+        seed: random seed of the estimator noisy(P), and of the times at which Slurm's schedulers first run;
+            nothing else is random.
         threshold: for shorter run times, the bounded slowdown is computed with this value, s.
         malformed: what happens with lines of the log that are not records.
-        dependencies: submit a job when its preceding job has ended and the think time is over.
+        dependencies: submit a job when its preceding job has ended and its think time (the logged pause
+            between the two) is over.
         agent: a trained agent that decides. The agent also sets the order and the backfilling.
         cross_protocol: let an agent decide under another protocol than the one it was trained under.
         setup: policy, rules and selection of jobs.

@@ -4,6 +4,7 @@ A future knows of no later arrivals. Slurm's passes come at its own times, from 
 Priorities stay as they are.
 """
 
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,10 @@ from bridge.worlds.fast.slurm.world import SlurmWorld
 
 if TYPE_CHECKING:
     from bridge.forecasting.state import MachineState
+
+
+#: Kernels of all futures write to the one site.
+_ONE_FUTURE = Lock()
 
 
 class _Future(SlurmWorld):
@@ -84,15 +89,22 @@ class SlurmFork:
         place = {name: j for j, name in enumerate(state.id)}
         starts, epoch = np.full(runs.shape, NEVER, np.int64), state.now // SECOND
         for seed, (row, times) in enumerate(zip(starts, (runs / SECOND).tolist(), strict=True)):
-            slurm, labels = self._own.build()
-            of_key = {key: place[label] for key, label in labels.items() if label in place}
-            keys = {key for key, j in of_key.items() if key in slurm.pending and j in targets}
-            future = _Future(slurm, epoch, {key: times[j] for key, j in of_key.items()}, keys)
-            if keys:
-                clock = OwnClock.of_site(slurm.site, 0.0, seed)
-                clock.tell(0.0, asks=True, at_once=False)
-                future.play_freely(clock)
-            for key, time in future.starts.items():
-                if key in of_key:
-                    row[of_key[key]] = max(round((epoch + time) * SECOND), state.now)
+            with _ONE_FUTURE:
+                self._play(seed, row, times, place, targets, epoch)
         return starts
+
+    def _play(
+        self, seed: int, row: Ints, times: list[float], place: dict[str, int], targets: set[int], epoch: int
+    ) -> None:
+        """Play one future with these run times [n], s, and write the starts of its jobs to `row`."""
+        slurm, labels = self._own.build()
+        of_key = {key: place[label] for key, label in labels.items() if label in place}
+        keys = {key for key, j in of_key.items() if key in slurm.pending and j in targets}
+        future = _Future(slurm, epoch, {key: times[j] for key, j in of_key.items()}, keys)
+        if keys:
+            clock = OwnClock.of_site(slurm.site, 0.0, seed)
+            clock.tell(0.0, asks=True, at_once=False)
+            future.play_freely(clock)
+        for key, time in future.starts.items():
+            if key in of_key:
+                row[of_key[key]] = max(round((epoch + time) * SECOND), self.state.now)

@@ -145,6 +145,11 @@ class MachineState:
     site: SitePresent | None = field(default=None, compare=False)
     own: SlurmPresent | None = field(default=None, compare=False)
 
+    @property
+    def decider(self) -> str:
+        """The name of what decides in futures without a policy."""
+        return self.policy if self.own is None else OWN_SCHEDULERS
+
     def __post_init__(self) -> None:
         self._check_jobs()
         for r, name in enumerate(self.resources):

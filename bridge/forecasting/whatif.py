@@ -167,11 +167,12 @@ def whatif(
 
     `states`: the present; or one present for each rule, with the jobs of the first, in its order, and perhaps
     more behind them, the same in all. Judged are the waiting jobs of the first. The first of `policies` is
-    the base; an empty one is the state's own. Returns an outcome per rule. Raises BridgeError: no job waits,
-    a rule is not known or named twice, or there are fewer than two futures.
+    the base; an empty one is the state's own, or that of a Slurm's own schedulers. Returns an outcome per
+    rule. Raises BridgeError: no job waits, a rule is not known or named twice, or there are fewer than two
+    futures.
     """
     presents = [*states] * len(policies) if len(states) == 1 else [*states]
-    names = [policy or state.policy for policy, state in zip(policies, presents, strict=True)]
+    names = [policy or state.decider for policy, state in zip(policies, presents, strict=True)]
     if len(states) == 1:
         refuse_twice(names)
     if not len(presents[0].waiting):
@@ -180,7 +181,7 @@ def whatif(
     if futures < 2:
         raise BridgeError("an interval needs two futures at least", where="what if")
     runs = draw(presents[-1], futures, seed, first=len(presents[0]))
-    starts = _played(presents, names, runs)
+    starts = _played(presents, policies, runs)
     n = len(presents[0])
     can = np.all([(one[:, :n] != NEVER).all(axis=0) for one in starts], axis=0)
     judged = np.array([j for j in presents[0].waiting if can[j]], np.int64)
@@ -207,7 +208,7 @@ def _when(state: MachineState) -> str:
     return f"what if, at {state.now / SECOND:g} s"
 
 
-def _played(presents: Sequence[MachineState], names: Sequence[str], runs: Ints) -> list[Ints]:
+def _played(presents: Sequence[MachineState], policies: Sequence[str], runs: Ints) -> list[Ints]:
     """Return the starts [F, n] under each rule, whose futures are shared out: some rules take longer."""
     parts = np.array_split(runs, _THREADS)
 
@@ -215,7 +216,7 @@ def _played(presents: Sequence[MachineState], names: Sequence[str], runs: Ints) 
         state, name, some = task
         return open_fork(state, name).simulate_futures(some[:, : len(state)])
 
-    tasks = [(state, name, part) for state, name in zip(presents, names, strict=True) for part in parts]
+    tasks = [(state, name, part) for state, name in zip(presents, policies, strict=True) for part in parts]
     with ThreadPoolExecutor(_THREADS) as pool:  # kernels do not hold the interpreter's lock
         played = list(pool.map(play, tasks))
     return [np.concatenate(played[k : k + len(parts)]) for k in range(0, len(tasks), len(parts))]

@@ -158,14 +158,15 @@ def _forecast(request: Request, shot: Snapshot) -> Any:
         why = shot.present.not_forecast.get(job, "it does not wait")
         raise BridgeError(f"no forecast: {why}", where=f"job {job[:40]!r}")
     rows = [*starts.values()] if job is None else [starts[job]]
-    return {"now": shot.present.document["now"], "policy": shot.state.policy, "jobs": rows}
+    return {"now": shot.present.document["now"], "policy": shot.state.decider, "jobs": rows}
 
 
 def _state(_request: Request, shot: Snapshot) -> Any:
     _refuse_private(shot)
     if shot.state.site is not None:
-        what = "a state's file is of one pool of nodes, and these partitions have nodes of their own"
-        raise BridgeError(what, remedy="Ask /api/forecast or /api/whatif.")
+        what = "a state's file is of one pool of nodes, and here nodes have names"
+        remedy = "Ask /api/forecast or /api/whatif; or serve one partition with --policy fcfs+easy."
+        raise BridgeError(what, remedy=remedy)
     return document_of(shot.state)
 
 
@@ -187,11 +188,13 @@ def _question(request: Request, shot: Snapshot) -> tuple[tuple[str, ...], int]:
     if wrong := [word for word in policies_given if word not in OFFERED]:
         where = f"policy {wrong[0][:40]!r}"
         raise BridgeError("is none of the rules on offer", where=where, remedy=", ".join(OFFERED))
-    policies = tuple(dict.fromkeys((shot.state.policy, *policies_given)))[: _RULES + 1]
     drain = request.query_params.get("drain") or "0"
     most = shot.present.document["capacity"]["nodes"] - 1
     if not (drain.isascii() and drain.isdigit() and len(drain) < 9 and int(drain) <= most):
         raise BridgeError(f"must be a whole number, 0 to {most}", where="drain")
+    # Slurm's own schedulers are not played on other nodes
+    base = "" if shot.state.own is not None and drain == "0" else shot.state.policy
+    policies = tuple(dict.fromkeys((base, *policies_given)))[: _RULES + 1]
     if len(policies) < 2 and drain == "0":
         policies = (*policies, next(rule for rule in OFFERED[1:] if rule not in policies))
     return policies, int(drain)

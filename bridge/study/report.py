@@ -203,7 +203,7 @@ def sentences(document: Document, test: str) -> list[str]:
             better, worse = (verdicts.count(word) for word in ("better", "worse"))
             few = verdicts.count(TOO_FEW)
             rest = len(verdicts) - better - worse - few
-            all_of = f"Compared with {whom}, of {len(verdicts)} {'agents' if learnt else 'rows'}"
+            all_of = f"Compared with {whom}, of {counted(len(verdicts), 'agent' if learnt else 'row')}"
             none = f", {few} with too few blocks for a verdict" * bool(few)
             lines.append(f"{all_of}: {better} better, {worse} worse, {rest} not distinguishable{none}.")
     return lines

@@ -65,3 +65,11 @@ def test_training_and_report_print_json(folder: Path) -> None:
     run_ok("replay", "bundled-128", "--first", "40", "--out", "run")
     page = json.loads(run_ok("report", "run", "--html", "page.html", "--json"))
     assert page == {"page": "page.html", "inputs": ["run"], "bytes": (folder / "page.html").stat().st_size}
+
+
+@pytest.mark.parametrize("option", ["-q", "--verbose"])
+def test_behind_a_command_the_error_says_where_they_stand(option: str) -> None:
+    result = run_bridge(*REPLAY, option)
+    assert result.status == 2
+    expected = f"Error: No such option {option!r}. It stands before the command: bridge {option} …"
+    assert result.err.splitlines()[-1] == expected

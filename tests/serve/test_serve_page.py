@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 import uvicorn
+from own_slurm import read, state_of_queue
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 from bridge.base.errors import BridgeError
+from bridge.forecasting.state import OWN_SCHEDULERS, MachineState
 from bridge.serve import snapshot
 from bridge.serve.app import app
 from bridge.serve.observer import PartitionState, warm_up
@@ -246,3 +248,31 @@ def test_errors_of_reading_name_the_matter() -> None:
     observed.away = True
     with pytest.raises(BridgeError, match="does not answer"):
         snapshots.now()
+
+
+class OwnState(PartitionState):
+    def machine_state(self) -> MachineState:
+        return state_of_queue(read())
+
+
+class BySlurm(Observed):
+    """A partition for which Slurm's own schedulers decide."""
+
+    def read(self) -> PartitionState:
+        document = {"now": 1100.0, "policy": OWN_SCHEDULERS, "capacity": {"nodes": 4}}
+        return OwnState(document, (), {})
+
+
+def test_without_a_policy_slurm_s_own_schedulers_decide() -> None:
+    with served(make_app(BySlurm())) as address:
+        document = json.loads(get(f"{address}/api/forecast?job=4")[1])
+        assert document["policy"] == OWN_SCHEDULERS
+        assert 1100 < document["jobs"][0]["reserved"] <= 1131  # backfill comes within 30 s
+
+        def policies(query: str) -> list[str]:
+            answer = json.loads(get(f"{address}/api/whatif?{query}")[1])
+            return [one["policy"] for one in answer["policies"]]
+
+        assert policies("policy=saf%2Beasy") == [OWN_SCHEDULERS, "saf+easy"]
+        # they are not played on other nodes
+        assert policies("policy=saf%2Beasy&drain=1") == ["fcfs+easy", "fcfs+easy", "saf+easy"]

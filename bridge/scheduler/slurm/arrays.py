@@ -12,15 +12,16 @@ from bridge.base.arrays import Bundle, Floats, Ints
 
 #: An instant that never comes.
 FAR = 1 << 62
-#: `now`: numbers of a pass, and of where it stands.
+#: `now`: numbers of a pass, and of where it stands. PREFERRING: 1 + the entry that will set the weights in
+#: force, 0: they are set; N_PAUSED: jobs that are suspended.
 (
     NOW, FULL, AT, LENGTH, ENTRY, DEPTH, HAS_SKIPPED, HAS_BARRED, IS_PACKED, CHANGED, IS_RESERVED,
     RESERVATIONS, RUNS, LAST, SINGLE, POOL, GIVING, STAYING, RESULT, IS_STALE, RUNS_BY_ID, BF_STARTS,
     VERSION, N_STARTS, N_LINE, CHANGES, IS_VALID, HAS_GONE, N_WAITING, N_RUNNING, N_ENTRIES, N_NEWS,
     N_FREE_RUNS, N_ORDERINGS, LIMITS_DUE, LAST_PERIOD, IS_FRESH, ODD_UNTIL, STARTS_THEN, VERSION_THEN,
     PASSED_VERSION, PASSED_WHOLE, PASSED_UNTIL, PASSED_CHANGES, PLAN_VERSION, PLAN_UNTIL, PLAN_CHANGES,
-    NOW_SIZE,
-) = range(48)  # fmt: skip
+    PREFERRING, N_PAUSED, NOW_SIZE,
+) = range(50)  # fmt: skip
 #: `rules`: numbers of a site that never change.
 (
     QUEUE_DEPTH, PARTITION_DEPTH, LIMIT_STOP, BF_LICENSES, BF_MIN_PRIO, BF_MIN_AGE, BF_PART_RESERVE,
@@ -56,12 +57,14 @@ STARTED_NEWS, ENDED_NEWS, FREED_NEWS = range(3)
 BY_LAST_MAIN, BY_LAST_BACKFILL, AT_BEGIN = range(3)
 #: Who starts a job: the main pass, the backfill pass, neither.
 BY_MAIN, BY_BACKFILL, BY_NEITHER = range(3)
-#: `masks`: sets of a pass; BEFORE: of COMPLETING those at its begin.
-UP, COMPLETING, BEFORE, AVAILABLE, TRY, NODES, CHOSEN, TAKEN, MASKS = range(9)
+#: `masks`: sets of a pass; BEFORE: of COMPLETING those at its begin; in a backfill pass IDLE, FREE_NODES:
+#: nodes without jobs, and with free CPUs; THERE: on which a job might be in a forecast.
+UP, COMPLETING, BEFORE, AVAILABLE, TRY, NODES, CHOSEN, TAKEN, IDLE, FREE_NODES, THERE, MASKS = range(12)
 #: `booked`: an advance reservation.
 OPENS, CLOSES, IS_MAINT, IS_FLEX, IS_FAILED, BOOKED_SIZE = range(6)
-#: `parts`: a partition in a pass: whether it failed, jobs looked at, counted and reserved.
-HAS_FAILED, LOOKED, COUNTED, RESERVED_IN, PART_SIZE = range(5)
+#: `parts`: a partition in a pass: whether it failed, jobs looked at, counted and reserved, and how many of
+#: its nodes are free at once in the map of time, at most.
+HAS_FAILED, LOOKED, COUNTED, RESERVED_IN, MOST_FREE, PART_SIZE = range(6)
 
 
 class _Fields(NamedTuple):

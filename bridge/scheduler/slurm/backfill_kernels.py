@@ -23,14 +23,17 @@ from bridge.scheduler.slurm.arrays import (
     CHOSEN,
     COMPLETING,
     COUNTED,
+    CPUS_ASKED,
     ELIGIBLE,
     END,
     ENTRY,
     EXCLUDED,
     FAR,
+    FREE_NODES,
     GIVING,
     HAS_LICENSES,
     HET,
+    IDLE,
     IS_UNIFORM,
     IS_WAITING,
     IS_WHOLE,
@@ -38,6 +41,7 @@ from bridge.scheduler.slurm.arrays import (
     LAST,
     LENGTH,
     MAX_START,
+    MOST_FREE,
     N_STARTS,
     NAMES_ONE,
     NO_RESERVE,
@@ -46,6 +50,7 @@ from bridge.scheduler.slurm.arrays import (
     PART,
     PLANNED,
     PREEMPTS,
+    RESERVATIONS,
     RESERVED_IN,
     RESOLUTION,
     RESULT,
@@ -64,10 +69,16 @@ from bridge.scheduler.slurm.arrays import (
     VERSION_THEN,
     SlurmArrays,
 )
-from bridge.scheduler.slurm.choice_kernels import FREE_CPUS, JOBS, MIN_NODES, WHOLE
-from bridge.scheduler.slurm.limit_kernels import after_nodes, before_nodes, has_after, keep_packed
+from bridge.scheduler.slurm.choice_kernels import CPUS, FREE_CPUS, JOBS, MAX_NODES, MIN_NODES, WHOLE
+from bridge.scheduler.slurm.limit_kernels import (
+    after_nodes,
+    before_nodes,
+    has_after,
+    keep_packed,
+    settle_weights,
+)
 from bridge.scheduler.slurm.main_kernels import has_licenses, note_change
-from bridge.scheduler.slurm.node_words import count, count_both, meets, put
+from bridge.scheduler.slurm.node_words import count, count_both, has, meets, ones, put
 from bridge.scheduler.slurm.start_kernels import (
     LIMITED,
     PREEMPTION,
@@ -93,6 +104,7 @@ def _occupy(b: SlurmArrays, r: int) -> None:
     begin, resolution = b.times[0, 0], b.rules[RESOLUTION]
     end = max(b.runs[r, END] // resolution * resolution, begin + resolution)
     plan.reserve(b.times, b.free, b.sizes, begin, end, b.run_nodes[r])
+    b.own[plan.IS_COUNTED] = 0
 
 
 @inner
@@ -114,6 +126,7 @@ def begin(b: SlurmArrays, now: int, length: int) -> None:
     b.sizes[:] = 1
     b.own[:] = 0
     b.own[plan.HORIZON] = FAR
+    plan.note_free_nodes(b)
     for p in range(b.parts.shape[0]):
         b.parts[p, COUNTED] = b.parts[p, RESERVED_IN] = 0
     if b.rules[BF_MAX_USER] != 0 or b.rules[BF_MAX_ASSOC] != 0 or b.rules[BF_MAX_USER_PART] != 0:
@@ -133,45 +146,103 @@ def begin_backfill(b: SlurmArrays, now: int, length: int) -> None:
 
 
 @inline
-def _idle(b: SlurmArrays, nodes: Ints, column: int) -> None:
-    """Leave in a set the nodes without jobs, or, for another column, those with free CPUs."""
-    nodes[:] = 0
-    for n in range(b.book.shape[0]):
-        value = b.book[n, column]
-        if (value == 0) if column == JOBS else (value > 0):
-            put(nodes, n)
+def _has_nodes(b: SlurmArrays, e: int) -> bool:
+    """Tell whether enough nodes may be left for a job from now on, by what the map has so far."""
+    nodes = b.masks[IDLE if b.need[e, WHOLE] != 0 else FREE_NODES]
+    if b.need[e, MIN_NODES] > count_both(nodes, b.part_nodes[b.entries[e, PART]]):
+        return False
+    there = b.masks[TRY]
+    for w in range(there.shape[0]):
+        there[w] = nodes[w] & b.masks[UP, w] & ~b.masks[COMPLETING, w]
+    if _are_free(b, e, there, 0):
+        return True
+    plan.change_by(b.own, b.times[0, 1])  # then there may be more
+    return False
+
+
+@inner
+def _are_free(b: SlurmArrays, e: int, nodes: Ints, first: int) -> bool:
+    """Tell whether enough of some nodes are free for a job from a record of the map on, or from now on."""
+    part, excluded, there = b.entries[e, PART], b.entries[e, EXCLUDED], 0
+    end = max(b.times[first, 0], b.now[NOW]) + b.entries[e, BF_LIMIT]
+    for w in range(nodes.shape[0]):
+        word, k = nodes[w] & b.part_nodes[part, w] & ~b.sets[excluded, w], first
+        while k < b.sizes[plan.RECORDS] and b.times[k, 0] <= end:
+            word &= b.free[k, w]
+            k += 1
+        there += ones(word)
+    return bool(there >= b.need[e, MIN_NODES])
+
+
+@inline
+def _count_free(b: SlurmArrays) -> None:
+    """Count how many nodes of each partition are free at once in the map, at most."""
+    if b.own[plan.IS_COUNTED] != 0:
+        return
+    b.own[plan.IS_COUNTED] = 1
+    for p in range(b.parts.shape[0]):
+        most = 0
+        for k in range(b.sizes[plan.RECORDS]):
+            most = max(most, count_both(b.free[k], b.part_nodes[p]))
+        b.parts[p, MOST_FREE] = most
+
+
+@inline
+def _is_never_free(b: SlurmArrays, e: int) -> bool:
+    """Tell whether the map never has enough nodes for a job, whose plan then comes to nothing."""
+    _count_free(b)
+    return bool(b.need[e, MIN_NODES] > b.parts[b.entries[e, PART], MOST_FREE])
+
+
+@inline
+def _may_be_planned(b: SlurmArrays, e: int) -> bool:
+    """Tell whether the map has enough nodes for a job from now on, or from one of its records on."""
+    if b.now[RESERVATIONS] > 0:
+        return True
+    if _is_never_free(b, e):
+        return False
+    for k in range(b.sizes[plan.RECORDS]):
+        if _are_free(b, e, b.masks[UP], k):
+            return True
+    plan.change_by(b.own, b.times[0, 1])  # then there may be more
+    return False
+
+
+@inline
+def _is_plan_read(b: SlurmArrays, e: int, j: int) -> bool:
+    """Tell whether a job's size, or a limit, is read from its plan, and may not be what it is without one."""
+    if b.need[e, WHOLE] != 0 and b.rules[IS_UNIFORM] != 0:
+        least = b.need[e, MIN_NODES]
+        is_asked = b.need[e, MAX_NODES] == least and b.jobs[j, CPUS_ASKED] == least * b.site[0, CPUS]
+        if is_asked or b.jobs[j, PLANNED] != 0:
+            return False
+    return bool(b.rules[SIZE_COUNTS] != 0 or has_after(b, e))
+
+
+@inline
+def _counts(b: SlurmArrays, e: int) -> bool:
+    """Tell whether a pass may start a job, or its plan is read afterwards."""
+    j = b.entries[e, JOB]
+    if b.jobs[j, TASK] >= 0 or b.jobs[j, HET] != 0:
+        return True
+    counts = _has_nodes(b, e) or (_is_plan_read(b, e, j) and _may_be_planned(b, e))
+    return bool(counts and not before_nodes(b, e))
 
 
 @inner
 def find_last(b: SlurmArrays, first: int, n: int) -> None:
     """Leave in LAST where the jobs end that a pass may start, or whose plan is read afterwards.
 
-    Those behind it would only be planned, and the map of time is gone after the pass.
+    Those behind it would only be planned, and the map of time is gone after the pass. The map only loses
+    nodes while a pass goes on: a job that has too few now may start no more.
     """
     if b.rules[PREEMPTS] != 0:
         b.now[LAST] = n
         return
-    idle, free = b.masks[TRY], b.masks[TAKEN]
-    _idle(b, idle, JOBS)
-    _idle(b, free, FREE_CPUS)
-    for nodes in (idle, free):
-        for w in range(nodes.shape[0]):
-            nodes[w] &= b.masks[UP, w] & ~b.masks[COMPLETING, w]
-    for k in range(n - 1, first - 1, -1):
-        e = b.turn[k]
-        j = b.entries[e, JOB]
-        if b.jobs[j, TASK] >= 0 or b.jobs[j, HET] != 0:
-            b.now[LAST] = k + 1
-            return
-        is_whole = b.need[e, WHOLE] != 0
-        there = count_both(b.part_nodes[b.entries[e, PART]], idle if is_whole else free)
-        counts = b.need[e, MIN_NODES] <= there
-        if not counts and not (b.jobs[j, PLANNED] != 0 and is_whole and b.rules[IS_UNIFORM] != 0):
-            counts = b.rules[SIZE_COUNTS] != 0 or has_after(b, e)
-        if counts and not before_nodes(b, e):
-            b.now[LAST] = k + 1
-            return
-    b.now[LAST] = 0
+    k = n
+    while k > first and not _counts(b, b.turn[k - 1]):
+        k -= 1
+    b.now[LAST] = k if k > first else 0
 
 
 @kernel
@@ -184,7 +255,7 @@ def set_last(b: SlurmArrays, first: int, n: int) -> None:
 def marks_plans(b: SlurmArrays, n: int) -> bool:
     """Tell whether a pass plans two jobs, or one that would have idle nodes, of so many entries."""
     planned, usable, idle = 0, b.masks[TRY], b.masks[TAKEN]
-    _idle(b, idle, JOBS)
+    plan.leave_free(b, idle, JOBS)
     for k in range(n):
         e = b.turn[k]
         j, part, excluded = b.entries[e, JOB], b.entries[e, PART], b.entries[e, EXCLUDED]
@@ -252,6 +323,9 @@ def _is_odd(b: SlurmArrays, j: int) -> bool:
 @inline
 def _may_reserve(b: SlurmArrays, e: int, j: int) -> bool:
     """Tell whether a job's plan is reserved, by the rules besides the plan."""
+    if b.own[plan.IS_SIMPLE] != 0 and has_after(b, e):
+        for n in range(b.site.shape[0]):
+            b.scratch[2, n] = b.site[n, CPUS] if has(b.masks[CHOSEN], n) else 0
     if after_nodes(b, e, j, b.scratch[2], True) or b.jobs[j, NO_RESERVE] != 0:
         return False
     part = b.entries[e, PART]
@@ -269,6 +343,7 @@ def _begin_plan(b: SlurmArrays, e: int) -> None:
     own = b.own
     own[plan.FROM], own[plan.LASTS] = b.now[NOW], b.entries[e, BF_LIMIT]
     own[plan.PLANNED_AT], own[plan.TOTAL], own[plan.RESUMES] = -1, 0, 0
+    plan.note_request(b, e)
 
 
 @inline
@@ -301,6 +376,7 @@ def _plan(b: SlurmArrays, e: int) -> int:
         _note_plan(b, j)
         if came == plan.START:
             result = _try(b, e)
+            settle_weights(b)
             if result == STARTED:
                 start_job(b, e, BY_BACKFILL)
                 return START
@@ -320,6 +396,7 @@ def _reserve(b: SlurmArrays, e: int) -> None:
     if _may_reserve(b, e, b.entries[e, JOB]):
         own = b.own
         plan.reserve(b.times, b.free, b.sizes, own[plan.LOW], own[plan.HIGH], b.masks[CHOSEN])
+        own[plan.IS_COUNTED] = 0
         b.now[RESULT] = IS_PLANNED
 
 
@@ -328,13 +405,16 @@ def _next(b: SlurmArrays) -> int:
     """Take the next job that is planned; return what the caller has to do first, DONE: nothing."""
     now = b.now
     while now[AT] < now[LAST]:
+        find_last(b, now[AT], now[LAST])
+        if now[AT] >= now[LAST]:
+            break
         e = b.turn[now[AT]]
         j = b.entries[e, JOB]
         now[AT] += 1
         if _is_odd(b, j):
             now[ENTRY] = e
             return ODD
-        if b.jobs[j, IS_WAITING] != 0 and not _is_skipped(b, e, j):
+        if b.jobs[j, IS_WAITING] != 0 and not _is_skipped(b, e, j) and not _is_never_free(b, e):
             now[ENTRY] = e
             _begin_plan(b, e)
             return SAY_WHO if b.rules[PREEMPTS] != 0 else DONE
@@ -356,7 +436,7 @@ def begin_single(b: SlurmArrays, e: int) -> bool:
 def may_start(b: SlurmArrays, e: int) -> bool:
     """Begin the plan of a job that has enough free nodes, no limit against it, and licences; else False."""
     is_whole, nodes = b.need[e, WHOLE] != 0, b.masks[TRY]
-    _idle(b, nodes, JOBS if is_whole else FREE_CPUS)
+    plan.leave_free(b, nodes, JOBS if is_whole else FREE_CPUS)
     for w in range(nodes.shape[0]):
         nodes[w] &= b.masks[UP, w] & ~b.masks[COMPLETING, w]
     if b.need[e, MIN_NODES] > count_both(nodes, b.part_nodes[b.entries[e, PART]]) or before_nodes(b, e):
@@ -383,8 +463,9 @@ def _take_start(b: SlurmArrays) -> bool:
     order_runs(b)
     if b.runs[r, IS_WHOLE] != 0:
         _occupy(b, r)
+    plan.note_free_nodes(b)
     if now[SINGLE] == 0:  # fewer nodes are left
-        find_last(b, now[AT], now[LENGTH])
+        find_last(b, now[AT], now[LAST])
     return bool(b.rules[MAX_START] != 0 and now[BF_STARTS] >= b.rules[MAX_START])
 
 

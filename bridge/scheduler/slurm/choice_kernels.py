@@ -7,7 +7,7 @@ CPUs, threads of a core, MiB; `need` what a job asks for, by the names below, th
 
 from bridge.base.arrays import Ints
 from bridge.base.jit import inline, inner, kernel
-from bridge.scheduler.slurm.node_words import has
+from bridge.scheduler.slurm.node_words import has, move, zeros_below
 
 FREE_CPUS, FREE_MEMORY, JOBS, FREE_GRES = range(4)
 CPUS, THREADS, MEMORY = range(3)
@@ -277,6 +277,43 @@ def choose_nodes(
             threads = site[n, THREADS]
             taken[n] = site[n, CPUS] if need[WHOLE] != 0 else (taken[n] + threads - 1) // threads * threads
     return True
+
+
+@inner
+def take_tightest(words: Ints, chosen: Ints, left: int) -> int:
+    """Choose so many of some nodes as `choose_nodes` does where all are equal; return how many are missing.
+
+    Runs of neighbours differ in nothing but their lengths then: the shortest one that suffices is taken, else
+    the longest one, the first of equal ones, from low to high.
+    """
+    while left > 0:
+        best, best_length, length = -1, 0, 0
+        for w in range(words.shape[0] + 1):
+            bit = 0
+            while bit < 32:
+                rest = words[w] >> bit if w < words.shape[0] else 0
+                if length == 0:
+                    if rest == 0:
+                        break
+                    skipped = zeros_below(rest)
+                    bit += skipped
+                    rest >>= skipped
+                more = zeros_below(~rest)
+                length += more
+                bit += more
+                if bit >= 32:
+                    break
+                is_better = length > best_length  # none suffices yet
+                if best_length >= left:
+                    is_better = left <= length < best_length
+                if is_better:
+                    best, best_length = 32 * w + bit - length, length
+                length = 0
+        if best < 0:
+            break
+        move(words, chosen, best, best + min(left, best_length) - 1)
+        left -= best_length
+    return max(left, 0)
 
 
 @kernel

@@ -177,7 +177,7 @@ def tree_of(root: Assoc) -> Tree:
             first=np.array(first, np.int64),
             shares=np.array([one.shares for one in assocs], np.int64),
             is_user=np.array([one.is_user for one in assocs], np.bool_),
-            total=np.array([sum(max(child.shares, 0) for child in one.children) for one in assocs], np.int64),
+            total=np.array([one.total_shares() for one in assocs], np.int64),
             usage=np.zeros(n),
             level=np.array([one.level for one in assocs], np.float64),
             fs=np.ones(n),
@@ -207,7 +207,7 @@ def normalise_shares(root: Assoc) -> None:
 
 
 def _normalise(parent: Assoc) -> None:
-    total = sum(max(child.shares, 0) for child in parent.children)
+    total = parent.total_shares()
     for child in parent.children:
         if child.shares == _PARENT:
             child.shares_norm = parent.shares_norm
@@ -231,7 +231,7 @@ def classic(user: Assoc, root: Assoc) -> float:
         return _factor(parent.effective, parent.shares_norm)
     if user.effective < 0:
         own = user.usage / root.usage if root.usage else 0.0
-        total = sum(max(child.shares, 0) for child in parent.children)
+        total = parent.total_shares()
         user.effective = own + (parent.effective - own) * (user.shares / total if total else 0.0)
     return _factor(user.effective, user.shares_norm)
 

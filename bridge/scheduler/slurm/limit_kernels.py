@@ -13,14 +13,28 @@ from bridge.scheduler.slurm.arrays import (
     CLASS,
     CPUS_ASKED,
     IS_PACKED,
+    IS_UNIFORM,
+    JOB,
     LIMIT,
     MEMORY_CORE,
     MEMORY_EACH,
+    N_PAUSED,
     PLANNED,
+    PREEMPTS,
+    PREFERRING,
     SAFE,
     SlurmArrays,
 )
-from bridge.scheduler.slurm.choice_kernels import MEMORY, MEMORY_CPU, MEMORY_NODE, MIN_NODES, UNCOUNTED
+from bridge.scheduler.slurm.choice_kernels import (
+    CPUS,
+    MAX_NODES,
+    MEMORY,
+    MEMORY_CPU,
+    MEMORY_NODE,
+    MIN_NODES,
+    UNCOUNTED,
+    WHOLE,
+)
 from bridge.scheduler.slurm.node_words import put
 
 (
@@ -151,10 +165,38 @@ def after_nodes(b: SlurmArrays, e: int, j: int, taken: Ints, is_placed: bool) ->
 
 
 @inner
+def is_beyond_anyhow(b: SlurmArrays, e: int) -> bool:
+    """Tell whether a job is beyond a limit on whatever nodes it is tried; False: it may depend on them.
+
+    That is so of a job of so many whole nodes, of which all have as many CPUs. They are nodes on which no job
+    runs; so, unless some are suspended, no limit counts them yet.
+    """
+    j, least = b.entries[e, JOB], b.need[e, MIN_NODES]
+    if not has_after(b, e) or b.need[e, WHOLE] == 0 or b.need[e, MAX_NODES] != least:
+        return False
+    if b.rules[IS_UNIFORM] == 0 or b.rules[PREEMPTS] != 0 or b.now[N_PAUSED] != 0:
+        return False
+    if not after_nodes(b, e, j, b.scratch[1], False):
+        return False
+    amounts, c = b.amounts, b.entries[e, CLASS]
+    amounts[CORES_USED], amounts[NODES_USED] = least * b.site[0, CPUS], least
+    for k in range(amounts.shape[0]):
+        if b.per_node[j, k] > 0:
+            amounts[k] = b.per_node[j, k] * least
+    for r in range(b.classes[c, FIRST_AFTER], b.classes[c, LAST_AFTER]):
+        if b.limits[r, RESOURCE] == MEMORY_USED:  # a node's memory is its own
+            continue
+        if _is_beyond(b, r, b.entries[e, LIMIT], b.scratch[1], False):
+            return True
+    return False
+
+
+@inner
 def prefer_own_nodes(b: SlurmArrays, e: int) -> None:
     """Let nodes on which limits of nodes make a job prefer to run have a lower weight than others."""
     c = b.entries[e, CLASS]
     first, last = b.classes[c, FIRST_PACKED], b.classes[c, LAST_PACKED]
+    b.now[PREFERRING] = 0
     if first == last and b.now[IS_PACKED] == 0:
         return
     b.now[IS_PACKED] = int(last > first)
@@ -169,6 +211,13 @@ def prefer_own_nodes(b: SlurmArrays, e: int) -> None:
                 put(b.packed, n)
             else:
                 b.weights[n] += 1
+
+
+@inline
+def settle_weights(b: SlurmArrays) -> None:
+    """Let the weights in force be those of the last job that was tried."""
+    if b.now[PREFERRING] != 0:
+        prefer_own_nodes(b, b.now[PREFERRING] - 1)
 
 
 @inline

@@ -40,7 +40,7 @@ from bridge.scheduler.slurm.arrays import (
     SlurmArrays,
 )
 from bridge.scheduler.slurm.choice_kernels import MIN_NODES
-from bridge.scheduler.slurm.limit_kernels import before_nodes
+from bridge.scheduler.slurm.limit_kernels import before_nodes, settle_weights
 from bridge.scheduler.slurm.node_words import count, count_both
 from bridge.scheduler.slurm.start_kernels import (
     BUSY,
@@ -168,6 +168,13 @@ def _take_note(b: SlurmArrays, e: int, result: int) -> None:
 @inner
 def go_on(b: SlurmArrays, came: int) -> int:
     """Go on until the caller has to do something; `came`: what came of its attempt, -1: there was none."""
+    stop = _go_on(b, came)
+    settle_weights(b)
+    return stop
+
+
+@inline
+def _go_on(b: SlurmArrays, came: int) -> int:
     now = b.now
     if came >= 0:
         _take_note(b, now[ENTRY], came)

@@ -32,7 +32,7 @@ def put(words: Ints, n: int) -> None:
 
 
 @inline
-def _ones(x: int) -> int:
+def ones(x: int) -> int:
     """Return how many bits of a word are set."""
     x -= (x >> 1) & 0x55555555
     x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
@@ -45,7 +45,7 @@ def count(words: Ints) -> int:
     """Return how many members there are."""
     total = 0
     for w in range(words.shape[0]):
-        total += _ones(words[w])
+        total += ones(words[w])
     return total
 
 
@@ -54,7 +54,7 @@ def count_both(words: Ints, others: Ints) -> int:
     """Return how many members are among others."""
     total = 0
     for w in range(words.shape[0]):
-        total += _ones(words[w] & others[w])
+        total += ones(words[w] & others[w])
     return total
 
 
@@ -74,6 +74,22 @@ def meets(words: Ints, others: Ints) -> bool:
     for w in range(words.shape[0]):
         both |= words[w] & others[w]
     return both != 0
+
+
+@inline
+def zeros_below(x: int) -> int:
+    """Return how many bits of a word are clear below the lowest one that is set; of 0: 32."""
+    return ones(((x & -x) - 1) & 0xFFFFFFFF)
+
+
+@inline
+def move(words: Ints, to: Ints, first: int, last: int) -> None:
+    """Move the members ``first…last`` from one set into another."""
+    for w in range(first >> 5, (last >> 5) + 1):
+        low, high = max(first - 32 * w, 0), min(last - 32 * w, 31)
+        part = words[w] & (((1 << (high + 1 - low)) - 1) << low)
+        words[w] &= ~part
+        to[w] |= part
 
 
 @inline

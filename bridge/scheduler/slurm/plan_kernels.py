@@ -13,13 +13,19 @@ from bridge.scheduler.slurm.arrays import (
     EXCLUDED,
     FIRST_ROW,
     FIRST_SET,
+    FREE_NODES,
     GIVING,
+    IDLE,
+    IS_PACKED,
+    IS_UNIFORM,
+    IS_WHOLE,
     JOB,
     LAST_ROW,
     LAST_SET,
     LATE,
     MAP_SIZE,
     MOST_TESTS,
+    N_PAUSED,
     NODES,
     NOW,
     OWN,
@@ -31,16 +37,31 @@ from bridge.scheduler.slurm.arrays import (
     SCALE,
     SPAN,
     STAYING,
+    THERE,
     UP,
     SlurmArrays,
 )
+from bridge.scheduler.slurm.arrays import PREEMPTS as HAS_PREEMPTION
 from bridge.scheduler.slurm.choice_kernels import (
+    CONTIGUOUS,
+    CPUS,
+    EACH,
     FREE_CPUS,
     FREE_GRES,
     FREE_MEMORY,
+    GRES,
     JOBS,
+    MAX_NODES,
+    MEMORY_CPU,
+    MEMORY_NODE,
+    MIN_CPUS,
     MIN_NODES,
+    MOST_CPUS,
+    NODE_CPUS,
+    SPREAD,
+    WHOLE,
     choose_nodes,
+    take_tightest,
 )
 from bridge.scheduler.slurm.node_words import copy, count, meets, put, within
 from bridge.scheduler.slurm.start_kernels import leave_booked, leave_own
@@ -52,8 +73,13 @@ FITS, PREEMPTS, NEVER = -1, -2, -3
 #: What came of a plan: no time was there; it may start now; too many tests; beyond the window; the map is
 #: full; it would overlap itself; reserve it.
 NONE, START, TESTED, BEYOND, FULL, OVERLAPS, RESERVE = range(7)
-#: `own`: what a pass keeps. HORIZON: before it a pass decides the same, if nothing but the time changes.
-FROM, LATER, BEGIN, LASTS, TESTS, LOW, HIGH, TOTAL, PLANNED_AT, RESUMES, HORIZON, OWN_SIZE = range(12)
+#: `own`: what a pass keeps. HORIZON: before it a pass decides the same, if nothing but the time changes;
+#: IS_COUNTED: the partitions' MOST_FREE are those of the map as it is; ARE_EQUAL: nodes differ in nothing but
+#: whether a job has them whole; IS_SIMPLE: the job asks for so many whole ones.
+(
+    FROM, LATER, BEGIN, LASTS, TESTS, LOW, HIGH, TOTAL, PLANNED_AT, RESUMES, HORIZON, IS_COUNTED, ARE_EQUAL,
+    IS_SIMPLE, OWN_SIZE,
+) = range(15)  # fmt: skip
 #: Places of the map's sizes: records that there are, and how many there have been.
 RECORDS, EVER = range(2)
 
@@ -77,6 +103,45 @@ def _place(b: SlurmArrays, k: int) -> int:
     return int(b.staying[k] if b.now[GIVING] > 0 else k)
 
 
+@inline
+def leave_free(b: SlurmArrays, nodes: Ints, column: int) -> None:
+    """Leave in a set the nodes without jobs, or, for another column, those with free CPUs."""
+    nodes[:] = 0
+    for n in range(b.book.shape[0]):
+        value = b.book[n, column]
+        if (value == 0) if column == JOBS else (value > 0):
+            put(nodes, n)
+
+
+@inner
+def note_free_nodes(b: SlurmArrays) -> None:
+    """Take note of which nodes are without jobs, and which have free CPUs."""
+    leave_free(b, b.masks[IDLE], JOBS)
+    leave_free(b, b.masks[FREE_NODES], FREE_CPUS)
+    are_equal = b.rules[IS_UNIFORM] != 0 and b.rules[HAS_PREEMPTION] == 0 and b.now[N_PAUSED] == 0
+    for k in range(b.now[RUNS]):
+        are_equal = are_equal and b.runs[b.by_end[k], IS_WHOLE] != 0
+    for n in range(b.usual.shape[0]):
+        are_equal = are_equal and b.usual[n] == b.usual[0]
+    b.own[ARE_EQUAL] = int(are_equal)
+
+
+@inline
+def note_request(b: SlurmArrays, e: int) -> None:
+    """Take note of whether a job asks for so many whole nodes of equal ones, and for nothing else."""
+    need = b.need[e]
+    least, cpus = need[MIN_NODES], b.site[0, CPUS]
+    is_simple = b.own[ARE_EQUAL] != 0 and need[WHOLE] != 0 and least > 0 and need[MAX_NODES] == least
+    is_simple = is_simple and need[CONTIGUOUS] == 0 and need[SPREAD] == 0 and need[MOST_CPUS] < 0
+    is_simple = is_simple and need[MEMORY_NODE] == 0 and need[MEMORY_CPU] == 0
+    is_simple = is_simple and need[MIN_CPUS] <= least * cpus and max(need[NODE_CPUS], need[EACH]) <= cpus
+    is_simple = is_simple and b.entries[e, LAST_SET] - b.entries[e, FIRST_SET] == 1
+    is_simple = is_simple and count(b.sets[b.entries[e, REQUIRED]]) == 0
+    for g in range(need.shape[0] - GRES):
+        is_simple = is_simple and need[GRES + g] == 0
+    b.own[IS_SIMPLE] = int(is_simple)
+
+
 @inner
 def _fits(b: SlurmArrays, e: int, book: Ints, admissible: Ints) -> bool:
     required = b.sets[b.entries[e, REQUIRED]]
@@ -84,18 +149,45 @@ def _fits(b: SlurmArrays, e: int, book: Ints, admissible: Ints) -> bool:
 
 
 @inner
+def _write_future(b: SlurmArrays) -> int:
+    """Write the nodes' book of the future, without the jobs that give way; return 0: all others are on it."""
+    for n in range(b.book.shape[0]):
+        b.future[n, FREE_CPUS], b.future[n, FREE_MEMORY] = b.book[n, FREE_CPUS], b.book[n, FREE_MEMORY]
+        b.future[n, JOBS] = b.book[n, JOBS]
+        for g in range(b.run_gres.shape[1]):
+            b.future[n, FREE_GRES + g] = b.book[n, FREE_GRES + g]
+    for v in range(b.now[GIVING]):
+        _remove(b, b.by_end[b.giving[v]])
+    return 0
+
+
+@inline
+def _join(there: Ints, nodes: Ints, admissible: Ints) -> None:
+    """Take into a set those of some nodes that are admissible."""
+    for w in range(there.shape[0]):
+        there[w] |= nodes[w] & admissible[w]
+
+
+@inner
 def forecast(b: SlurmArrays, e: int, nodes: Ints, admissible: Ints) -> int:
     """Return after the end of which running job, by its place, a job can start, or one of the answers above.
 
-    ``scratch[1]`` holds its CPUs on each node then. `admissible` are those of the nodes that it may use.
+    ``scratch[1]`` holds its CPUs on each node then; of a simple job, ``masks[THERE]`` the nodes that are
+    free. `admissible` are those of the nodes that it may use.
     """
-    if _fits(b, e, b.book, admissible):
+    there, least, free = b.masks[THERE], b.need[e, MIN_NODES], IDLE if b.need[e, WHOLE] != 0 else FREE_NODES
+    if b.rules[HAS_PREEMPTION] != 0:  # some may have given way since the pass began
+        note_free_nodes(b)
+    for w in range(there.shape[0]):
+        there[w] = admissible[w] & b.masks[free, w]
+    is_simple = b.own[IS_SIMPLE] != 0
+    if count(there) >= least and (is_simple or _fits(b, e, b.book, admissible)):
         return FITS
-    for n in range(b.book.shape[0]):
-        copy(b.future[n], b.book[n])
+    done = -1  # of those that stay, so many are off the book of the future; -1: it is not written yet
     if b.now[GIVING] > 0:
+        done = _write_future(b)
         for v in range(b.now[GIVING]):
-            _remove(b, b.by_end[b.giving[v]])
+            _join(there, b.run_nodes[b.by_end[b.giving[v]]], admissible)
         if _fits(b, e, b.future, admissible):
             return PREEMPTS
     n_left, window, k, barrier = b.now[STAYING] if b.now[GIVING] > 0 else b.now[RUNS], WINDOW, 0, 0
@@ -110,12 +202,22 @@ def forecast(b: SlurmArrays, e: int, nodes: Ints, admissible: Ints) -> int:
                 continue
             if barrier == 0:
                 barrier = b.ends[r] + WINDOW - b.ends[r] % WINDOW
-            _remove(b, b.by_end[r])
+            _join(there, b.run_nodes[b.by_end[r]], admissible)
             last, removed = r, max(removed, 0) + 1
             if removed > MOST or (k < n_left and b.ends[_place(b, k)] > barrier + window):
                 break
-        if last >= 0 and _fits(b, e, b.future, admissible):
-            return int(last)
+        if last >= 0 and count(there) >= least:
+            if is_simple:
+                return int(last)
+            if done < 0:
+                done = _write_future(b)
+            while done < k:
+                r = b.by_end[_place(b, done)]
+                if meets(b.run_nodes[r], nodes):
+                    _remove(b, r)
+                done += 1
+            if _fits(b, e, b.future, admissible):
+                return int(last)
         window = window + b.rules[SCALE] if b.rules[SCALE] > 0 else 2 * window
     return NEVER
 
@@ -141,7 +243,7 @@ def _free(times: Ints, free: Ints, n: int, start: int, end: int, nodes: Ints) ->
 
 
 @inline
-def _change_by(own: Ints, time: int) -> None:
+def change_by(own: Ints, time: int) -> None:
     """Take note that something may be decided otherwise from an instant on."""
     own[HORIZON] = min(own[HORIZON], time)
 
@@ -157,11 +259,11 @@ def _note_free(
     """
     for k in range(n):
         if times[k, 1] > start:
-            _change_by(own, times[k, 1])
+            change_by(own, times[k, 1])
             break
     for k in range(n):
         if times[k, 0] > start + limit and (later == 0 or not within(nodes, free[k])):
-            _change_by(own, times[k, 0] - limit)
+            change_by(own, times[k, 0] - limit)
             break
 
 
@@ -171,11 +273,11 @@ def _note_reservation(b: SlurmArrays, begin: int, limit: int) -> None:
     resolution, span, own = b.rules[RESOLUTION], b.rules[SPAN], b.own
     end = (b.now[NOW] + span) // resolution * resolution
     if own[HIGH] >= end:
-        _change_by(own, own[HIGH] + resolution - span)
+        change_by(own, own[HIGH] + resolution - span)
     if own[LOW] >= end:
-        _change_by(own, own[LOW] + resolution - span)
+        change_by(own, own[LOW] + resolution - span)
     if begin <= b.now[NOW] or limit < resolution:
-        _change_by(own, 0)
+        change_by(own, 0)
 
 
 @inner
@@ -238,13 +340,14 @@ def _best_forecast(b: SlurmArrays, e: int, nodes: Ints) -> int:
         if last >= 0:
             begin, late = b.ends[last], b.rules[LATE]
             if begin <= now:
-                _change_by(own, begin + late)
+                change_by(own, begin + late)
                 begin = max(begin + late, now + 1)
             else:
-                _change_by(own, begin)
+                change_by(own, begin)
         if best < 0 or begin < best:
             best = begin
-            copy(b.scratch[2], b.scratch[1])
+            if own[IS_SIMPLE] == 0:
+                copy(b.scratch[2], b.scratch[1])
     return int(best)
 
 
@@ -274,6 +377,18 @@ def _nodes_from(b: SlurmArrays, e: int, start: int, limit: int) -> None:
     b.own[LATER] = later
 
 
+@inline
+def _choose_there(b: SlurmArrays, chosen: Ints, least: int) -> None:
+    """Choose so many of the nodes that are free for a simple job; first those that the weights prefer."""
+    there, preferred = b.masks[THERE], b.room[3:]
+    if b.now[IS_PACKED] != 0:
+        for w in range(there.shape[0]):
+            preferred[w] = there[w] & b.packed[w]
+            there[w] &= ~b.packed[w]
+        least = take_tightest(preferred, chosen, least)
+    take_tightest(there, chosen, least)
+
+
 @inner
 def _begin_of(b: SlurmArrays, e: int) -> int:
     """Return when a job can start on ``masks[NODES]``, -1: never; it would have ``masks[CHOSEN]``."""
@@ -283,15 +398,19 @@ def _begin_of(b: SlurmArrays, e: int) -> int:
         return -1
     begin = max(begin, own[FROM])
     chosen[:] = 0
-    own[TOTAL] = 0
-    for n in range(b.site.shape[0]):
-        if b.scratch[2, n] > 0:
-            put(chosen, n)
-            own[TOTAL] += b.scratch[2, n]
+    if own[IS_SIMPLE] != 0:
+        _choose_there(b, chosen, b.need[e, MIN_NODES])
+        own[TOTAL] = b.need[e, MIN_NODES] * b.site[0, CPUS]
+    else:
+        own[TOTAL] = 0
+        for n in range(b.site.shape[0]):
+            if b.scratch[2, n] > 0:
+                put(chosen, n)
+                own[TOTAL] += b.scratch[2, n]
     if begin <= now and meets(chosen, b.masks[BEFORE]):
         begin = now + 1
         own[LATER] = 0
-        _change_by(own, 0)
+        change_by(own, 0)
     return int(begin)
 
 
@@ -321,7 +440,7 @@ def plan_job(b: SlurmArrays, e: int) -> int:
             own[BEGIN] = begin
             if begin <= now:
                 return START
-            _change_by(own, begin)
+            change_by(own, begin)
         own[RESUMES] = 0
         begin = own[BEGIN]
         if own[LATER] > 0 and begin > own[LATER]:
@@ -329,7 +448,7 @@ def plan_job(b: SlurmArrays, e: int) -> int:
             continue
         own[PLANNED_AT] = begin
         if begin > now + b.rules[SPAN]:
-            _change_by(own, begin - b.rules[SPAN])
+            change_by(own, begin - b.rules[SPAN])
             return BEYOND
         if b.sizes[EVER] >= b.rules[MAP_SIZE]:
             return FULL

@@ -71,6 +71,14 @@ class Assoc:
     effective: float = 0.0
     tree: object = None
     _chain: "tuple[Assoc, ...]" = ()
+    _total: tuple[int, int] = (0, 0)
+
+    def total_shares(self) -> int:
+        """Return the shares of all children together; they are added again when a child has come."""
+        n = len(self.children)
+        if self._total[0] != n:
+            self._total = n, sum(max(child.shares, 0) for child in self.children)
+        return self._total[1]
 
     def chain(self) -> "tuple[Assoc, ...]":
         """Return it and all above it."""

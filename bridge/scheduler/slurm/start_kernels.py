@@ -41,6 +41,7 @@ from bridge.scheduler.slurm.arrays import (
     N_FREE_RUNS,
     N_NEWS,
     N_ORDERINGS,
+    N_PAUSED,
     N_RUNNING,
     N_STARTS,
     N_WAITING,
@@ -58,6 +59,7 @@ from bridge.scheduler.slurm.arrays import (
     POOL,
     PREEMPTING_UNTIL,
     PREEMPTS,
+    PREFERRING,
     REQUIRED,
     RESERVATIONS,
     RESV_OVER_RUN,
@@ -96,8 +98,10 @@ from bridge.scheduler.slurm.limit_kernels import (
     after_nodes,
     count_job,
     count_submitted,
+    is_beyond_anyhow,
     memory_on,
     prefer_own_nodes,
+    settle_weights,
     take_amounts,
 )
 from bridge.scheduler.slurm.node_words import count, has, meets, put
@@ -210,7 +214,13 @@ def judge(b: SlurmArrays, e: int, is_placed: bool) -> int:
 
 @inner
 def try_to_start(b: SlurmArrays, e: int, nodes: Ints) -> int:
-    """Try to start a job on some nodes: ``scratch[1]`` holds its CPUs on each if it starts."""
+    """Try to start a job on some nodes: ``scratch[1]`` holds its CPUs on each if it starts.
+
+    The caller settles the weights before they are read again.
+    """
+    if is_beyond_anyhow(b, e):
+        b.now[PREFERRING] = e + 1
+        return LIMITED
     is_placed = find_nodes(b, e, nodes)
     if not is_placed and wants_preemption(b, e):
         return PREEMPTION
@@ -220,7 +230,9 @@ def try_to_start(b: SlurmArrays, e: int, nodes: Ints) -> int:
 @kernel
 def try_now(b: SlurmArrays, e: int, nodes: Ints) -> int:
     """Try to start a job on some nodes."""
-    return try_to_start(b, e, nodes)
+    result = try_to_start(b, e, nodes)
+    settle_weights(b)
+    return result
 
 
 @kernel
@@ -345,6 +357,8 @@ def end_job(b: SlurmArrays, tree: ShareArrays, r: int) -> None:
     now[VERSION] += 1
     if b.runs[r, IS_RUNNING] == 1:
         _use(b, r, -1, True)
+    else:
+        now[N_PAUSED] -= 1
     first, last = b.runs[r, FIRST_ROW], b.runs[r, LAST_ROW]
     count_job(b, b.runs[r, RUN_CLASS], b.run_amounts[r], b.pool, first, last, -1)
     for k in range(b.free_licenses.shape[0]):
@@ -397,6 +411,7 @@ def free_nodes(b: SlurmArrays, nodes: Ints) -> None:
 def pause_job(b: SlurmArrays, r: int, sign: int) -> None:
     """Take from a job what a suspended one has not (-1), or give it back (1): all but its memory."""
     _use(b, r, sign, False)
+    b.now[N_PAUSED] -= sign
 
 
 @inner

@@ -137,6 +137,7 @@ class MultifactorPriorities(Ranker):
         self._now, self._serial, self._last = 0, serial, 0
         self._open: dict[int, int] = {}  # jobs that wait or run: since when their usage does not count yet
         self._tree.reset()
+        shares.normalise_shares(self._tree.root)
         self._share()
 
     def save(self) -> object:
@@ -157,7 +158,6 @@ class MultifactorPriorities(Ranker):
         if self._weights.fair_tree:
             shares.fair_tree(tree.root)
             return
-        shares.normalise_shares(tree.root)
         shares.forget_effective(tree.users.values())
         for user in tree.users.values():
             user.fs = shares.classic(user, tree.root)

@@ -44,8 +44,8 @@ class SchedulerConfig:
         cancelled: what happens with jobs that never ran: drop them, or keep them with a run time of 10 s.
             [default: as the loading rule says]
         nodes: number of nodes of the machine.  [default: as the log states]
-        first: only the first N kept jobs.
-        rebase: count submit times from the first kept job.  [default: as the loading rule says]
+        first: only the first N jobs that the loading rule keeps.
+        rebase: count submit times from the first job that is kept.  [default: as the loading rule says]
         cluster: the site's nodes, partitions and rules: cluster.toml, slurm.conf, or one that comes with
             bridge.  [default: one pool of equal nodes]
         blocked: what becomes of a blocked pick, see `bridge.scheduler.protocol.Policy`.

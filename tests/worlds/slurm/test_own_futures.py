@@ -1,52 +1,12 @@
 """Futures of a Slurm's queue under its own schedulers: readings as text, and when jobs start."""
 
-from typing import cast
-
 import numpy as np
-from test_own_shadow import Slurm, job
+from own_slurm import NOW, read, state_of_queue
 
 from bridge.forecasting.site_fork import open_fork
-from bridge.forecasting.state import MachineState, SlurmPresent
-from bridge.forecasting.statefile import state_of
-from bridge.forecasting.whatif import with_job
+from bridge.forecasting.state import OWN_SCHEDULERS, MachineState
+from bridge.forecasting.whatif import whatif, with_job
 from bridge.scheduler.state import SECOND
-from bridge.worlds.slurm.client import Client
-from bridge.worlds.slurm.own_jobs import read_jobs
-from bridge.worlds.slurm.own_site import OwnQueue, read_own_site
-
-NOW = 1100
-#: Job 1 has three of four nodes until 1602 at the longest; 2 needs all, 3 two, and 4 one for five minutes.
-LINES = [
-    job(1, "RUNNING", 3, "n[0-2]", 1002, 1602),
-    job(2, "PENDING", 4),
-    job(3, "PENDING", 2),
-    job(4, "PENDING", 1).replace("00:10:00", "00:05:00"),
-]
-
-
-def state_of_queue(queue: OwnQueue) -> MachineState:
-    def row(label: str) -> dict[str, object]:
-        one = (queue.running | queue.waiting)[label]
-        nodes = int(one.fields["NumNodes"].partition("-")[0])
-        limit = {"00:10:00": 600}.get(one.fields["TimeLimit"], 300)
-        return {"id": label, "submit": one.submit, "request": limit, "demand": {"nodes": nodes}}
-
-    running = [row(label) | {"start": one.start} for label, one in queue.running.items()]
-    document = {"now": NOW, "capacity": {"nodes": 4}, "free": {"nodes": 1}, "running": running}
-    document["waiting"] = [row(label) for label in queue.waiting]
-
-    def submitted(nodes: int, walltime: float, user: str, name: str) -> MachineState:
-        more = queue.copy()
-        more.submit(name, nodes, walltime, user, "p", NOW)
-        return state_of_queue(more)
-
-    state = state_of({"format": "bridge-state", "version": 1, **document}, "test")
-    object.__setattr__(state, "own", SlurmPresent(queue.controller, submitted))
-    return state
-
-
-def read() -> OwnQueue:
-    return OwnQueue.of(read_own_site(cast("Client", Slurm())), read_jobs("".join(LINES)))
 
 
 def starts(state: MachineState, **runs: int) -> dict[str, list[float]]:
@@ -78,3 +38,19 @@ def test_a_job_that_is_submitted_waits_behind_all_others() -> None:
     forecast = starts(state, j1=298, j2=50, j3=20, j4=100, jnew=10)
     assert [third < new for third, new in zip(forecast["3"], forecast["new"], strict=True)] == [True] * 12
     assert all(new <= third + 20 + 4.5 for third, new in zip(forecast["3"], forecast["new"], strict=True))
+
+
+def test_slurm_s_schedulers_are_the_base_of_what_if() -> None:
+    own, easy = whatif([state_of_queue(read())], ["", "fcfs+easy"], futures=30)
+    assert (own.policy, easy.policy) == (OWN_SCHEDULERS, "fcfs+easy")
+    assert own.differences == {}
+    # EASY starts job 4 at once, and the others when nodes are free; Slurm's passes come some seconds later
+    assert -35 < easy.differences["wait"].mean < -0.5
+    assert easy.better == 1.0
+
+
+def test_a_job_that_is_submitted_behind_all_others_delays_nobody() -> None:
+    state = state_of_queue(read())
+    base, changed = whatif([state, with_job(state, 4, 120.0)], ["", ""], futures=30)
+    assert (base.policy, changed.policy) == (OWN_SCHEDULERS, OWN_SCHEDULERS)
+    assert abs(changed.differences["wait"].mean) < 0.2  # one more job in each pass

@@ -3,55 +3,13 @@
 from typing import cast
 
 import pytest
+from own_slurm import Slurm, job
 
 from bridge.base.errors import BridgeError
 from bridge.worlds.slurm.client import Client
 from bridge.worlds.slurm.own_jobs import read_jobs
 from bridge.worlds.slurm.own_shadow import OwnShadow
 from bridge.worlds.slurm.own_site import read_own_site
-
-CONFIG = """SelectType              = select/cons_tres
-SelectTypeParameters    = CR_CORE_MEMORY
-SchedulerType           = sched/backfill
-SchedulerParameters     = bf_interval=30
-KillWait                = 2 sec
-OverTimeLimit           = 0 min
-DefMemPerCPU            = 100
-AccountingStorageEnforce = {enforce}
-"""
-NODES = "NodeName=n{k} CoresPerSocket=8 CPUTot=8 RealMemory=16000 Sockets=1 State=IDLE ThreadsPerCore=1\n"
-PARTITION = (
-    "PartitionName=p Nodes=n[0-3] OverSubscribe={share} State=UP MaxTime=UNLIMITED TotalNodes=4 Default=YES\n"
-)
-
-
-class Slurm:
-    """Prints a site."""
-
-    def __init__(self, enforce: str = "none") -> None:
-        self.config = CONFIG.format(enforce=enforce)
-
-    def call(self, *words: str) -> str:
-        if words[-1] == "config":
-            return self.config
-        texts = {
-            "node": "".join(NODES.format(k=k) for k in range(4)),
-            "partition": PARTITION.format(share="NO"),
-        }
-        return texts.get(words[-1], "")
-
-
-def job(number: int, state: str, nodes: int, hosts: str = "", start: int = 0, end: int = 0) -> str:
-    times = f"SubmitTime={1000 + number} StartTime={start or 'Unknown'} EndTime={end or 'Unknown'}"
-    asked = f"NumNodes={nodes}-{nodes}" if state == "PENDING" else f"NumNodes={nodes}"
-    detail = f" Nodes={hosts} CPU_IDs=0-7 Mem=800 GRES=" if state in ("RUNNING", "COMPLETING") else ""
-    return (
-        f"JobId={number} JobName=a UserId=root(0) Priority={5000 - number} Account=(null) QOS=(null) "
-        f"JobState={state} Reason=None Dependency=(null) TimeLimit=00:10:00 {times} Partition=p "
-        f"ReqNodeList=(null) ExcNodeList=(null) NodeList={hosts or '(null)'} {asked} NumCPUs={8 * nodes} "
-        f"NumTasks={nodes} CPUs/Task=1 NtasksPerN:B:S:C=0:0:*:* MinMemoryCPU=100M Features=(null) "
-        f"OverSubscribe=NO Contiguous=0 Licenses=(null) Requeue=1{detail}\n"
-    )
 
 
 def by_backfill(line: str) -> str:
