@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bridge.base.compile_notice import announce_by, on_compile_progress
-from bridge.base.counted import counted
+from bridge.base.counted import counted, counted_text
 from bridge.base.interrupts import ends_anyway, raise_if_interrupted
 from bridge.base.progress import ProgressReporter
 
@@ -126,7 +126,9 @@ class Terminal(ProgressReporter):
             if reason.kind == "dropped":
                 self.say(f"{of}{counted(reason.count, 'record')} dropped: {why} (job {reason.examples_text})")
         for kinds, label in ((("repaired", "noted"), ""), (("ignored",), "no scheduler looks at: ")):
-            if texts := [f"{reason.count:,} {why}" for why, reason in tally.items() if reason.kind in kinds]:
+            if texts := [
+                counted_text(reason.count, why) for why, reason in tally.items() if reason.kind in kinds
+            ]:
                 self.say(of + label + "; ".join(texts))
 
     def announce_compiling(self, text: str) -> None:
