@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bridge.base.compile_notice import announce_by, on_compile_progress
-from bridge.base.counted import counted
-from bridge.base.interrupts import raise_if_interrupted
+from bridge.base.counted import counted, counted_text
+from bridge.base.interrupts import ends_anyway, raise_if_interrupted
 from bridge.base.progress import ProgressReporter
 
 if TYPE_CHECKING:
@@ -49,8 +49,17 @@ def print_run(result: "Run", out: Path | None, as_json: bool, by: Sequence[str] 
         click.echo(f"run written to {out}; repeat it with: {result.config['command']}")
 
 
+#: Commands that write nothing before their end, so that Ctrl-C need not wait for the compiler.
+KILLABLE = frozenset({"bound", "fidelity", "forecast", "infer", "predict", "replay", "whatif"})
 #: Work shorter than this shows no bar, seconds.
 PATIENCE = 1.0
+
+
+def print_interrupted() -> None:
+    """Say that a command ends at a signal; a bar may have hidden the cursor."""
+    if sys.stderr.isatty():
+        click.echo("\033[?25h", err=True, nl=False)
+    click.echo("bridge: interrupted", err=True)
 
 
 def new_progress_bar(unit: str) -> "Progress":
@@ -121,7 +130,9 @@ class Terminal(ProgressReporter):
             (("repaired", "noted"), ""),
             (("ignored",), "no scheduler uses what the log says of these jobs: "),
         ):
-            if texts := [f"{reason.count:,} {why}" for why, reason in tally.items() if reason.kind in kinds]:
+            if texts := [
+                counted_text(reason.count, why) for why, reason in tally.items() if reason.kind in kinds
+            ]:
                 self.say(of + label + "; ".join(texts))
 
     def announce_compiling(self, text: str) -> None:
@@ -129,6 +140,10 @@ class Terminal(ProgressReporter):
         self.say(text)
         if sys.stderr.isatty() and not self.quiet:
             on_compile_progress(_compiling_bar())
+        command = click.get_current_context(silent=True)
+        if command is not None and command.info_name in KILLABLE:
+            in_compiler = command.with_resource(ends_anyway(print_interrupted))
+            on_compile_progress(lambda _, over: in_compiler(not over))
 
     @contextmanager
     def bar(self, title: str, total: int, unit: str) -> Iterator[Callable[..., None]]:

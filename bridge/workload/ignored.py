@@ -27,15 +27,15 @@ _KINDS: Mapping[str, str] = {
 _NAMES = {"partition": "partition_name", "queue": "qos_name"}
 #: Columns that say something where they are filled -> what.
 _FILLED: Mapping[str, str] = {
-    "preceding_job": "follow another job: they arrive as logged",
-    "dependency": "wait for other jobs: they arrive as logged",
-    "req_memory": "ask for memory of each processor",
-    "constraints": "ask for features of nodes",
-    "features": "ask for features of nodes",
-    "property": "ask for a property of nodes",
-    "licenses": "ask for licences",
-    "reservation": "ran in a reservation",
-    "soft_walltime": "have a soft walltime: only the estimator soft believes it",
+    "preceding_job": "jobs follow another job: they arrive as logged",
+    "dependency": "jobs wait for other jobs: they arrive as logged",
+    "req_memory": "jobs ask for memory of each processor",
+    "constraints": "jobs ask for features of nodes",
+    "features": "jobs ask for features of nodes",
+    "property": "jobs ask for a property of nodes",
+    "licenses": "jobs ask for licences",
+    "reservation": "jobs ran in a reservation",
+    "soft_walltime": "jobs have a soft walltime: only the estimator soft believes it",
 }
 
 
@@ -50,7 +50,7 @@ def note_ignored(workload: Workload, heeded: Collection[str] = ()) -> dict[str, 
     if "state" in jobs:
         stopped = np.asarray(jobs["state"].isin(_STOPPED), np.bool_)
         notes |= _ignored(
-            "were preempted, requeued, or lost a node: they run as long as logged", stopped, ids
+            "jobs were preempted, requeued, or lost a node: they run as long as logged", stopped, ids
         )
     demands = [
         str(name)
@@ -58,11 +58,11 @@ def note_ignored(workload: Workload, heeded: Collection[str] = ()) -> dict[str, 
         if DEMAND.fullmatch(str(name)) and name not in workload.capacity and name not in heeded
     ]
     for name in demands:
-        notes |= _ignored(f"ask for {name}: no capacity of it is stated", _filled(jobs[name]), ids)
+        notes |= _ignored(f"jobs ask for {name}: no capacity of it is stated", _filled(jobs[name]), ids)
     pooled = [name for name in workload.capacity if OF_NODES.fullmatch(name) and name in jobs]
     if pooled:
         asking = np.logical_or.reduce([_filled(jobs[name]) for name in pooled])
-        notes |= _ignored(f"ask for {', '.join(pooled)}: one pool, whichever nodes have it", asking, ids)
+        notes |= _ignored(f"jobs ask for {', '.join(pooled)}: one pool, whichever nodes have it", asking, ids)
     return notes
 
 

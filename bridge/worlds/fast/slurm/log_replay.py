@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bridge.base.errors import BridgeError
+from bridge.base.garbage import no_looks_for_garbage
 from bridge.cluster.description import SchedulerParameters
 from bridge.cluster.reasons import RESERVATION_NOT_ALLOWED
 from bridge.scheduler import timed_state as timed
@@ -52,7 +53,19 @@ def _refuse_other_rules(scheduler: SchedulerParameters, where: str) -> None:
             raise BridgeError(what, where=where, remedy="Leave it out, or use the standard protocol.")
 
 
-class LogReplay(SlurmWorld):
+class UsualDelays(SlurmWorld):
+    """A world in which nodes are free so long after each end, as no record says how long it took."""
+
+    def free_delay(self, job: SlurmJob) -> float:
+        del job
+        return FREE_DELAY
+
+    def freed(self, job: SlurmJob, episode: int, ended: float, *, killed: bool) -> float:
+        del job, episode
+        return ended + (KILLED_DELAY if killed else FREE_DELAY)
+
+
+class LogReplay(UsualDelays):
     """Plays the jobs `part` of a scenario on an idle site; times of outcomes in microseconds."""
 
     def __init__(self, prepared: "Scenario", part: tuple[int, int] | None = None) -> None:
@@ -83,6 +96,8 @@ class LogReplay(SlurmWorld):
         self.is_foreign = names_foreign_reservation(cluster, self.arrays.requests)
         n = len(self.all)
         self.run = (self.all.run / SECOND).tolist()
+        self.whole_run, self.tasks = self.all.run.tolist(), self.arrays.requests.tasks.tolist()
+        self.succeeds = self.arrays.jobs.succeeds.tolist()
         self.codes = {name: k for k, name in enumerate(self.arrays.reasons)}
         self.columns = {
             name: [-1] * n
@@ -101,8 +116,9 @@ class LogReplay(SlurmWorld):
 
     def play(self, seed: int, glance: Callable[[int], None] | None = None) -> None:
         """Play all jobs, without an agent; errors as `decisions`."""
-        for _ in self.decisions(seed, glance):
-            raise AssertionError("nobody answers")
+        with no_looks_for_garbage():
+            for _ in self.decisions(seed, glance):
+                raise AssertionError("nobody answers")
 
     def decisions(self, seed: int, glance: Callable[[int], None] | None = None) -> Steps:
         """Play all jobs, up to each decision of an agent in turn.
@@ -225,15 +241,7 @@ class LogReplay(SlurmWorld):
         return float(self.run[job.key])
 
     def exit_code(self, job: SlurmJob) -> int:
-        return 0 if self.arrays.jobs.succeeds[job.key] else 1
-
-    def free_delay(self, job: SlurmJob) -> float:
-        del job
-        return FREE_DELAY
-
-    def freed(self, job: SlurmJob, episode: int, ended: float, *, killed: bool) -> float:
-        del job, episode
-        return ended + (KILLED_DELAY if killed else FREE_DELAY)
+        return 0 if self.succeeds[job.key] else 1
 
     def on_start(self, job: SlurmJob, who: str, time: float) -> None:
         j, columns = job.key, self.columns
@@ -261,7 +269,7 @@ class LogReplay(SlurmWorld):
         began, serial = self.began.pop(j)
         start = round(began * SECOND)
         stood = job.suspended * SECOND
-        whole = start + int(self.all.run[j]) + stood
+        whole = start + self.whole_run[j] + stood
         # instants of Slurm are whole seconds: a job at its limit is killed within the second of its end
         is_whole = not how or (how == "timeout" and round(time * SECOND) > whole - SECOND)
         end = whole if is_whole else round(time * SECOND)
@@ -271,11 +279,10 @@ class LogReplay(SlurmWorld):
         elif how.startswith("node failed"):
             outcome = timed.FAILED_REQUEUED if how.endswith("requeued") else timed.NODE_FAILED
         first = len(self.nodes)
-        of_tasks = int(self.arrays.requests.tasks[j]) > 0 and not job.whole
-        table_index, each = self.site.table_index, job.cpus_per_task
-        for n, cpus, _ in job.rows.tolist():
-            self.nodes.append(table_index[n])
-            self.units.append(max(cpus // each, 1) if of_tasks else 1)
+        table_index, each, rows = self.site.table_index, job.cpus_per_task, job.rows.tolist()
+        self.nodes += [table_index[n] for n, _, _ in rows]
+        of_tasks = self.tasks[j] > 0 and not job.whole
+        self.units += [max(cpus // each, 1) if of_tasks else 1 for _, cpus, _ in rows]
         places = (first, len(self.nodes), 0, 0)
         self.records.append((start, end, self.since[j], stood, serial, j, episode, outcome, *places))
         for since, until in job.stands:
