@@ -7,6 +7,13 @@ job as (job, start, end, completed).
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+#: One life of a job: job, start, end, completed.
+Life = tuple[int, int, int, bool]
+RULES = (
+    *("speculative(600)", "speculative(60,restart=0)", "trial(300)", "trial(60,restart=7)", "guest(300)"),
+    *("guest(60,host=3,restart=11)", "las(300,3600)", "las(60,600,resume=900,latest=1)"),
+    *("hybrid(300)", "hybrid(0)", "hybrid(300,guard=2000)"),
+)
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 

@@ -7,3 +7,15 @@ def counted(number: int, one: str, several: str = "") -> str:
     `several`: the plural, if it is more than an s at the end: of ``job waits`` it is ``jobs wait``.
     """
     return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+#: What the first two words of a text about several become in one about one.
+_OF_ONE = {"jobs": "job", "ask": "asks", "follow": "follows", "have": "has", "wait": "waits", "were": "was"}
+
+
+def counted_text(number: int, text: str) -> str:
+    """Return a number and a text about so many jobs, such as "jobs follow another job"."""
+    first, second, *rest = text.split(" ", 2) if text.startswith("jobs ") and number == 1 else ("", "")
+    if first:
+        text = " ".join((_OF_ONE[first], _OF_ONE.get(second, second), *rest))
+    return f"{number:,} {text}"

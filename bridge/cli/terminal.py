@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bridge.base.compile_notice import announce_by, on_compile_progress
-from bridge.base.counted import counted
-from bridge.base.interrupts import raise_if_interrupted
+from bridge.base.counted import counted, counted_text
+from bridge.base.interrupts import ends_anyway, raise_if_interrupted
 from bridge.base.progress import ProgressReporter
 
 if TYPE_CHECKING:
@@ -37,19 +37,29 @@ def print_run(result: "Run", out: Path | None, as_json: bool, by: Sequence[str] 
     """Print a run's metrics, broken down by groups of jobs too, and where it was written."""
     output: list[Any] = []
     if not as_json:
-        from bridge.judge.metrics import breakdown
+        from bridge.judge.metrics import breakdown, note_without_waits
         from bridge.report.tables import breakdown_table, metrics_table
 
         threshold = result.config["experiment"].get("threshold", 10.0)
         groups = (breakdown(result.jobs, group, bsld_threshold=threshold) for group in by)
         output = [metrics_table(result), *map(breakdown_table, groups)]
+        output += filter(None, [note_without_waits([result.metrics.get("wait.max")])])
     show({"oracle": result.oracle, **result.metrics}, output, as_json)
     if out is not None and not as_json:
         click.echo(f"run written to {out}; repeat it with: {result.config['command']}")
 
 
+#: Commands that write nothing before their end, so that Ctrl-C need not wait for the compiler.
+KILLABLE = frozenset({"bound", "fidelity", "forecast", "infer", "predict", "replay", "whatif"})
 #: Work shorter than this shows no bar, seconds.
 PATIENCE = 1.0
+
+
+def print_interrupted() -> None:
+    """Say that a command ends at a signal; a bar may have hidden the cursor."""
+    if sys.stderr.isatty():
+        click.echo("\033[?25h", err=True, nl=False)
+    click.echo("bridge: interrupted", err=True)
 
 
 def new_progress_bar(unit: str) -> "Progress":
@@ -116,8 +126,13 @@ class Terminal(ProgressReporter):
         for why, reason in tally.items():
             if reason.kind == "dropped":
                 self.say(f"{of}{counted(reason.count, 'record')} dropped: {why} (job {reason.examples_text})")
-        for kinds, label in ((("repaired", "noted"), ""), (("ignored",), "no scheduler looks at: ")):
-            if texts := [f"{reason.count:,} {why}" for why, reason in tally.items() if reason.kind in kinds]:
+        for kinds, label in (
+            (("repaired", "noted"), ""),
+            (("ignored",), "no scheduler uses what the log says of these jobs: "),
+        ):
+            if texts := [
+                counted_text(reason.count, why) for why, reason in tally.items() if reason.kind in kinds
+            ]:
                 self.say(of + label + "; ".join(texts))
 
     def announce_compiling(self, text: str) -> None:
@@ -125,6 +140,10 @@ class Terminal(ProgressReporter):
         self.say(text)
         if sys.stderr.isatty() and not self.quiet:
             on_compile_progress(_compiling_bar())
+        command = click.get_current_context(silent=True)
+        if command is not None and command.info_name in KILLABLE:
+            in_compiler = command.with_resource(ends_anyway(print_interrupted))
+            on_compile_progress(lambda _, over: in_compiler(not over))
 
     @contextmanager
     def bar(self, title: str, total: int, unit: str) -> Iterator[Callable[..., None]]:

@@ -18,7 +18,7 @@ from bridge.base.files import stem
 from bridge.base.interrupts import ends_anyway, interrupts_once, raise_if_interrupted
 from bridge.base.plugins import Typed
 from bridge.cli import options as shared
-from bridge.cli.terminal import TERMINAL, new_progress_bar, show
+from bridge.cli.terminal import TERMINAL, new_progress_bar, print_interrupted, show
 from bridge.commands.request import scheduler
 from bridge.config import Constraint, Count, command_line, spell
 from bridge.config.options import Command, given_on_command_line, group, options
@@ -235,10 +235,8 @@ def _run(trainer: "Trainer", tensorboard: bool) -> None:
     from bridge.base.compile_notice import on_compile_progress
 
     def end() -> None:
-        if sys.stderr.isatty():
-            click.echo("\033[?25h", err=True, nl=False)  # a bar has hidden the cursor
         _say_what_is_saved(trainer)
-        click.echo("bridge: interrupted", err=True)
+        print_interrupted()
 
     events: Any = None
     if tensorboard:

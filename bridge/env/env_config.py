@@ -123,7 +123,8 @@ class EnvConfig(DecisionConfig):
             (`bridge.env.reward.EpisodeOutcome`), whose value (more is better) comes with its last decision.
         workload: a log's path, a bundled or fetched one's name, a Workload, or Jobs selected already.
         guard: BACKFILL: ``mask`` (only what EASY allows is offered), ``penalty`` (see `Reward`) or ``none``.
-        max_rejects, retry_after: INSPECT, see `bridge.scheduler.protocol.Policy`.
+        max_rejects: INSPECT, see `bridge.scheduler.protocol.Policy`.
+        retry_after: INSPECT, see `bridge.scheduler.protocol.Policy`.
         length: L, jobs an episode.
         part: fractions of the workload, in submission order, that episodes are drawn from.
         starts: first jobs, taken in this order again and again; None = drawn at random from `part`.

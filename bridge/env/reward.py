@@ -108,8 +108,8 @@ class Reward:
         idle: the price of node time that is idle while a waiting job fits. So much is added to the metric if
             this node time is as long as that of the episode's jobs (`EpisodeOutcome.idle`). If it is not 0, x
             and base are the metric plus this cost.
-        base_order, base_candidate_order: order of the queue, and among EASY's candidates, of the base; empty
-            = the agent's own setup.
+        base_order: order of the base's queue; empty = as in the agent's own setup.
+        base_candidate_order: order among EASY's candidates of the base; empty = as in the agent's own setup.
     """
 
     metric: Metric = "bsld"

@@ -14,9 +14,8 @@ from bridge.base.errors import BridgeError
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.jobs import DONE, SlurmJob
 from bridge.scheduler.state import NEVER, SECOND
-from bridge.worlds.fast.slurm.log_replay import FREE_DELAY, KILLED_DELAY
+from bridge.worlds.fast.slurm.log_replay import FREE_DELAY, UsualDelays
 from bridge.worlds.fast.slurm.own_clock import OwnClock
-from bridge.worlds.fast.slurm.world import SlurmWorld
 
 if TYPE_CHECKING:
     from bridge.forecasting.state import MachineState
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _ONE_FUTURE = Lock()
 
 
-class _Future(SlurmWorld):
+class _Future(UsualDelays):
     """One future; `runs`: run time by key, s; `wanted`: keys of jobs with whose last start it ends."""
 
     stops_at_starts = True
@@ -46,14 +45,6 @@ class _Future(SlurmWorld):
 
     def work_of(self, job: SlurmJob) -> float:
         return self._times.get(job.key, -1.0)
-
-    def free_delay(self, job: SlurmJob) -> float:
-        del job
-        return FREE_DELAY
-
-    def freed(self, job: SlurmJob, episode: int, ended: float, *, killed: bool) -> float:
-        del job, episode
-        return ended + (KILLED_DELAY if killed else FREE_DELAY)
 
     def exit_code(self, job: SlurmJob) -> int:
         del job

@@ -36,7 +36,8 @@ class Agent(Generic[R]):
     """A trained agent, or one in training.
 
     Attributes:
-        recipe, origin: what it is, and where it comes from.
+        recipe: what it is.
+        origin: where it comes from.
         mode: how it answers, ``greedy`` or ``sample``.
     """
 

@@ -67,7 +67,8 @@ class TrainingBase:
         critic_rate: the same of the critic; of the pool's own critic (``outlook``) as a multiple.
         anneal: both rates fall linearly to a tenth at the last epoch.
         clip: of the probability ratio (PPO, Schulman et al. 2017).
-        gamma, lam: of generalised advantage estimation.
+        gamma: the discount of rewards, in generalised advantage estimation.
+        lam: the λ of generalised advantage estimation.
         entropy: weight of the entropy bonus.
         iterations: passes over an epoch's data.
         minibatch: decisions an update.
@@ -352,12 +353,16 @@ class Recipe(RecipeBase, DecisionConfig):
 
     Attributes:
         setup: order, backfilling and rules under which it decides; without the agent this is its base.
-        encoder, actor, critic: what it sees, and its networks (a critic for PPO only).
+        encoder: what it sees.
+        actor: the network that decides.
+        critic: the network that estimates rewards, for PPO only.
         algorithm: ``ppo``, ``gradient`` (see `PolicyGradientConfig`), ``prediction`` (see
             `FuturePredictionConfig`), ``evolution`` (see `EvolutionConfig`), or one that a package or the
             user brings (`bridge.learn.algorithms`).
         options: the parameters of such an algorithm.
-        guard, max_rejects, retry_after: see `bridge.env.env_config.EnvConfig`.
+        guard: see `bridge.env.env_config.EnvConfig`.
+        max_rejects: see `bridge.scheduler.protocol.Policy`.
+        retry_after: see `bridge.scheduler.protocol.Policy`.
         picks: INSPECT: the folder of an agent whose picks are inspected, in place of the order's first job.
         deploy: see `Deploy`.
         test_from: the fraction of the workload after which test sequences begin; 1 = there are none.

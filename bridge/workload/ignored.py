@@ -23,17 +23,19 @@ _KINDS: Mapping[str, str] = {
     "partition": "jobs of {} partitions: all nodes are one pool",
     "queue": "jobs of {} queues: no queue has limits or a priority",
 }
+#: Columns of names that say more than the codes.
+_NAMES = {"partition": "partition_name", "queue": "qos_name"}
 #: Columns that say something where they are filled -> what.
 _FILLED: Mapping[str, str] = {
-    "preceding_job": "follow another job: they arrive as logged",
-    "dependency": "wait for other jobs: they arrive as logged",
-    "req_memory": "ask for memory of each processor",
-    "constraints": "ask for features of nodes",
-    "features": "ask for features of nodes",
-    "property": "ask for a property of nodes",
-    "licenses": "ask for licences",
-    "reservation": "ran in a reservation",
-    "soft_walltime": "have a soft walltime: only the estimator soft believes it",
+    "preceding_job": "jobs follow another job: they arrive as logged",
+    "dependency": "jobs wait for other jobs: they arrive as logged",
+    "req_memory": "jobs ask for memory of each processor",
+    "constraints": "jobs ask for features of nodes",
+    "features": "jobs ask for features of nodes",
+    "property": "jobs ask for a property of nodes",
+    "licenses": "jobs ask for licences",
+    "reservation": "jobs ran in a reservation",
+    "soft_walltime": "jobs have a soft walltime: only the estimator soft believes it",
 }
 
 
@@ -43,12 +45,12 @@ def note_ignored(workload: Workload, heeded: Collection[str] = ()) -> dict[str, 
     ids = jobs["job_id"]
     for name in (*_KINDS, *_FILLED):
         if name in jobs and name not in heeded:
-            text = "qos_name" if name == "queue" and "qos_name" in jobs else name
-            notes |= note_column(text, jobs[text], ids)
+            text = _NAMES.get(name, name)
+            notes |= note_column(text if text in jobs else name, jobs[text if text in jobs else name], ids)
     if "state" in jobs:
         stopped = np.asarray(jobs["state"].isin(_STOPPED), np.bool_)
         notes |= _ignored(
-            "were preempted, requeued, or lost a node: they run as long as logged", stopped, ids
+            "jobs were preempted, requeued, or lost a node: they run as long as logged", stopped, ids
         )
     demands = [
         str(name)
@@ -56,11 +58,11 @@ def note_ignored(workload: Workload, heeded: Collection[str] = ()) -> dict[str, 
         if DEMAND.fullmatch(str(name)) and name not in workload.capacity and name not in heeded
     ]
     for name in demands:
-        notes |= _ignored(f"ask for {name}: no capacity of it is stated", _filled(jobs[name]), ids)
+        notes |= _ignored(f"jobs ask for {name}: no capacity of it is stated", _filled(jobs[name]), ids)
     pooled = [name for name in workload.capacity if OF_NODES.fullmatch(name) and name in jobs]
     if pooled:
         asking = np.logical_or.reduce([_filled(jobs[name]) for name in pooled])
-        notes |= _ignored(f"ask for {', '.join(pooled)}: one pool, whichever nodes have it", asking, ids)
+        notes |= _ignored(f"jobs ask for {', '.join(pooled)}: one pool, whichever nodes have it", asking, ids)
     return notes
 
 
@@ -68,7 +70,7 @@ def note_column(name: str, column: "pd.Series[Any]", ids: "pd.Series[Any]") -> d
     """Return what one column of a log says and no scheduler looks at, if it says anything."""
     if name in _FILLED:
         return _ignored(_FILLED[name], _filled(column), ids)
-    what = _KINDS.get("queue" if name == "qos_name" else name)
+    what = _KINDS.get({text: code for code, text in _NAMES.items()}.get(name, name))
     if what is None or not len(column) or column.eq(column.iloc[0]).all():
         return {}
     has_value = _has_value(column)

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,7 +113,7 @@ def test_head(words: tuple[str, ...]) -> None:
     with process.stdout:
         assert process.stdout.readline()
     lines = process.stderr.read().splitlines()
-    assert [line for line in lines if b"no scheduler looks at" not in line] == []  # that is of the log
+    assert [line for line in lines if b"no scheduler uses" not in line] == []  # that is of the log
     process.wait(PATIENCE)
 
 
@@ -157,3 +158,42 @@ def test_an_end_of_file_is_no_ctrl_c(tiny: str, monkeypatch: pytest.MonkeyPatch)
     said = run_refused("replay", tiny)
     assert "ended too early" in said
     assert "interrupted" not in said
+
+
+#: A command that compiles a kernel: machine code that runs for minutes, in which Ctrl-C comes.
+COMPILING = """
+import hashlib, os, signal, sys, threading
+import click
+from bridge.base import interrupts
+from bridge.cli import terminal
+from bridge.cli.main import main
+interrupts._GRACE = 0.1
+switches = []
+terminal.on_compile_progress = switches.append
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+@click.command(sys.argv[1])
+def command():
+    terminal.TERMINAL.announce_compiling("compiling")
+    for switch in switches:
+        switch(0, False)
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    hashlib.pbkdf2_hmac("sha256", b"", b"", int(sys.argv[2]))
+
+sys.exit(main([], command.main, sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "rounds"), [("replay", 10**9), ("evaluate", 10**6)], ids=["at once", "after it"]
+)
+def test_ctrl_c_while_a_kernel_compiles(name: str, rounds: int, tmp_path: Path) -> None:
+    """What writes nothing before its end does not wait for the compiler; others end after it."""
+    script = tmp_path / "compiling.py"
+    script.write_text(COMPILING)
+    done = subprocess.run(
+        [sys.executable, script, name, str(rounds)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 130
+    assert done.stderr.split("\n")[0] == "bridge: compiling"
+    assert done.stderr.endswith("\nbridge: interrupted\n")

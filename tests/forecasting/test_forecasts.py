@@ -83,7 +83,7 @@ def test_draining_and_adding() -> None:
         with_nodes(STATE, -(10**30))
     assert with_nodes(STATE, MOST - 4).capacity[0] == MOST
     for more in (MOST - 3, 2**63 - 1, 10**30):
-        with pytest.raises(BridgeError, match=f"{more} nodes cannot be added\n  Add at most {MOST - 4}"):
+        with pytest.raises(BridgeError, match=f"{more:,} nodes cannot be added\n  Add at most {MOST - 4}"):
             with_nodes(STATE, more)
 
 

@@ -176,10 +176,13 @@ def test_what_a_cluster_heeds_is_not_said_to_be_ignored() -> None:
         req_memory=[3, -1, -1],
     )
     said = [why for why, one in select(log, LOAD_RULES["standard"], cluster=SITE).tally.items()]
-    assert said == ["ask for memory of each processor", "ask for burst_buffer: no capacity of it is stated"]
+    assert said == [
+        "jobs ask for memory of each processor",
+        "jobs ask for burst_buffer: no capacity of it is stated",
+    ]
     without = select(log, LOAD_RULES["standard"], nodes=4).tally
-    assert "ask for features of nodes" in without
-    assert "ask for gpus: no capacity of it is stated" in without
+    assert "jobs ask for features of nodes" in without
+    assert "jobs ask for gpus: no capacity of it is stated" in without
     assert "gpus" in heeded_columns(log)
     assert "gpus" not in heeded_columns(workload(gpus=[1, 0, 0]))
 

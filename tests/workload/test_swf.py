@@ -30,7 +30,9 @@ def test_fields_go_to_their_columns(written: Written) -> None:
     assert set(log.jobs.dtypes) == {np.dtype("int64")}
     assert (log.name, log.capacity, log.source) == ("a", {"nodes": 8}, str(path))
     assert log.tally == {}
-    assert note_ignored(log)["follow another job: they arrive as logged"] == TallyEntry("ignored", 1, (1,))
+    assert note_ignored(log)["jobs follow another job: they arrive as logged"] == TallyEntry(
+        "ignored", 1, (1,)
+    )
 
 
 def test_only_a_column_with_fractions_is_float(written: Written) -> None:

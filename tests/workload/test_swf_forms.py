@@ -109,7 +109,7 @@ def test_further_fields_may_be_text(written: Written) -> None:
 def test_a_preceding_job_is_said_to_be_ignored_once(written: Written, tmp_path: Path) -> None:
     rows = [record(n, 0, 9, 1, 9, preceding_job=n - 1 or -1, think_time=10) for n in (1, 2, 3)]
     log = read_swf(written("; MaxProcs: 8\n" + "\n".join(rows) + "\n"))
-    expected = {"follow another job: they arrive as logged": TallyEntry("ignored", 2, (2, 3))}
+    expected = {"jobs follow another job: they arrive as logged": TallyEntry("ignored", 2, (2, 3))}
     assert log.tally == {}
     assert select(log, LOAD_RULES["standard"]).tally == expected
     write_parquet(log, tmp_path / "a.parquet")

@@ -133,26 +133,15 @@ def build_demands(
         mask = admissible.get((p, *texts))
         if mask is None:
             mask = admissible[(p, *texts)] = classes.admissible(p, *texts, where)
-        holds = mask & (tasks_in(classes.amounts, vector, most) > 0)
-        order = np.flatnonzero(holds)
+        order = np.flatnonzero(mask & (tasks_in(classes.amounts, vector, most) > 0))
         if key == "weight":
             order = order[np.argsort(classes.weight[order], kind="stable")]
         shape = Shape(tuple(order.tolist()), vector, nodes, tasks, most, whole)
         return shapes.setdefault(shape, len(shapes))
 
-    columns: tuple[Ints | Texts, ...] = (
-        *(requests.partition, requests.constraints, requests.nodelist, requests.exclude, requests.gpu_type),
-        *(requests.qos, requests.account, requests.user, requests.reservation),
-        *(requests.nodes, requests.tasks, requests.cores, requests.memory, requests.gpus, requests.exclusive),
-    )
-    matrix = np.column_stack([column.code if isinstance(column, Texts) else column for column in columns])
-    several = np.array([text.count(",") > 0 for text in requests.partition.texts] + [False], np.bool_)
-    matrix = np.column_stack((matrix, np.where(several[requests.partition.code], walltime, 0)))
-    _, first, of = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
-    of = of.reshape(-1)
-    partition_of = np.zeros(len(first), np.int64)
-    shape_of = np.zeros(len(first), np.int64)
-    elsewhere, redirected = np.zeros(len(first), np.bool_), np.zeros(len(first), np.bool_)
+    first, of = _alike(requests, walltime)
+    partition_of, shape_of = np.zeros((2, len(first)), np.int64)
+    elsewhere, redirected = np.zeros((2, len(first)), np.bool_)
     choices = []
     for row, job in enumerate(first.tolist()):
         stated = [text.strip() for text in requests.partition.of(job).split(",") if text.strip()]
@@ -177,18 +166,33 @@ def build_demands(
         ]
         partition_of[row], shape_of[row] = (admitting or held)[0]
         redirected[row] = partition_of[row] != in_each[0][0]
-    used = np.unique(shape_of)
-    place = np.zeros(len(shapes), np.int64)
-    place[used] = np.arange(len(used))
+    used, place = np.unique(shape_of, return_inverse=True)
     in_order = list(shapes)
     return Demands(
         partition_of[of],
-        place[shape_of[of]],
+        place[of],
         tuple(in_order[s] for s in used.tolist()),
         tuple(row for s in used.tolist() if (row := taken[s]) is not None),
         elsewhere[of],
         redirected[of],
     )
+
+
+def _alike(requests: JobRequests, walltime: Ints) -> tuple[Ints, Ints]:
+    """Return the first job of each set of jobs that ask for the same, and each job's set, [n].
+
+    The walltime counts only where it decides to which of several partitions a job goes.
+    """
+    columns: tuple[Ints | Texts, ...] = (
+        *(requests.partition, requests.constraints, requests.nodelist, requests.exclude, requests.gpu_type),
+        *(requests.qos, requests.account, requests.user, requests.reservation),
+        *(requests.nodes, requests.tasks, requests.cores, requests.memory, requests.gpus, requests.exclusive),
+    )
+    matrix = np.column_stack([column.code if isinstance(column, Texts) else column for column in columns])
+    several = np.array([text.count(",") > 0 for text in requests.partition.texts] + [False], np.bool_)
+    matrix = np.column_stack((matrix, np.where(several[requests.partition.code], walltime, 0)))
+    _, first, of = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
+    return first, of.reshape(-1)
 
 
 def _places(requests: JobRequests, job: int) -> tuple[str, str, str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from action_reference import RULES, Life
 from cluster_on_bridge import build_scenario
 from cluster_reference.acting import play_acting
 from cluster_reference.case_text import format_case
@@ -32,19 +33,6 @@ from bridge.worlds.fast.job_lives import OF_JOB
 from bridge.worlds.fast.replay import replay, replay_sequences
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
-RULES = (
-    *("speculative(600)", "speculative(60,restart=0)", "trial(300)", "trial(60,restart=7)"),
-    *(
-        "las(300,3600)",
-        "las(60,600,resume=900,latest=1)",
-        "hybrid(300)",
-        "hybrid(0)",
-        "hybrid(300,guard=2000)",
-    ),
-    *("guest(300)", "guest(60,host=3,restart=11)"),
-)
-#: Job, start, end, completed.
-Life = tuple[int, int, int, bool]
 pytestmark = [] if os.environ.get("NUMBA_DISABLE_JIT") == "1" else [pytest.mark.slow]
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import action_reference
 import numpy as np
 import pytest
+from action_reference import RULES, Life
 from small_jobs import make_jobs
 
 from bridge.base.errors import BridgeError
@@ -16,18 +17,6 @@ from bridge.worlds.fast.episode import Scenario
 from bridge.worlds.fast.replay import replay, replay_sequences
 from bridge.worlds.fast.scheduler_config import SchedulerConfig
 
-RULES = (
-    *("speculative(600)", "speculative(60,restart=0)", "trial(300)", "trial(60,restart=7)", "guest(300)"),
-    *(
-        "guest(60,host=3,restart=11)",
-        "las(300,3600)",
-        "las(60,600,resume=900,latest=1)",
-        "hybrid(300)",
-        "hybrid(0)",
-    ),
-    "hybrid(300,guard=2000)",
-)
-Life = tuple[int, int, int, bool]
 #: Compiling takes longer than these tests as plain Python; see `test_actions_without_compiler.py`.
 pytestmark = [] if os.environ.get("NUMBA_DISABLE_JIT") == "1" else [pytest.mark.slow]
 

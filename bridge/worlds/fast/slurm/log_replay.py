@@ -53,7 +53,19 @@ def _refuse_other_rules(scheduler: SchedulerParameters, where: str) -> None:
             raise BridgeError(what, where=where, remedy="Leave it out, or use the standard protocol.")
 
 
-class LogReplay(SlurmWorld):
+class UsualDelays(SlurmWorld):
+    """A world in which nodes are free so long after each end, as no record says how long it took."""
+
+    def free_delay(self, job: SlurmJob) -> float:
+        del job
+        return FREE_DELAY
+
+    def freed(self, job: SlurmJob, episode: int, ended: float, *, killed: bool) -> float:
+        del job, episode
+        return ended + (KILLED_DELAY if killed else FREE_DELAY)
+
+
+class LogReplay(UsualDelays):
     """Plays the jobs `part` of a scenario on an idle site; times of outcomes in microseconds."""
 
     def __init__(self, prepared: "Scenario", part: tuple[int, int] | None = None) -> None:
@@ -230,14 +242,6 @@ class LogReplay(SlurmWorld):
 
     def exit_code(self, job: SlurmJob) -> int:
         return 0 if self.succeeds[job.key] else 1
-
-    def free_delay(self, job: SlurmJob) -> float:
-        del job
-        return FREE_DELAY
-
-    def freed(self, job: SlurmJob, episode: int, ended: float, *, killed: bool) -> float:
-        del job, episode
-        return ended + (KILLED_DELAY if killed else FREE_DELAY)
 
     def on_start(self, job: SlurmJob, who: str, time: float) -> None:
         j, columns = job.key, self.columns
