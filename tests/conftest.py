@@ -32,7 +32,11 @@ hypothesis.settings.load_profile("plain" if os.environ.get("NUMBA_DISABLE_JIT", 
 
 
 #: Files whose tests one worker runs one after the other: two would start two clusters, or build two wheels.
-ONE_WORKER = ("tests/worlds/slurm/test_live_slurm.py", "tests/test_wheel.py")
+ONE_WORKER = (
+    "tests/worlds/slurm/test_live_slurm.py",
+    "tests/worlds/slurm/test_live_preemption.py",
+    "tests/test_wheel.py",
+)
 #: Files with tests of 20 s to 80 s: at the end of all tests, the other workers would wait for the last one.
 LONG = (
     "tests/worlds/fast/test_actions_without_compiler.py",

@@ -198,6 +198,11 @@ def _summary(report: dict[str, Any], mode: str) -> None:
         f"{counted(report['passes'], 'pass', 'passes')}; {report['withdrawn']:,} "
         f"withdrawn, {len(report['foreign']):,} left to Slurm, {len(report['lost']):,} lost"
     )
+    if any(report[name] for name in ("requeued", "cancelled", "suspended")):
+        click.echo(
+            f"stopped running jobs: {report['requeued']:,} requeued, {report['cancelled']:,} cancelled, "
+            f"{report['suspended']:,} suspended"
+        )
     pairs = [(ours, slurms) for ours, slurms in report["compared"].values() if slurms > 0]
     if mode == "shadow":
         before = sum(0 < ours < slurms - 1 for ours, slurms in pairs)

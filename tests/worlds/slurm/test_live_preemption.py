@@ -74,6 +74,7 @@ def test_running_jobs_are_requeued_cancelled_after_their_grace_and_suspended(
     assert replay_audit(last_run(fake.audit, tmp_path / "last.jsonl"))["differences"] == []
 
 
+@pytest.mark.slow
 def test_a_suspended_job_goes_on_when_the_agent_is_dead(fake: Fake) -> None:
     fake.start("fcfs+easy")
     job = submit(fake, "suspend", "n0")
@@ -90,6 +91,7 @@ def test_a_suspended_job_goes_on_when_the_agent_is_dead(fake: Fake) -> None:
     fake.until(lambda: not fake.jobs())
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_what_it_would_stop(fake: Fake) -> None:
     for partition in cluster.PREEMPTING:
         (fake.directory / partition / "gate_open").touch()
