@@ -103,8 +103,7 @@ brackets.
 
 The next table has the log-MAE of windows of the second half. They are played from the recorded state under
 fcfs+easy: on one pool of whole nodes, and on the cluster with the partitions. With lists, jobs share nodes
-by their cores. The nodes and their cores come from the whole log, also from its second half. We did not
-measure how much this helps.
+by their cores. The partitions, nodes and cores that are played are those of the first half alone.
 
 {steps}
 

@@ -237,7 +237,7 @@ def _write(imported: "Workload", out: Path, target: Format, as_json: bool) -> No
         f"capacity: {capacity or 'not known; give --machine FILE here, or --nodes N later'}",
     ]
     if imported.tally:
-        title = "records left out, mended, noted, or with what no scheduler looks at"
+        title = "records left out, mended, noted, or with what no scheduler uses"
         output.append(tally_table(imported.tally, title))
     left_out = list(map(str, texts)) if target is FORMATS["swf"] else []
     if left_out:
@@ -255,10 +255,10 @@ def _write(imported: "Workload", out: Path, target: Format, as_json: bool) -> No
 
 
 def _say_ignored(machine: "AccountingMachine | None") -> None:
-    """Say on stderr what is told of a machine and no scheduler looks at."""
+    """Say on stderr what is known of a machine and no scheduler uses."""
     if machine is not None and machine.ignored:
         texts = "; ".join(f"{count:,} {what}" for what, count in machine.ignored.items())
-        TERMINAL.say(f"no scheduler looks at: {texts}")
+        TERMINAL.say(f"no scheduler uses what the machine says of these: {texts}")
 
 
 def zone_of(name: str) -> tzinfo:

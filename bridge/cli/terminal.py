@@ -37,12 +37,13 @@ def print_run(result: "Run", out: Path | None, as_json: bool, by: Sequence[str] 
     """Print a run's metrics, broken down by groups of jobs too, and where it was written."""
     output: list[Any] = []
     if not as_json:
-        from bridge.judge.metrics import breakdown
+        from bridge.judge.metrics import breakdown, note_without_waits
         from bridge.report.tables import breakdown_table, metrics_table
 
         threshold = result.config["experiment"].get("threshold", 10.0)
         groups = (breakdown(result.jobs, group, bsld_threshold=threshold) for group in by)
         output = [metrics_table(result), *map(breakdown_table, groups)]
+        output += filter(None, [note_without_waits([result.metrics.get("wait.max")])])
     show({"oracle": result.oracle, **result.metrics}, output, as_json)
     if out is not None and not as_json:
         click.echo(f"run written to {out}; repeat it with: {result.config['command']}")
@@ -125,7 +126,10 @@ class Terminal(ProgressReporter):
         for why, reason in tally.items():
             if reason.kind == "dropped":
                 self.say(f"{of}{counted(reason.count, 'record')} dropped: {why} (job {reason.examples_text})")
-        for kinds, label in ((("repaired", "noted"), ""), (("ignored",), "no scheduler looks at: ")):
+        for kinds, label in (
+            (("repaired", "noted"), ""),
+            (("ignored",), "no scheduler uses what the log says of these jobs: "),
+        ):
             if texts := [
                 counted_text(reason.count, why) for why, reason in tally.items() if reason.kind in kinds
             ]:

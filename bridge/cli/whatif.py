@@ -67,6 +67,7 @@ def whatif(
     """
     from bridge.forecasting.whatif import whatif
     from bridge.judge.fidelity import describe, folder_distance
+    from bridge.judge.metrics import note_without_waits
     from bridge.report.tables import whatif_table
 
     words = {"at": at, "partition": partition, "history": history}
@@ -95,6 +96,8 @@ def whatif(
     if source is not None and (distance := folder_distance(source)):
         document["fidelity"] = record_of(distance)
         lines.append(describe(distance))
+    if note := note_without_waits(one.values["wait"].mean for one in outcomes):
+        lines.append(note)
     show(document, [whatif_table(outcomes, change, futures), *lines], as_json)
 
 

@@ -169,7 +169,7 @@ def _site_tables(cluster: str | None, loads: list[OfferedLoad], notes: dict[str,
 def _tally_tables(
     records: Workload, counted: Tally, ignored: Tally, rule: str, *, has_cluster: bool
 ) -> list[Any]:
-    """Return what becomes of records, and what no scheduler looks at: at all, and without a cluster."""
+    """Return what becomes of records, and what no scheduler uses: at all, and without a cluster."""
     from bridge.report.tables import tally_table
     from bridge.workload.ignored import note_ignored
     from bridge.workload.requests import heeded_columns
@@ -182,9 +182,9 @@ def _tally_tables(
     if counted:
         output = [tally_table(counted, f"records dropped, repaired or noted (loading rule {rule})")]
     if never:
-        output.append(tally_table(never, "what no scheduler looks at"))
+        output.append(tally_table(never, "what no scheduler uses"))
     if elsewhere:
-        output.append(tally_table(elsewhere, "what schedulers look at only with --cluster FILE"))
+        output.append(tally_table(elsewhere, "what schedulers use only with --cluster FILE"))
     return output
 
 

@@ -1,7 +1,7 @@
 """QOS and associations from `sacctmgr -P show qos` and `sacctmgr -P show assoc`."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,27 +94,36 @@ def read_sacctmgr(path: Path, cluster: Cluster, notes: ImportNotes) -> Cluster:
 
     Rows of other clusters than one are refused: `sacctmgr show assoc cluster=NAME` lists one.
     """
-    rows = list(_rows(path))
+    rows = list(_rows(files.read_text(path), str(path)))
     heads = set(rows[0][1]) if rows else set()
     if {"account", "user"} <= heads:
         return _with_associations(rows, str(path), cluster, notes)
     if "name" in heads and "priority" in heads:
-        qos = []
-        for place, row in rows:
-            with mending(place):
-                qos.append(_qos(row, notes))
-        return replace(cluster, qos=(*cluster.qos, *qos))
+        return replace(cluster, qos=(*cluster.qos, *_qos_of(rows, notes)))
     what = "is neither a list of QOS nor one of associations"
     remedy = "Give the output of `sacctmgr -P show qos` or `sacctmgr -P show assoc`, with its line of names."
     raise BridgeError(what, where=str(path), remedy=remedy)
 
 
-def _rows(path: Path) -> Iterator[Row]:
-    lines = [(n, line) for n, line in enumerate(files.read_text(path).split("\n"), start=1) if line.strip()]
+def read_qos_text(text: str, where: str) -> list[Qos]:
+    """Return the QOS of a text of `sacctmgr -P show qos`; `where`: what errors call it."""
+    return _qos_of(_rows(text, where), ImportNotes())
+
+
+def _qos_of(rows: Iterable[Row], notes: ImportNotes) -> list[Qos]:
+    qos = []
+    for place, row in rows:
+        with mending(place):
+            qos.append(_qos(row, notes))
+    return qos
+
+
+def _rows(text: str, path: str) -> Iterator[Row]:
+    lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if not lines or "|" not in lines[0][1]:
         what = "has no line of column names with | between them"
         remedy = "Print it with -P (--parsable2): sacctmgr -P show qos."
-        raise BridgeError(what, where=str(path), remedy=remedy)
+        raise BridgeError(what, where=path, remedy=remedy)
     ends = lines[0][1].rstrip().endswith("|")  # -p
     heads = [_head(name) for name in lines[0][1].split("|")]
     for number, line in lines[1:]:

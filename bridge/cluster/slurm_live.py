@@ -1,12 +1,13 @@
 """The site that a running Slurm describes, as far as one agent decides for it: some of its partitions.
 
-Slurm itself checks accounts, QOS and the users of reservations. So they are no part of this site.
+Slurm itself checks accounts, limits of QOS and the users of reservations. So they are no part of this site.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
+from typing import Any
 
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import (
@@ -18,8 +19,10 @@ from bridge.cluster.description import (
     SchedulerParameters,
 )
 from bridge.cluster.imported import ImportNotes, mending
+from bridge.cluster.limits import Qos
 from bridge.cluster.node_groups import format_nodes
 from bridge.cluster.node_table import NodeTable, build_node_table, names_of
+from bridge.cluster.sacctmgr import read_qos_text
 from bridge.cluster.slurm_reservations import reservation_lines, reservation_of
 from bridge.cluster.slurm_site import import_slurm_text
 
@@ -27,20 +30,31 @@ from bridge.cluster.slurm_site import import_slurm_text
 _SITE, _RESERVATIONS = Path("scontrol show"), Path("scontrol show reservation")
 
 
-def read_live_site(text: str, reservations: str, partitions: Sequence[str]) -> Cluster:
+def read_live_site(
+    text: str, reservations: str, partitions: Sequence[str], qos: str = "", *, preempts: bool = False
+) -> Cluster:
     """Return some partitions of a Slurm, their nodes, all of them up, licences, and advance reservations.
 
     `text`: settings of slurm.conf, then what `scontrol show` prints of nodes, partitions and licences.
-    Instants are seconds since 1970. BridgeError: there is no such partition, or a line is not what it
-    should be.
+    `preempts`: with the rules by which jobs are preempted; `qos`: what `sacctmgr -P show qos` prints, where
+    these need it. Instants are seconds since 1970. BridgeError: there is no such partition, or a line is not
+    what it should be.
     """
     whole = import_slurm_text(text, _SITE).cluster
+    rules = SchedulerParameters(select=whole.scheduler.select)
+    if preempts:
+        rules = replace(
+            rules,
+            preempt=whole.scheduler.preempt,
+            preempt_mode=whole.scheduler.preempt_mode,
+            preempt_exempt_time=whole.scheduler.preempt_exempt_time,
+        )
     table = build_node_table(whole)
     named = {row.name: row for row in whole.partitions}
     if missing := [name for name in partitions if name not in named]:
         what = "has no nodes, or does not exist"
         raise BridgeError(what, where=f"partition {missing[0]!r}", remedy="See `sinfo -s`.")
-    own = [_partition(named[name], table) for name in partitions]
+    own = [_partition(named[name], table, by_tier=rules.preempt == "partition") for name in partitions]
     members = {table.names[n] for row in own for n in table.indices(row.nodes)[0].tolist()}
     return Cluster(
         name=whole.name,
@@ -48,13 +62,34 @@ def read_live_site(text: str, reservations: str, partitions: Sequence[str]) -> C
         partitions=tuple(own),
         licenses=whole.licenses,
         priority=PriorityConfig(),
-        scheduler=SchedulerParameters(select=whole.scheduler.select),
+        qos=tuple(_qos_rules(qos)) if rules.preempt == "qos" else (),
+        scheduler=rules,
         reservations=tuple(_read_reservations(reservations, table, members)),
     )
 
 
-def _partition(row: Partition, table: NodeTable) -> Partition:
-    """Return a partition with what decides where its jobs run; jobs state their memory themselves."""
+def _qos_rules(text: str) -> list[Qos]:
+    """Return of each QOS whose jobs may be preempted in its favour, and what becomes of its own ones."""
+    return [
+        Qos(
+            name=row.name,
+            priority=row.priority,
+            preempt=row.preempt,
+            preempt_mode=row.preempt_mode,
+            grace_time=row.grace_time,
+        )
+        for row in read_qos_text(text, "sacctmgr -P show qos")
+    ]
+
+
+def _partition(row: Partition, table: NodeTable, *, by_tier: bool) -> Partition:
+    """Return a partition with what decides where its jobs run; jobs state their memory themselves.
+
+    `by_tier`: jobs are preempted as partitions say; under preempt/qos, these say nothing of it.
+    """
+    rules: dict[str, Any] = {}
+    if by_tier:
+        rules = {"tier": row.tier, "preempt_mode": row.preempt_mode, "grace_time": row.grace_time}
     nodes = [table.names[n] for n in table.indices(row.nodes)[0].tolist()]
     return Partition(
         name=row.name,
@@ -66,6 +101,7 @@ def _partition(row: Partition, table: NodeTable) -> Partition:
         max_nodes=row.max_nodes,
         max_cores_per_node=row.max_cores_per_node,
         max_memory_per_node=row.max_memory_per_node,
+        **rules,
     )
 
 

@@ -13,6 +13,7 @@ from bridge.base.errors import BridgeError
 from bridge.base.progress import ProgressReporter
 from bridge.cluster.description import Cluster, NodeGroup, Partition
 from bridge.cluster.limits import Qos
+from bridge.cluster.node_table import build_node_table, partitions_of
 from bridge.commands.fidelity import NEVER_STARTED
 from bridge.commands.infer_config import InferConfig
 from bridge.config.fields import record_of
@@ -98,7 +99,8 @@ def describe(step: Step) -> str:
         return f"{step.name}: kept; no held-back window was played"
     verdict = "kept" if step.kept else "REFUSED, it makes held-back windows worse"
     change = f"log-MAE {step.before:.3f} -> {step.after:.3f}"
-    return f"{step.name}: {verdict} ({change} on {counted(step.jobs, 'job')} of the second half)"
+    windows = f"in windows of the second half, from the recorded state, {counted(step.jobs, 'job')}"
+    return f"{step.name}: {verdict} ({change} {windows})"
 
 
 def infer_site(
@@ -106,8 +108,9 @@ def infer_site(
 ) -> InferredSite:
     """Return what a log says of its site.
 
-    All estimates are of its first half; each step is judged on windows of the second one, and refused if they
-    are met worse than without it. BridgeError: the log does not record when its jobs started.
+    Each step is judged by what the first half says, on windows of the second one, and refused if they are met
+    worse than without it. What is kept has the nodes that the lists of the whole log name. BridgeError: the
+    log does not record when its jobs started.
     """
     stated = workload.capacity.get("nodes")
     jobs = _jobs(workload)
@@ -115,9 +118,10 @@ def infer_site(
     texts = _partitions(workload, jobs)
     run = _record(jobs, texts[0], slice(0, half), stated)
     names = {code: name for code, name in texts[1].items() if (run.partition == code).any()}
-    listed = _listed(workload, jobs, *texts)
+    everywhere = {code: name for code, name in texts[1].items() if (texts[0] == code).any()}
+    listed, listed_before = (_listed(workload, jobs, *texts, n) for n in (len(jobs), half))
     if listed is not None:
-        names = {code: name for code, name in texts[1].items() if (texts[0] == code).any()}
+        names = everywhere
         pools = listed.pools()
     elif len(names) > 1:
         pools = pool_sizes(RecordedUse(run, names), stated)
@@ -134,20 +138,25 @@ def infer_site(
     settle = (delay.value or 0.0) + (cycle.value or 0.0)
     sized = _record(jobs, texts[0], slice(0, half), stated, pools.sizes)
     limit = user_limit(sized, pools, settle)
-    machine = stated or max(largest, int(jobs.demand[:, 0].max()))
-    base = _cluster(workload.name, machine, names, PoolEstimates({}, {}, ()))
-    with_pools = _cluster(workload.name, machine, names, pools) if pools.sizes else None
-    if listed is not None:
-        with_pools = cluster_of_lists(workload.name, names, listed)
+    nodes = stated or max(largest, int(jobs.demand[:half, 0].max(initial=1)))
+    site = _Versions(workload.name, stated or max(nodes, int(jobs.demand[:, 0].max())), everywhere)
+    seen_before = _Versions(workload.name, nodes, everywhere)  # all that the gate may know
     estimates = (*pools.estimates, limit, delay, cycle)
     gate = _Gate(workload, config, watch)
-    cluster, steps = base, list[Step]()
+    cluster, judged, steps = site.plain(), seen_before.plain(), list[Step]()
     if unread := gate.unread():
         notes.append(f"windows are played without what the estimates do not cover: {', '.join(unread)}")
-    if with_pools is not None:
-        cluster = gate.step("pools", cluster, with_pools, steps)
+    if listed is not None or pools.sizes:
+        with_pools = seen_before.with_pools(pools, listed_before if listed is not None else None)
+        if gate.keeps("pools", judged, with_pools, steps):
+            cluster, judged = site.with_pools(pools, listed), with_pools
     if limit.value is not None:
-        cluster = gate.step("limits", cluster, _limited(cluster, int(limit.value)), steps)
+        with_limit = _limited(judged, int(limit.value))
+        if gate.keeps("limits", judged, with_limit, steps):
+            cluster = _limited(cluster, int(limit.value))
+    notes += gate.notes()
+    if any(not row.exclusive for row in cluster.partitions):
+        notes.append("next: import the log again with --cluster and this file; then its jobs request cores")
     if delay.value is not None or cycle.value is not None:
         notes.append("delay and cycle: no protocol here plays them, they are told only")
     return InferredSite(cluster, estimates, tuple(steps), tuple(notes))
@@ -163,11 +172,32 @@ def _jobs(workload: Workload) -> Jobs:
     return jobs.take(has_record)
 
 
-def _listed(workload: Workload, jobs: Jobs, partition: Ints, names: Mapping[int, str]) -> ListedNodes | None:
-    """Return what the log's lists of nodes say, of all of its jobs; None: it has no lists."""
+@dataclass(frozen=True)
+class _Versions:
+    """The clusters of so many nodes with these partitions: one pool, and with what was inferred of pools."""
+
+    name: str
+    nodes: int
+    partitions: Mapping[int, str]
+
+    def plain(self) -> Cluster:
+        return _cluster(self.name, self.nodes, self.partitions, PoolEstimates({}, {}, ()))
+
+    def with_pools(self, pools: PoolEstimates, listed: ListedNodes | None) -> Cluster:
+        """Return the cluster of lists of nodes, or else of pools; without a node in a list it is plain."""
+        if listed is not None:
+            return cluster_of_lists(self.name, self.partitions, listed) if listed.of else self.plain()
+        return _cluster(self.name, self.nodes, self.partitions, pools)
+
+
+def _listed(
+    workload: Workload, jobs: Jobs, partition: Ints, names: Mapping[int, str], n: int
+) -> ListedNodes | None:
+    """Return what the log's lists of nodes say, of its first `n` jobs; None: it has no lists."""
     nodes = read_ran_on(workload, jobs.id)
     if nodes is None:
         return None
+    nodes, partition, jobs = nodes.head(n), partition[:n], jobs.take(slice(0, n))
     start = (jobs.submit + jobs.logged_wait) / SECOND
     end = start + np.maximum(jobs.logged_run, 0) / SECOND
     rows = pd.Index(workload.jobs["job_id"]).get_indexer(pd.Index(jobs.id))
@@ -266,6 +296,7 @@ class _Gate:
         self.workload, self.config, self.watch = workload, config, watch
         self.setup = SchedulerConfig(order=config.order, backfill=config.backfill)
         self._played: dict[int, tuple[Floats, Floats]] = {}
+        self._clipped = 0
 
     def unread(self) -> list[str]:
         """Return the columns of requests that the estimates do not cover."""
@@ -277,20 +308,53 @@ class _Gate:
         if any(not one.exclusive for one in cluster.partitions):
             each = np.ceil(table["cores"] / np.maximum(table["procs"], 1)).astype(np.int64)
             table = table.assign(cores_per_node=np.maximum(each, 1))
-        return replace(self.workload, jobs=table)
+        return replace(self.workload, jobs=self._clip(table, cluster))
 
-    def step(self, name: str, before: Cluster, after: Cluster, steps: list[Step]) -> Cluster:
+    def _clip(self, table: pd.DataFrame, cluster: Cluster) -> pd.DataFrame:
+        """Let jobs that ask for more than the nodes of their partition have all of these."""
+        nodes_of = build_node_table(cluster)
+        cores = np.array([cluster.nodes[g].cores for g in nodes_of.group], np.int64)
+        own = {row.name: cores[nodes_of.indices(row.nodes)[0]] for row in partitions_of(cluster)}
+        usual = next(iter(own.values()))
+        names = read_texts(table, "partition_name")
+        have = [own.get(text, usual) for text in names.texts] + [usual]  # the last: none is named
+        most = np.array([len(row) for row in have], np.int64)[names.code]
+        clipped = table.copy()
+        if "cores_per_node" in table:
+            largest = np.array([row.max() for row in have], np.int64)[names.code]
+            each = np.minimum(table["cores_per_node"].to_numpy(), largest)
+            most = np.array(
+                [int((have[code] >= n).sum()) for code, n in zip(names.code, each, strict=True)], np.int64
+            )
+            clipped["cores_per_node"] = each
+        amounts = [name for name in ("procs", "req_procs", "nodes", "cores_per_node") if name in table]
+        for column in amounts[: len(amounts) - ("cores_per_node" in table)]:
+            clipped[column] = np.minimum(table[column].to_numpy(), most)
+        changed = (clipped[amounts].to_numpy() != table[amounts].to_numpy()).any(axis=1)
+        self._clipped = max(self._clipped, int(changed.sum()))
+        return clipped
+
+    def notes(self) -> list[str]:
+        """Return what else was done to jobs so that windows could be played."""
+        if not self._clipped:
+            return []
+        jobs = counted(self._clipped, "job asks", "jobs ask")
+        gets = "gets" if self._clipped == 1 else "get"
+        return [f"{jobs} for more than the first half has seen, and {gets} all of that in windows"]
+
+    def keeps(self, name: str, before: Cluster, after: Cluster, steps: list[Step]) -> bool:
+        """Tell whether a step is kept, and add it to `steps`."""
         if not self.config.windows:
             steps.append(Step(name, 0, None, None, kept=True))
-            return after
+            return True
         errors = [self._errors(cluster) for cluster in (before, after)]
         if not len(errors[0]):
             steps.append(Step(name, 0, None, None, kept=True))
-            return after
+            return True
         means = [float(of.mean()) for of in errors]
         kept = means[1] <= means[0]
         steps.append(Step(name, len(errors[0]), means[0], means[1], kept=kept))
-        return after if kept else before
+        return kept
 
     def _errors(self, cluster: Cluster) -> Floats:
         key = id(cluster)

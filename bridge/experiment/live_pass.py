@@ -4,8 +4,8 @@ Nothing is remembered between two passes. The same scheduler decides as in repla
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +17,16 @@ from bridge.cluster.description import Cluster, Partition
 from bridge.cluster.node_groups import format_nodes
 from bridge.cluster.node_table import build_node_table, partitions_of
 from bridge.cluster.slurm_live import mark_out
+from bridge.experiment.live_preemption import read_preemption, resume_preemption, with_victims
+from bridge.experiment.loaded_site import LoadedSite, NodePiece
 from bridge.scheduler import core
+from bridge.scheduler.calendar import apply_due_now
 from bridge.scheduler.cluster_present import load_present
 from bridge.scheduler.cluster_state import UNCOUNTED
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol
 from bridge.scheduler.state import NEVER, SECOND
+from bridge.scheduler.timed_state import RUNNING, TimedState
 from bridge.workload.requests import MILLI, JobRequests, intern_texts
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import Jobs
@@ -33,12 +37,12 @@ from bridge.worlds.fast.replay import WORK, check_outcome
 from bridge.worlds.slurm.live_scheduler import LivePolicy
 from bridge.worlds.slurm.site_jobs import (
     NodePart,
-    PendingJob,
     PlacedJob,
     SiteDecision,
     SiteQueue,
     SiteRequest,
     SiteStart,
+    SiteStop,
 )
 
 #: Partitions of our own in which running jobs stand, whatever partition they came through: no limit of a
@@ -53,14 +57,6 @@ class _Row(NamedTuple):
     number: int
     submit: int
     length: int
-
-
-@dataclass
-class _Piece:
-    """What a running job has alike on some nodes, by index."""
-
-    request: SiteRequest
-    nodes: list[int]
 
 
 class ClusterPass:
@@ -107,9 +103,13 @@ class ClusterPass:
         return cls(deciding.policy, deciding.protocol, deciding.decider, deciding.window)
 
     def decide(self, queue: SiteQueue) -> SiteDecision:
-        if not queue.waiting:
+        if not queue.waiting and all(job.suspended < 0 and job.grace_end < 0 for job in queue.running):
             return SiteDecision([])
         present = self.load(queue)
+        if isinstance(present.state, TimedState):
+            apply_due_now(present.state, 0)
+            if read_preemption(present, queue.now)[0]:  # graces are over: a pass follows
+                return _read_decision(present, queue.now, was_made=False)
         self._make_pass(present)
         return _read_decision(present, queue.now)
 
@@ -120,6 +120,9 @@ class ClusterPass:
         """
         waiting, running, now = queue.waiting, queue.running, queue.now
         site = self._present_site(queue.cluster, queue.out)
+        preempts = site.scheduler.preempt != "none"
+        if preempts:
+            running = sorted(running, key=lambda job: (job.suspended < 0, job.suspended, job.number))
         begin = min([now, *(job.submit for job in waiting), *(job.start for job in running)])
         origin = 0 if for_futures else int(begin) - 1
 
@@ -128,7 +131,7 @@ class ClusterPass:
 
         pieces = _pieces_of(site, running, all_jobs=for_futures)
         rows = [
-            _Row(piece.request, k + 1, 0, micro(job.start + job.length) - micro(job.start))
+            _Row(piece.request, k + 1, 0, micro(_believed_end(job)) - micro(job.start))
             for k, (job, piece) in enumerate(pieces)
         ]
         order = sorted(waiting, key=lambda job: (job.submit, job.number, job.key))
@@ -137,19 +140,26 @@ class ClusterPass:
             for k, job in enumerate(order)
         ]
         scenario = self._scenario(site, rows, origin)
+        spared: Mapping[str, str] = {}
+        if preempts:
+            scenario, spared = with_victims(scenario, [job for job, _ in pieces])
         assert scenario.cluster is not None
         starts = np.array([micro(job.start) for job, _ in pieces], np.int64)
         n = len(rows)
         window = self._window if self._policy.agent else 1 if scenario.compiled.chooser is None else n
         state: Any = episode.allocate(scenario, 1, n, window=window)
         episode.fill(state, 0, scenario, 0, n)
-        _place(state, scenario.cluster.classes, [piece.nodes for _, piece in pieces], starts, n, micro(now))
+        since = [micro(job.suspended) if job.suspended >= 0 else -1 for job, _ in pieces]
+        nodes = [piece.nodes for _, piece in pieces]
+        _place(state, scenario.cluster.classes, nodes, starts, np.array(since, np.int64), n, micro(now))
+        if preempts:
+            resume_preemption(state, [job for job, _ in pieces], order, micro, resumes=queue.resumes)
         for k, job in enumerate(order, len(pieces)):
             state.jobs.rejects[0, k] = job.rejects
             if job.is_head:
                 head = state.heads[0, scenario.cluster.demands.partition[k]]
                 head.job, head.n = k, 1
-        return LoadedSite(scenario, state, pieces, order, micro(now), origin)
+        return LoadedSite(scenario, state, pieces, order, micro(now), origin, spared=spared)
 
     def _make_pass(self, present: "LoadedSite") -> None:
         """Let the policy decide."""
@@ -223,11 +233,11 @@ def _with_standing(cluster: Cluster) -> Cluster:
 
 def _pieces_of(
     site: Cluster, running: Sequence[PlacedJob], *, all_jobs: bool = False
-) -> list[tuple[PlacedJob, _Piece]]:
+) -> list[tuple[PlacedJob, NodePiece]]:
     """Return what running jobs have on the site's nodes that are up; licences count with the first piece.
 
-    A node is full when all of its cores are given: no further job on it counts. `all_jobs`: even those that
-    have nothing there have a piece.
+    A node is full when all of its cores are given: no further job on it counts; suspended jobs give theirs
+    back. `all_jobs`: even those that have nothing there have a piece.
     """
     table = build_node_table(site)
     standing = {row.name: row for row in site.partitions}
@@ -236,9 +246,11 @@ def _pieces_of(
     if shared is not None:
         is_shared[table.indices(shared.nodes)[0]] = True
     groups = [site.nodes[g] for g in table.group]
-    left = [group.cores if group.state == "up" else 0 for group in groups]
-    pieces: list[tuple[PlacedJob, _Piece]] = []
+    of_running = [group.cores if group.state == "up" else 0 for group in groups]
+    full = of_running.copy()
+    pieces: list[tuple[PlacedJob, NodePiece]] = []
     for job in running:
+        left = of_running if job.suspended < 0 else full.copy()
         own: dict[SiteRequest, list[int]] = {}
         for part in job.parts:
             for n in [table.index[name] for name in part.nodes if name in table.index]:
@@ -254,9 +266,9 @@ def _pieces_of(
                     if left[n] > 0:
                         left[n] -= request.cores
                         own.setdefault(request, []).append(n)
-        alike = [_Piece(replace(request, nodes=len(nodes)), nodes) for request, nodes in own.items()]
+        alike = [NodePiece(replace(request, nodes=len(nodes)), nodes) for request, nodes in own.items()]
         if not alike and (all_jobs or job.licenses or job.array >= 0):
-            alike = [_Piece(SiteRequest(_SHARED if shared is not None else _WHOLE, 1), [])]
+            alike = [NodePiece(SiteRequest(_SHARED if shared is not None else _WHOLE, 1), [])]
         if alike:
             first = alike[0]
             first.request = replace(
@@ -292,7 +304,7 @@ def _jobs_of(site: Cluster, rows: Sequence[_Row], origin: int) -> Jobs:
     def texts(name: str) -> Any:
         return intern_texts([getattr(request, name) for request in requests])
 
-    nothing = intern_texts([""] * n)
+    nothing, qos = intern_texts([""] * n), {row.name for row in site.qos}
     columns = JobRequests(
         nodes=whole(request.nodes for request in requests),
         tasks=whole(request.tasks for request in requests),
@@ -305,9 +317,9 @@ def _jobs_of(site: Cluster, rows: Sequence[_Row], origin: int) -> Jobs:
         array_id=whole(request.array for request in requests),
         array_limit=whole(request.array_limit for request in requests),
         succeeded=np.ones(n, np.bool_),
-        may_requeue=np.ones(n, np.bool_),
+        may_requeue=np.fromiter((request.may_requeue for request in requests), np.bool_, n),
         partition=texts("partition"),
-        qos=nothing,
+        qos=intern_texts([request.qos if request.qos in qos else "" for request in requests]),
         account=nothing,
         user=nothing,
         job_name=nothing,
@@ -338,73 +350,92 @@ def _jobs_of(site: Cluster, rows: Sequence[_Row], origin: int) -> Jobs:
     )
 
 
-@dataclass(frozen=True)
-class LoadedSite:
-    """A scheduler that knows the present of a site: what runs, by pieces, and what waits.
-
-    `now`: µs since `origin`, which is in seconds since 1970. `state`: of scheduler 0.
-    """
-
-    scenario: Scenario
-    state: Any
-    pieces: Sequence[tuple[PlacedJob, _Piece]]
-    waiting: Sequence[PendingJob]
-    now: int
-    origin: int
-    resources: tuple[str, ...] = ("nodes",)
+def _believed_end(job: PlacedJob) -> float:
+    """Return when a job is believed to end, s since 1970; of one that is suspended, as if it had run on."""
+    end = job.start + job.length + (job.stood if job.suspended < 0 else 0.0)
+    return end if job.grace_end < 0 else max(min(end, job.grace_end), job.start)
 
 
 def _place(
-    state: Any, classes: NodeClasses, nodes: Sequence[list[int]], start: Ints, n_jobs: int, now: int
+    state: Any,
+    classes: NodeClasses,
+    nodes: Sequence[list[int]],
+    start: Ints,
+    suspended: Ints,
+    n_jobs: int,
+    now: int,
 ) -> None:
-    """Let a scheduler know all jobs; `nodes`: of those that run, which are the first."""
-    first = np.zeros(len(nodes) + 1, np.int64)
+    """Let a scheduler know all jobs; `nodes`: of those that have some, which are the first."""
+    first, first_node = np.zeros((2, len(nodes) + 1), np.int64)
     which: list[int] = []
     units: list[int] = []
+    by_class: list[int] = []
     for j, own in enumerate(nodes):
         of, counts = np.unique(classes.class_of[own], return_counts=True)
         which += of.tolist()
         units += counts.tolist()
-        first[j + 1] = len(which)
-    load_present(state, start, first, np.array(which, np.int64), np.array(units, np.int64), n_jobs, now)
+        by_class += sorted(own, key=lambda node: (int(classes.class_of[node]), node))
+        first[j + 1], first_node[j + 1] = len(which), len(by_class)
+    classes_of, units_of, in_order = (np.array(row, np.int64) for row in (which, units, by_class))
+    load_present(state, start, first, classes_of, units_of, first_node, in_order, suspended, n_jobs, now)
 
 
-def _read_decision(present: LoadedSite, now: float) -> SiteDecision:
-    """Return what the pass has decided; `now`: seconds since 1970."""
+def _read_decision(present: LoadedSite, now: float, *, was_made: bool = True) -> SiteDecision:
+    """Return what the pass has decided; `now`: s since 1970; `was_made`: else only graces have ended."""
     state, first = present.state, len(present.pieces)
     starts = _read_starts(state, present.scenario, present.pieces, [job.key for job in present.waiting])
+    started = {start.key for start in starts}
+    stops: tuple[SiteStop, ...] = ()
+    firsts, resumes = frozenset[str](), True
+    if isinstance(state, TimedState):
+        stops, firsts, resumes = read_preemption(present, now)
     heads = set()
     if state.switches[0].head_locked:
         heads = {int(head.job) for head in state.heads[0] if head.job >= 0 and head.n >= 0}
     left = [
-        replace(job, rejects=int(state.jobs.rejects[0, k]), is_head=k in heads)
+        replace(job, rejects=int(state.jobs.rejects[0, k]), is_head=k in heads, goes_first=job.key in firsts)
         for k, job in enumerate(present.waiting, first)
-        if state.jobs.start[0, k] < 0
+        if job.key not in started
     ]
     wake = int(state.scalars.wake_at[0])
     wake_at = now + (wake - present.now) / SECOND if wake < NEVER else math.inf
-    return SiteDecision(starts, tuple(left), wake_at)
+    goes_on = (
+        bool(firsts) or (bool(stops) and not was_made) or any(0 <= row.grace_end <= now for row in stops)
+    )
+    return SiteDecision(starts, tuple(left), wake_at, stops, present.spared, goes_on, resumes)
 
 
 def _read_starts(
-    state: Any, scenario: Scenario, pieces: Sequence[tuple[PlacedJob, _Piece]], keys: Sequence[str]
+    state: Any, scenario: Scenario, pieces: Sequence[tuple[PlacedJob, NodePiece]], keys: Sequence[str]
 ) -> list[SiteStart]:
-    """Return what was started, each on the free nodes of lowest index of its classes."""
+    """Return what was started and not stopped at once, each on its nodes.
+
+    Where classes count their nodes, these are the free ones of lowest index.
+    """
     assert scenario.cluster is not None
     classes = scenario.cluster.classes
     is_free: Flags = classes.is_up.copy()
     for _, piece in pieces:
         is_free[piece.nodes] = False
-    started = state.started[0, : int(state.scalars.n_started[0])].tolist()
+    in_time = isinstance(state, TimedState)
+    started = dict.fromkeys(state.started[0, : int(state.scalars.n_started[0])].tolist())
+    partitions = classes.partitions
     starts = []
     for j in started:
+        if j < len(pieces) or (in_time and state.timed_jobs.doing[0, j] != RUNNING):
+            continue  # a suspended job goes on; a job was stopped at once
         parts = []
         entry = int(state.node_jobs.allocation[0, j])
         shape = scenario.cluster.demands.shapes[int(state.node_jobs.shape_number[0, j])]
         request = scenario.cluster.requests
+        counted: dict[int, list[int]] = {}
         while entry >= 0:
             c, units = int(state.entry_class[0, entry]), int(state.entry_units[0, entry])
             members = classes.members[c]
+            if classes.counted[c] and in_time:  # an entry for each node
+                counted.setdefault(c, []).append(int(state.entry_node[0, entry]))
+                entry = int(state.entry_next[0, entry])
+                continue
             if classes.counted[c]:
                 members = members[is_free[members]][:units]
                 is_free[members] = False
@@ -413,8 +444,11 @@ def _read_starts(
             gpu_type = request.gpu_type.of(j)
             parts.append(_part(names, classes.amounts[c], shape.vector, units, gpu_type, whole))
             entry = int(state.entry_next[0, entry])
+        for own in counted.values():
+            parts.append(NodePart(tuple(classes.table.names[n] for n in sorted(own)), whole=True))
         parts.sort(key=lambda part: classes.table.index[part.nodes[0]])
-        starts.append(SiteStart(keys[j - len(pieces)], tuple(parts)))
+        partition = partitions[int(scenario.cluster.demands.partition[j])].name
+        starts.append(SiteStart(keys[j - len(pieces)], tuple(parts), partition))
     return starts
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from bridge.base.errors import BridgeError
 from bridge.judge.jobs import drop_killed_attempts, plain_ids
+from bridge.judge.metrics import note_without_waits
 from bridge.judge.run import Run
 
 #: Quantiles of the wait differences.
@@ -116,6 +117,8 @@ def _warnings(runs: Sequence[Run], names: Sequence[str], jobs: Sequence[JobDiffe
         one, other = runs[0].metrics.get("bsld.threshold"), run.metrics.get("bsld.threshold")
         if one is not None and other is not None and one != other:
             warnings.append(f"{base} and {name} bound the slowdown differently: {one:g} s and {other:g} s")
+    if note := note_without_waits(run.metrics.get("wait.max") for run in runs):
+        warnings.append(note)
     return warnings
 
 

@@ -5,7 +5,7 @@ Attempts that were killed so that a job could run again use the machine, but are
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -268,6 +268,18 @@ def _users(done: pd.DataFrame, bsld: Floats) -> dict[str, Value]:
     inverse = np.searchsorted(np.unique(users), users)
     means = np.bincount(inverse, bsld) / np.bincount(inverse)
     return dict(zip(keys, (len(means), float(means.max()), jain(means)), strict=True))
+
+
+#: Waits below this are none to a reader (s).
+_NO_WAIT = 1.0
+
+
+def note_without_waits(longest: Iterable[float | int | None]) -> str:
+    """Return a line for runs in which no job waits, by their longest waits (s); empty if one does."""
+    values = [value for value in longest if value is not None]
+    if not values or max(values) >= _NO_WAIT:
+        return ""
+    return f"no job waits here (at most {max(values):.2g} s): no policy can start a job earlier"
 
 
 def breakdown(jobs: pd.DataFrame, by: str, *, bsld_threshold: float = BSLD_THRESHOLD) -> pd.DataFrame:

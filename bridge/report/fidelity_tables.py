@@ -58,6 +58,8 @@ def fidelity(document: Mapping[str, Any]) -> list[Any]:
     second.add("null", *_cells(document["null"]))
     best = document["textbook"]["policy"]
     output: list[Any] = [table, second, f"textbook: {best}, the nearest before; null: the waits before."]
+    whole = "of one replay from begin to end; `cluster infer` prints that of windows"
+    output.append(f"log-MAE: {'of windows from the recorded state' if document['windows'] else whole}.")
     output += (f"{one['name']}: {_verdict(one['behind']['verdict'])}." for one in policies)
     output += _waiting(document["waiting"])
     for one in policies:

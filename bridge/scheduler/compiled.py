@@ -293,19 +293,22 @@ def _action_switches(action: Action, agent: frozenset[str]) -> Array:
 
 def _refuse_on_nodes(policy: Policy, rules_of: Protocol) -> None:
     """Refuse what is not defined on the nodes of a cluster, or not there yet."""
+    where = f"policy {policy.order}+{policy.backfill}"
     pairs = (
         (not rules_of.knows_clusters, f"the protocol {rules_of.name}"),
         (policy.backfill == "conservative_keeps", "the backfilling conservative_keeps"),
-        (
-            policy.backfill in {"conservative", "filler"} and bool(policy.agent),
-            f"{policy.backfill} backfilling with an agent",
-        ),
     )
     _refuse_first(
         pairs,
         "{} does not know the nodes of a cluster yet",
-        f"policy {policy.order}+{policy.backfill}",
+        where,
         "Use the protocol standard with none, easy, conservative or filler; or leave out --cluster.",
+    )
+    _refuse_first(
+        [(policy.backfill in {"conservative", "filler"} and bool(policy.agent), policy.backfill)],
+        "{} backfilling on a cluster goes through the queue in one go: no agent decides in it yet",
+        where,
+        "Let the agent decide beside easy or none; or leave out --cluster.",
     )
 
 

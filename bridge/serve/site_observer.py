@@ -11,7 +11,8 @@ from bridge.base.counted import counted
 from bridge.base.errors import BridgeError
 from bridge.cluster.description import AdvanceReservation, Cluster, NodeGroup, Partition
 from bridge.cluster.node_table import build_node_table
-from bridge.experiment.live_pass import ClusterPass, LoadedSite
+from bridge.experiment.live_pass import ClusterPass
+from bridge.experiment.loaded_site import LoadedSite
 from bridge.forecasting.fork import policy_of
 from bridge.forecasting.starts import forecast
 from bridge.forecasting.state import OWN_SCHEDULERS, MachineState, SitePresent, SlurmPresent

@@ -22,6 +22,8 @@ from bridge.worlds.slurm.client import Client
 PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol", "sbatch", "salloc", "scancel")
 #: What accounting needs beside them; Debian's packages slurmdbd and mariadb-server bring it.
 OF_ACCOUNTING = ("slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db", "mariadb-admin")
+#: Partitions of a cluster that preempts.
+PREEMPTING = ("high", "requeue", "cancel", "suspend")
 #: A file that `stop` wants to see before it removes a folder.
 _MARK = "bridge-cluster"
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -44,6 +46,7 @@ def start(
     agent: str = "",
     backfill: int = 30,
     site: bool = False,
+    preempt: bool = False,
 ) -> Path:
     """Start a cluster and return its slurm.conf, once all nodes are idle.
 
@@ -53,14 +56,15 @@ def start(
     memory is in MB. `accounting`: with slurmdbd and a MariaDB of its own, where `allow`
     lets users in. `site`: at least eight nodes, two GPUs on each of the first four, two licences ``solver``,
     and the gated partitions ``gpu`` (the first four nodes) and ``cpu`` (all but the first two), whose jobs
-    share nodes. `agent`: as whom the agent will run, root if empty. `backfill`: seconds between two passes
-    of Slurm's own. Raises BridgeError: programs or rights are missing, the folder exists, or something does
-    not start.
+    share nodes. `preempt`: the gated partition ``high`` of a higher tier, and ``requeue``, ``cancel`` and
+    ``suspend``, of which each is named after what then happens to its jobs. `agent`: as whom the agent will
+    run, root if empty. `backfill`: seconds between two passes of Slurm's own. Raises
+    BridgeError: programs or rights are missing, the folder exists, or something does not start.
     """
     _require_programs()
     folder = folder.absolute()
     values = {"nodes": nodes, "port": port, "cores": cores, "memory": memory, "accounting": accounting}
-    values |= {"backfill": backfill, "site": site}
+    values |= {"backfill": backfill, "site": site, "preempt": preempt}
     _prepare(folder)
     names = [*(f"n{k}" for k in range(nodes)), "kick"]
     try:
@@ -157,7 +161,7 @@ def _host() -> str:
 def _configure(folder: Path, values: Mapping[str, Any], agent: str) -> Path:
     conf = folder / "slurm.conf"
     directory = folder / "agent"
-    gated = ["agent", *(("gpu", "cpu") if values["site"] else ())]
+    gated = ["agent", *(("gpu", "cpu") if values["site"] else ()), *(PREEMPTING if values["preempt"] else ())]
     install.write(directory, gated, {"defaultpartition": "agent", "slurm_conf": str(conf)}, user=agent)
     shutil.copy(directory / "job_submit.lua", folder / "job_submit.lua")
     page = install.template("cluster.conf").render(values, folder=folder, host=_host())

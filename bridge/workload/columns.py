@@ -43,6 +43,8 @@ EXACT: dict[str, Any] = (
 _OWN = re.compile(r"(capacity|text)_*")
 #: What pandas calls a column without a name.
 _NAMELESS = re.compile(r"\s*|Unnamed: \d+(\.\d+)?")
+#: Columns of names, and SWF's code that numbers them where a table has none.
+CODES_OF_NAMES = {"user_name": "user", "account": "group", "qos_name": "queue", "partition_name": "partition"}
 #: What no job can do without.
 REQUIRED = ("job_id", "submit")
 
@@ -170,7 +172,8 @@ def complete_columns(
 ) -> tuple[pd.DataFrame, dict[str, TallyEntry]]:
     """Return the table with every SWF column, in SWF order and of the right kind, and what was counted.
 
-    Columns that are missing become -1 (unknown), and so do single empty cells, which are counted. Extra
+    Columns that are missing become -1 (unknown), and so do single empty cells, which are counted; but codes
+    of users, groups, queues and partitions number their names, from 1, where a table has only these. Extra
     columns follow unchanged, those to `leave` are checked only, and counted if no scheduler looks at what
     they say. The table must hold ``job_id``, ``submit``
     and one of ``procs`` and ``req_procs``; it is empty afterwards, for memory's sake. `place`: row number
@@ -189,6 +192,9 @@ def complete_columns(
         raise BridgeError(f"two columns are named {twice!r}", where=source, remedy="Rename one of them.")
     if table.empty:
         raise BridgeError("the table has no row", where=source, remedy="Check what wrote it.")
+    for name, code in CODES_OF_NAMES.items():
+        if name in table.columns and code not in table.columns:
+            table[code] = _number(table[name])
     repaired: set[int] = set()
     ignored: dict[str, TallyEntry] = {}
     columns: dict[str, pd.Series] = {}
@@ -219,6 +225,13 @@ def complete_columns(
         columns[str(name)] = column
     jobs = pd.DataFrame(columns, copy=False)
     return jobs, ignored | tally("repaired", "empty cells set to -1", jobs["job_id"].iloc[sorted(repaired)])
+
+
+def _number(names: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return names by their numbers, from 1 in order of appearance; -1: there is none."""
+    texts = names.fillna("").astype(str)
+    places = {text: n for n, text in enumerate(dict.fromkeys(filter(None, texts)), start=1)}
+    return texts.map(lambda text: places.get(text, -1)).astype(np.int64)
 
 
 def _name(table: pd.DataFrame) -> None:

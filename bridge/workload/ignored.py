@@ -23,6 +23,8 @@ _KINDS: Mapping[str, str] = {
     "partition": "jobs of {} partitions: all nodes are one pool",
     "queue": "jobs of {} queues: no queue has limits or a priority",
 }
+#: Columns of names that say more than the codes.
+_NAMES = {"partition": "partition_name", "queue": "qos_name"}
 #: Columns that say something where they are filled -> what.
 _FILLED: Mapping[str, str] = {
     "preceding_job": "jobs follow another job: they arrive as logged",
@@ -43,8 +45,8 @@ def note_ignored(workload: Workload, heeded: Collection[str] = ()) -> dict[str, 
     ids = jobs["job_id"]
     for name in (*_KINDS, *_FILLED):
         if name in jobs and name not in heeded:
-            text = "qos_name" if name == "queue" and "qos_name" in jobs else name
-            notes |= note_column(text, jobs[text], ids)
+            text = _NAMES.get(name, name)
+            notes |= note_column(text if text in jobs else name, jobs[text if text in jobs else name], ids)
     if "state" in jobs:
         stopped = np.asarray(jobs["state"].isin(_STOPPED), np.bool_)
         notes |= _ignored(
@@ -68,7 +70,7 @@ def note_column(name: str, column: "pd.Series[Any]", ids: "pd.Series[Any]") -> d
     """Return what one column of a log says and no scheduler looks at, if it says anything."""
     if name in _FILLED:
         return _ignored(_FILLED[name], _filled(column), ids)
-    what = _KINDS.get("queue" if name == "qos_name" else name)
+    what = _KINDS.get({text: code for code, text in _NAMES.items()}.get(name, name))
     if what is None or not len(column) or column.eq(column.iloc[0]).all():
         return {}
     has_value = _has_value(column)

@@ -5,7 +5,6 @@ waits and runs are made where the map has none.
 """
 
 import math
-from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bridge.base.arrays import Flags, Floats, Ints
+from bridge.base.arrays import Flags, Floats
 from bridge.base.errors import BridgeError
 from bridge.base.files import stem
 from bridge.base.suggestions import did_you_mean
 from bridge.cluster.table_cells import MappedTable
 from bridge.cluster.table_map import OpenedMap, open_map
-from bridge.workload.columns import complete_columns
+from bridge.workload.columns import CODES_OF_NAMES, complete_columns
 from bridge.workload.ignored import note_ignored
 from bridge.workload.ran_on import RAN_ON
 from bridge.workload.requests import REQUEST_COLUMNS, heeded_columns
@@ -29,12 +28,10 @@ from bridge.workload.table import SWF_COLUMNS, TallyEntry, Workload, tally
 #: Instants of a job, on the table's clock; the first three make waits and runs.
 _INSTANTS = ("submit", "start", "end", "eligible", "begin", "hold_until")
 _LENGTHS = ("wait", "run", "req_time", "soft_walltime", "think_time", "cpu_time")
-#: Columns of texts, and SWF's code that numbers them where the map has none.
-_CODES = {"user_name": "user", "account": "group", "qos_name": "queue", "partition_name": "partition"}
 _TEXTS = frozenset(
     {
         *("job_id", "state", "property", "job_name", "constraints", "licenses", "gpu_type"),
-        *("dependency", "reservation", "nodelist", "exclude", RAN_ON, *_CODES),
+        *("dependency", "reservation", "nodelist", "exclude", RAN_ON, *CODES_OF_NAMES),
     }
 )
 _SIZES = ("procs", "req_procs", "nodes")
@@ -66,7 +63,6 @@ def read_mapped(path: Path, name: str, zone: tzinfo = UTC, nodes: int | None = N
     ids: Any = columns.setdefault("job_id", list(map(str, range(1, len(table) + 1))))
     origin = _put_on_clock(columns, opened)
     counted |= _waits_and_runs(columns, ids)
-    _number_names(columns)
     frame = pd.DataFrame({key: stored for key, of in columns.items() if (stored := _stored(of)) is not None})
     jobs, repaired = complete_columns(frame, table.place, str(path))
     header = {"UnixStartTime": str(origin)} if opened.map.clock == "unix" else {}
@@ -154,17 +150,3 @@ def _stored(column: Any) -> "pd.Series[Any] | None":
     filled = np.where(is_known, column, -1.0)
     whole = bool((np.abs(filled) < 2.0**53).all() and (filled == np.floor(filled)).all())
     return pd.Series(filled.astype(np.int64) if whole else filled)
-
-
-def _number_names(columns: dict[str, Any]) -> None:
-    """Give names their SWF codes, from 1 in order of appearance."""
-    for name, code in _CODES.items():
-        if name in columns and code not in columns:
-            columns[code] = _codes(columns[name])
-
-
-def _codes(names: list[str]) -> Ints:
-    places: Mapping[str, int] = {
-        text: number for number, text in enumerate(dict.fromkeys(filter(None, names)), start=1)
-    }
-    return np.array([places.get(text, -1) for text in names], np.int64)

@@ -38,6 +38,10 @@ class NodesOfJobs:
         """The job of each place in `node`."""
         return np.repeat(np.arange(len(self.first) - 1), self.counts)
 
+    def head(self, n: int) -> "NodesOfJobs":
+        """Return the nodes of the first `n` jobs."""
+        return NodesOfJobs(self.first[: n + 1], self.node[: self.first[n]], self.names)
+
     def of(self, which: Flags) -> Ints:
         """Return the nodes on which these jobs ran, each once."""
         return np.unique(self.node[np.repeat(which, self.counts)])

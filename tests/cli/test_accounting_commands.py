@@ -135,7 +135,7 @@ def test_what_no_scheduler_looks_at_is_said_and_json_stays_json(files: Path) -> 
     assert "all nodes are one pool" in " ".join(said.split())
     played = run_bridge("replay", out, "--policy", "fcfs+easy", "--json")
     assert json.loads(played.out)["jobs.total"] == 2
-    assert played.err.count("no scheduler looks at: ") == 1
+    assert played.err.count("no scheduler uses what the log says of these jobs: ") == 1
     assert "2 jobs of 2 partitions: all nodes are one pool; 1 job was preempted" in played.err
     info = json.loads(run_ok("workload", "info", out, "--json"))["selection"]
     assert [item["count"] for item in info["ignored"]] == [2, 1, 2]

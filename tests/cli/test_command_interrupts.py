@@ -113,7 +113,7 @@ def test_head(words: tuple[str, ...]) -> None:
     with process.stdout:
         assert process.stdout.readline()
     lines = process.stderr.read().splitlines()
-    assert [line for line in lines if b"no scheduler looks at" not in line] == []  # that is of the log
+    assert [line for line in lines if b"no scheduler uses" not in line] == []  # that is of the log
     process.wait(PATIENCE)
 
 

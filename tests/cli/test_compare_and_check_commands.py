@@ -87,3 +87,16 @@ def test_check_bad_files(folder: Path) -> None:
     assert run_refused("check", "empty.csv", "--nodes", 4).startswith("empty.csv: the file is empty\n")
     assert run_refused("check", "junk.csv", "--nodes", 4).startswith("junk.csv:1: neither a jobs CSV")
     assert run_refused("check", "none.csv", "--nodes", 4) == "none.csv: no such file\n  Check the path.\n"
+
+
+def test_runs_in_which_no_job_waits_say_so(tmp_path: Path) -> None:
+    log = tmp_path / "idle.csv"
+    log.write_text("job_id,submit,run,procs\n1,0,9,2\n2,20,9,2\n3,40,9,1\n")
+    line = "no job waits here (at most 0 s): no policy can start a job earlier"
+    for policy in ("fcfs+easy", "sjf+easy"):
+        out = run_ok("replay", log, "--nodes", 2, "--policy", policy, "--out", tmp_path / policy)
+        assert line in out.split("\n")
+    compared = run_bridge("compare", tmp_path / "fcfs+easy", tmp_path / "sjf+easy")
+    assert f"warning: {line}\n" in compared.err
+    log.write_text("job_id,submit,run,procs\n1,0,9,2\n2,5,9,2\n")
+    assert "no job waits" not in run_ok("replay", log, "--nodes", 2, "--policy", "fcfs+easy")

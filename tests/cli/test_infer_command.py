@@ -113,15 +113,39 @@ def test_nodes_of_partitions_are_those_of_the_lists(tmp_path: Path) -> None:
     assert played["jobs.started"] == 160
 
 
-def test_shared_nodes_have_cores_and_windows_are_played_with_them(tmp_path: Path) -> None:
-    """Both jobs of a pair fit on one node: with its cores the second half is met, with a pool it is not."""
+@pytest.mark.parametrize("cores", [8, 4])
+def test_shared_nodes_have_cores_and_windows_are_played_with_those_of_the_first_half(
+    tmp_path: Path, cores: int
+) -> None:
+    """In the second half 16 cores of the node are in use. If the first one has said so, both pairs fit."""
     table = rows_of(40, pairs=True).assign(procs=1, cores=4, ran_on="n1", gpus_per_node=1)
+    table.loc[: len(table) // 2 - 1, "cores"] = cores
     log, out = write(table, tmp_path), tmp_path / "c.toml"
     how = ("--window", 20, "--windows", 2, "--json")
     document = json.loads(run_ok("cluster", "infer", log, "--out", out, *how))
     (step,) = document["steps"]
-    assert (step["name"], step["kept"], step["after"]) == ("pools", True, 0.0)
+    assert (step["name"], step["kept"], step["after"] == 0.0) == ("pools", cores == 8, cores == 8)
     assert any("without what the estimates do not cover: gpus_per_node" in one for one in document["notes"])
     cluster = read_cluster_toml(out)
-    assert [(group.nodes, group.cores) for group in cluster.nodes] == [("n1", 16)]
-    assert [one.exclusive for one in cluster.partitions] == [False, False]
+    if cores == 8:
+        assert [(group.nodes, group.cores) for group in cluster.nodes] == [("n1", 16)]
+        assert [one.exclusive for one in cluster.partitions] == [False, False]
+    else:
+        assert [(group.count, group.cores) for group in cluster.nodes] == [(16, 1)]
+
+
+def test_nodes_that_only_the_second_half_names_are_written_but_not_judged_by(tmp_path: Path) -> None:
+    table = rows_of(40, pairs=False)
+    lists = {1: "n[1-4]", 2: "n[5-8]"}
+    table["ran_on"] = [lists[code] for code in table["partition"]]
+    last = table.index[-1]
+    table.loc[last, ["procs", "ran_on"]] = [6, "n[3-8]"]
+    log, out = write(table, tmp_path), tmp_path / "c.toml"
+    how = ("--window", 20, "--windows", 4, "--json")
+    document = json.loads(run_ok("cluster", "infer", log, "--out", out, *how))
+    assert document["steps"][0]["kept"]
+    note = "1 job asks for more than the first half has seen, and gets all of that in windows"
+    assert note in document["notes"]
+    sizes = {one["what"]: one["value"] for one in document["estimates"]}
+    assert sizes[f"nodes of partition {table.loc[last, 'partition']}"] == 6
+    assert len(read_cluster_toml(out).nodes) == 3

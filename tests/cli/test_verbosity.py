@@ -13,7 +13,7 @@ REPLAY = ("replay", "bundled-128", "--policy", "sjf+easy", "--first", "40", "--j
 
 def test_quiet_prints_results_and_no_notes() -> None:
     loud, quiet = run_bridge(*REPLAY), run_bridge("-q", *REPLAY)
-    assert "no scheduler looks at" in loud.err
+    assert "no scheduler uses" in loud.err
     assert quiet.err == ""
     assert quiet.out == loud.out
     assert quiet.status == 0

@@ -74,13 +74,13 @@ def test_the_load_of_each_partition() -> None:
 
 def test_what_only_a_cluster_looks_at() -> None:
     plain = run_ok("workload", "info", "log.csv")
-    assert "what schedulers look at only with --cluster FILE" in plain
+    assert "what schedulers use only with --cluster FILE" in plain
     assert "jobs of 2 partitions" in plain
-    assert "what no scheduler looks at" not in plain
+    assert "what no scheduler uses" not in plain
     on_site = run_ok("workload", "info", "log.csv", "--cluster", "site.toml")
     assert "look at" not in on_site
     assert "jobs that name no partition of the cluster: the default partition taken: 1" in on_site
-    assert "what no scheduler looks at" in run_ok("workload", "info", "bundled-128")  # numbers of queues
+    assert "what no scheduler uses" in run_ok("workload", "info", "bundled-128")  # numbers of queues
 
 
 def test_what_contradicts_a_cluster() -> None:

@@ -43,6 +43,10 @@ def test_a_log_that_says_nothing_more() -> None:
     ("columns", "expected"),
     [
         ({"partition": [1, 2, 2, -1]}, {"jobs of 2 partitions: all nodes are one pool": 3}),
+        (
+            {"partition_name": ["cpu", "gpu", "cpu,gpu", ""]},
+            {"jobs of 3 partitions: all nodes are one pool": 3},
+        ),
         ({"queue": [0, 1, 2, 3]}, {"jobs of 4 queues: no queue has limits or a priority": 4}),
         (
             {"queue": [1, 2, 1, 1], "qos_name": ["a", "b", "a", ""]},
@@ -70,6 +74,17 @@ def test_memory_and_gpus_of_the_machine_are_one_pool() -> None:
         {"nodes": 4, "cores": 8, "gpus": 8, "main_memory": 100}, cores=2, gpus=[1, 0, 0, 0], main_memory=7
     )
     assert counts(workload) == {"jobs ask for gpus, main_memory: one pool, whichever nodes have it": 4}
+
+
+def test_names_without_codes_are_numbered_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "job_id,submit,run,procs,partition_name,user_name\n1,0,9,1,gpu,b\n2,1,9,1,cpu,\n3,2,9,1,gpu,a\n"
+    )
+    workload = formats.read(path)
+    assert workload.jobs["partition"].tolist() == [1, 2, 1]
+    assert workload.jobs["user"].tolist() == [1, -1, 2]
+    assert counts(workload) == {"jobs of 2 partitions: all nodes are one pool": 3}
 
 
 def test_selection_counts_it_also_where_the_columns_were_not_kept(tmp_path: Path) -> None:

@@ -10,7 +10,12 @@ from bridge.base.arrays import Flags, Floats
 from bridge.base.counted import counted
 from bridge.judge.fidelity import describe, run_distance
 from bridge.judge.jobs import Started, started
-from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown, step_function
+from bridge.judge.metrics import (
+    BSLD_THRESHOLD,
+    bounded_slowdown,
+    note_without_waits,
+    step_function,
+)
 from bridge.judge.run import Run
 from bridge.judge.stats import ConfidenceInterval, block_bootstrap
 from bridge.report.page import charts
@@ -82,6 +87,8 @@ def metrics(runs: Sequence[tuple[str, Run]], sheet: Sheet) -> list[Block]:
         lead += f" * {ORACLE_NOTE}."
     near = [(name, run_distance(run.jobs)) for name, run in runs]
     lines = [f"{name}: {describe(distance)}." for name, distance in near if distance]
+    if note := note_without_waits(run.metrics.get("wait.max") for _, run in runs):
+        lines.append(f"{note}.")
     table = _table(runs, names, {"wait.mean": waits, "bsld.mean": slowdowns})
     return [charts_of_metrics, lead, table, *lines]
 

@@ -20,8 +20,8 @@ FAR = 1 << 62
     VERSION, N_STARTS, N_LINE, CHANGES, IS_VALID, HAS_GONE, N_WAITING, N_RUNNING, N_ENTRIES, N_NEWS,
     N_FREE_RUNS, N_ORDERINGS, LIMITS_DUE, LAST_PERIOD, IS_FRESH, ODD_UNTIL, STARTS_THEN, VERSION_THEN,
     PASSED_VERSION, PASSED_WHOLE, PASSED_UNTIL, PASSED_CHANGES, PLAN_VERSION, PLAN_UNTIL, PLAN_CHANGES,
-    PREFERRING, N_PAUSED, NOW_SIZE,
-) = range(50)  # fmt: skip
+    PREFERRING, N_PAUSED, N_ENDS, NOW_SIZE,
+) = range(51)  # fmt: skip
 #: `rules`: numbers of a site that never change.
 (
     QUEUE_DEPTH, PARTITION_DEPTH, LIMIT_STOP, BF_LICENSES, BF_MIN_PRIO, BF_MIN_AGE, BF_PART_RESERVE,
@@ -37,11 +37,12 @@ NO_PERIODS, BY_KERNEL, BY_PYTHON = range(3)
     NAMES_ONE, PREEMPTING_UNTIL, MEMORY_EACH, MEMORY_CORE, HAS_LICENSES, IS_CLOSED, ASSOC_ROW, SITE_FACTOR,
     NICE, IS_FROZEN, JOB_KEY, SUBMIT_CLASS, COUNT, IS_CHANGED, JOB_SIZE,
 ) = range(28)  # fmt: skip
-#: `entries`: one of its partitions; RUN_LIMIT: its time limit once it runs.
+#: `entries`: one of its partitions; RUN_LIMIT: its time limit once it runs; BEYOND: 1 + how many jobs had
+#: ended when it was beyond a limit on any nodes, 0: it was not. Until another job ends, it still is.
 (
     JOB, PART, TIER, LIMIT, BF_LIMIT, CLASS, COULD, FIRST_SET, LAST_SET, REQUIRED, EXCLUDED, RUN_LIMIT,
-    ENTRY_SIZE,
-) = range(13)  # fmt: skip
+    BEYOND, ENTRY_SIZE,
+) = range(14)  # fmt: skip
 #: COULD: whether the job fits the empty nodes of the partition.
 UNKNOWN, FITS, FITS_NOT = range(3)
 #: `runs`: a job that has started; IS_RUNNING: 1; 2: it is suspended; SINCE: its usage does not count yet;

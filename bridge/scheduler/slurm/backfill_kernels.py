@@ -72,13 +72,14 @@ from bridge.scheduler.slurm.arrays import (
 from bridge.scheduler.slurm.choice_kernels import CPUS, FREE_CPUS, JOBS, MAX_NODES, MIN_NODES, WHOLE
 from bridge.scheduler.slurm.limit_kernels import (
     after_nodes,
+    after_whole_nodes,
     before_nodes,
     has_after,
     keep_packed,
     settle_weights,
 )
 from bridge.scheduler.slurm.main_kernels import has_licenses, note_change
-from bridge.scheduler.slurm.node_words import count, count_both, has, meets, ones, put
+from bridge.scheduler.slurm.node_words import count, count_both, meets, ones, put
 from bridge.scheduler.slurm.start_kernels import (
     LIMITED,
     PREEMPTION,
@@ -321,12 +322,25 @@ def _is_odd(b: SlurmArrays, j: int) -> bool:
 
 
 @inline
+def _is_simple_beyond(b: SlurmArrays, e: int, j: int) -> bool:
+    """Tell whether a simple job is beyond a limit on the nodes that are chosen for it."""
+    if not has_after(b, e):
+        return False
+    taken, chosen, cpus = b.scratch[2], b.masks[CHOSEN], b.site[0, CPUS]
+    for n in range(taken.shape[0]):
+        taken[n] = cpus * ((chosen[n >> 5] >> (n & 31)) & 1)
+    return after_whole_nodes(b, e, j, taken)
+
+
+@inline
 def _may_reserve(b: SlurmArrays, e: int, j: int) -> bool:
     """Tell whether a job's plan is reserved, by the rules besides the plan."""
-    if b.own[plan.IS_SIMPLE] != 0 and has_after(b, e):
-        for n in range(b.site.shape[0]):
-            b.scratch[2, n] = b.site[n, CPUS] if has(b.masks[CHOSEN], n) else 0
-    if after_nodes(b, e, j, b.scratch[2], True) or b.jobs[j, NO_RESERVE] != 0:
+    if b.own[plan.IS_SIMPLE] != 0:
+        if _is_simple_beyond(b, e, j):
+            return False
+    elif after_nodes(b, e, j, b.scratch[2], True):
+        return False
+    if b.jobs[j, NO_RESERVE] != 0:
         return False
     part = b.entries[e, PART]
     if b.rules[BF_PART_RESERVE] != 0:

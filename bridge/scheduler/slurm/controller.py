@@ -186,12 +186,17 @@ class Controller:
         return job.could[part.index]
 
     def _fits_empty(self, job: SlurmJob, part: SlurmPart) -> bool:
-        """Tell whether a job fits the empty nodes of a partition; equal requests are tried once."""
-        if self.store.now[at.IS_PACKED]:
+        """Tell whether a job fits the empty nodes of a partition; equal requests are tried once.
+
+        Which nodes limits prefer does not matter to whole nodes with as many CPUs, of which any will do.
+        """
+        site, is_whole = self.site, is_exclusive(job, part.about.exclusive)
+        any_will_do = is_whole and site.is_uniform and not job.contiguous and not job.required
+        if self.store.now[at.IS_PACKED] and not (any_will_do and job.min_nodes == job.max_nodes):
             return self._could(job, part, part.mask)
-        need = need_of(self.site, job, part.index, is_exclusive(job, part.about.exclusive))
-        kinds = tuple(sorted(job.gres)), job.features, job.one_feature
-        key = (part.index, need.tobytes(), job.required, job.excluded, kinds)
+        need = need_of(site, job, part.index, is_whole)
+        kinds = tuple(sorted(job.gres)) if job.gres else (), job.features, job.one_feature
+        key = (part.index, id(need), job.required, job.excluded, kinds)
         if key not in self._fits:
             self._fits[key] = self._could(job, part, part.mask)
         return self._fits[key]
@@ -325,7 +330,7 @@ class Controller:
             store.now[at.CHANGED] = 0
             for row in store.changed[:count].tolist():
                 job = self.rows.jobs[row]
-                job.planned, job.blocked_at = store.jobs[row, (at.PLANNED, at.BLOCKED)].tolist()
+                job.planned, job.blocked_at = store.jobs[row, at.PLANNED : at.BLOCKED + 1].tolist()
                 store.jobs[row, at.IS_CHANGED] = 0
 
     def take_news(self) -> list[News]:

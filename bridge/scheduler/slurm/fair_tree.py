@@ -14,8 +14,8 @@ from bridge.scheduler.slurm.site import Assoc
 _PARENT = -1
 #: A group of accounts that have no rank yet: the first, the one behind the last, whether it ties.
 _FIRST, _LAST, _TIES = range(3)
-#: Counters: the next rank, the rank that ties share, groups on the pile.
-_RANK, _SHARED, _PILE = range(3)
+#: Counters: the next rank, the rank that ties share, groups on the pile, associations without own shares.
+_RANK, _SHARED, _PILE, _ODD = range(4)
 
 
 class _Fields(NamedTuple):
@@ -24,7 +24,7 @@ class _Fields(NamedTuple):
     first: Ints
     shares: Ints
     is_user: Flags
-    total: Ints
+    part: Floats
     usage: Floats
     level: Floats
     fs: Floats
@@ -35,7 +35,7 @@ class _Fields(NamedTuple):
 
 
 class ShareArrays(Bundle, _Fields):
-    """The tree as kernels take it: `total` of the children's shares; the last three are room.
+    """The tree as kernels take it: `part` of the siblings' shares; the last three are room.
 
     `order`: the children of each as they were sorted last; ties share their rank, so it decides nothing.
     """
@@ -47,15 +47,18 @@ def _set_levels(tree: ShareArrays) -> None:
         usage = 0.0
         for a in range(tree.first[parent], tree.first[parent + 1]):
             usage += tree.usage[a]
-        for a in range(tree.first[parent], tree.first[parent + 1]):
-            if tree.shares[a] == _PARENT:
-                tree.level[a] = tree.level[parent]
-            elif tree.shares[a] == 0:
-                tree.level[a] = 0.0
-            elif usage == 0.0 or tree.usage[a] == 0.0:
+        if usage == 0.0:
+            for a in range(tree.first[parent], tree.first[parent + 1]):
                 tree.level[a] = np.inf
-            else:
-                tree.level[a] = (tree.shares[a] / tree.total[parent]) / (tree.usage[a] / usage)
+        else:  # of nothing used: infinite, too
+            for a in range(tree.first[parent], tree.first[parent + 1]):
+                tree.level[a] = tree.part[a] / (tree.usage[a] / usage)
+        if tree.counts[_ODD] != 0:
+            for a in range(tree.first[parent], tree.first[parent + 1]):
+                if tree.shares[a] == _PARENT:
+                    tree.level[a] = tree.level[parent]
+                elif tree.shares[a] == 0:
+                    tree.level[a] = 0.0
 
 
 @inner
@@ -67,14 +70,6 @@ def _sort(tree: ShareArrays, first: int, last: int) -> None:
             tree.members[n] = tree.members[n - 1]
             n -= 1
         tree.members[n] = a
-
-
-@inline
-def _give_rank(tree: ShareArrays, a: int, ties: bool, users: int) -> None:
-    if not ties:
-        tree.counts[_SHARED] = tree.counts[_RANK]
-    tree.fs[a] = tree.counts[_SHARED] / users
-    tree.counts[_RANK] -= 1
 
 
 @inner
@@ -94,21 +89,30 @@ def _rank_siblings(tree: ShareArrays, first: int, last: int, ties: bool, users: 
 
     Accounts of one level are ranked as one, behind users that tie with them.
     """
+    rank, shared, before = tree.counts[_RANK], tree.counts[_SHARED], 0.0
     for k in range(first, last):
         here = tree.members[k]
+        level = tree.level[here]
         if k > first:
-            ties = tree.level[tree.members[k - 1]] == tree.level[here]
+            ties = before == level
+        before = level
         if tree.is_user[here]:
-            _give_rank(tree, here, ties, users)
+            if not ties:
+                shared = rank
+            tree.fs[here] = shared / users
+            rank -= 1
             continue
         end = k + 1
-        while end < last and tree.level[tree.members[end]] == tree.level[here]:
+        while end < last and tree.level[tree.members[end]] == level:
             end += 1
         n = k  # accounts first, users behind them
         for m in range(k, end):
             a = tree.members[m]
             if tree.is_user[a]:
-                _give_rank(tree, a, ties, users)
+                if not ties:
+                    shared = rank
+                tree.fs[a] = shared / users
+                rank -= 1
                 ties = True
             else:
                 tree.members[n] = a
@@ -119,7 +123,8 @@ def _rank_siblings(tree: ShareArrays, first: int, last: int, ties: bool, users: 
             pile += 1
         tree.pile[pile, _FIRST], tree.pile[pile, _LAST], tree.pile[pile, _TIES] = k, n, int(ties)
         tree.counts[_PILE] = pile + 1
-        return
+        break
+    tree.counts[_RANK], tree.counts[_SHARED] = rank, shared
 
 
 @inner
@@ -168,23 +173,24 @@ def tree_of(root: Assoc) -> Tree:
     """Return a tree's arrays; they are made again when somebody has come."""
     if not isinstance(root.tree, Tree):
         assocs = [root]
-        first = [1]
+        first, part = [1], [0.0]
         for one in assocs:  # it grows
             assocs += one.children
             first.append(len(assocs))
+            part += [child.shares / one.total_shares() if child.shares > 0 else 0.0 for child in one.children]
         n = len(assocs)
         arrays = ShareArrays(
             first=np.array(first, np.int64),
             shares=np.array([one.shares for one in assocs], np.int64),
             is_user=np.array([one.is_user for one in assocs], np.bool_),
-            total=np.array([one.total_shares() for one in assocs], np.int64),
+            part=np.array(part),
             usage=np.zeros(n),
             level=np.array([one.level for one in assocs], np.float64),
             fs=np.ones(n),
             order=np.arange(n),
             members=np.zeros(2 * n + 1, np.int64),
             pile=np.zeros((n + 1, 3), np.int64),
-            counts=np.zeros(3, np.int64),
+            counts=np.array([0, 0, 0, sum(one.shares <= 0 for one in assocs[1:])], np.int64),
         )
         root.tree = Tree(arrays, tuple(assocs), sum(one.is_user for one in assocs))
     return root.tree

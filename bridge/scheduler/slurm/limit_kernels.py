@@ -10,7 +10,9 @@ or run, nodes, and its row in `on_nodes` [·, N], jobs on each node (-1: no limi
 from bridge.base.arrays import Ints
 from bridge.base.jit import inline, inner, kernel
 from bridge.scheduler.slurm.arrays import (
+    BEYOND,
     CLASS,
+    COUNTS_MINUTES,
     CPUS_ASKED,
     IS_PACKED,
     IS_UNIFORM,
@@ -18,6 +20,7 @@ from bridge.scheduler.slurm.arrays import (
     LIMIT,
     MEMORY_CORE,
     MEMORY_EACH,
+    N_ENDS,
     N_PAUSED,
     PLANNED,
     PREEMPTS,
@@ -164,6 +167,29 @@ def after_nodes(b: SlurmArrays, e: int, j: int, taken: Ints, is_placed: bool) ->
     return first_beyond(b, first, last, b.entries[e, LIMIT], taken, is_placed) >= 0
 
 
+@inline
+def _take_whole(b: SlurmArrays, j: int, count: int) -> None:
+    """Set `amounts` to what a job would use with whole nodes of as many CPUs, but for its memory."""
+    amounts = b.amounts
+    amounts[CORES_USED], amounts[NODES_USED] = count * b.site[0, CPUS], count
+    for k in range(amounts.shape[0]):
+        if b.per_node[j, k] > 0:
+            amounts[k] = b.per_node[j, k] * count
+
+
+@inner
+def after_whole_nodes(b: SlurmArrays, e: int, j: int, taken: Ints) -> bool:
+    """Tell what `after_nodes` tells of whole nodes with as many CPUs, of which a job gets its least."""
+    c = b.entries[e, CLASS]
+    first, last = b.classes[c, FIRST_AFTER], b.classes[c, LAST_AFTER]
+    for r in range(first, last):
+        if b.limits[r, RESOURCE] == MEMORY_USED:  # a node's memory is its own
+            return after_nodes(b, e, j, taken, True)
+    ask_amounts(b, e, j)
+    _take_whole(b, j, b.need[e, MIN_NODES])
+    return first_beyond(b, first, last, b.entries[e, LIMIT], taken, True) >= 0
+
+
 @inner
 def is_beyond_anyhow(b: SlurmArrays, e: int) -> bool:
     """Tell whether a job is beyond a limit on whatever nodes it is tried; False: it may depend on them.
@@ -171,6 +197,8 @@ def is_beyond_anyhow(b: SlurmArrays, e: int) -> bool:
     That is so of a job of so many whole nodes, of which all have as many CPUs. They are nodes on which no job
     runs; so, unless some are suspended, no limit counts them yet.
     """
+    if b.entries[e, BEYOND] == b.now[N_ENDS] + 1 and b.now[N_PAUSED] == 0:
+        return True
     j, least = b.entries[e, JOB], b.need[e, MIN_NODES]
     if not has_after(b, e) or b.need[e, WHOLE] == 0 or b.need[e, MAX_NODES] != least:
         return False
@@ -178,15 +206,14 @@ def is_beyond_anyhow(b: SlurmArrays, e: int) -> bool:
         return False
     if not after_nodes(b, e, j, b.scratch[1], False):
         return False
-    amounts, c = b.amounts, b.entries[e, CLASS]
-    amounts[CORES_USED], amounts[NODES_USED] = least * b.site[0, CPUS], least
-    for k in range(amounts.shape[0]):
-        if b.per_node[j, k] > 0:
-            amounts[k] = b.per_node[j, k] * least
+    _take_whole(b, j, least)
+    c = b.entries[e, CLASS]
     for r in range(b.classes[c, FIRST_AFTER], b.classes[c, LAST_AFTER]):
         if b.limits[r, RESOURCE] == MEMORY_USED:  # a node's memory is its own
             continue
         if _is_beyond(b, r, b.entries[e, LIMIT], b.scratch[1], False):
+            if b.rules[COUNTS_MINUTES] == 0:
+                b.entries[e, BEYOND] = b.now[N_ENDS] + 1
             return True
     return False
 

@@ -80,6 +80,8 @@ class Priorities:
 
     def tree(self) -> shares.ShareArrays:
         """Return the arrays of the tree, of which everybody has a row."""
+        if self._tree is not None and self._tree is self.site.root.tree:
+            return self._tree.arrays
         tree = shares.tree_of(self.site.root)
         if tree is not self._tree:
             self._tree = tree
@@ -116,7 +118,9 @@ class Priorities:
         store, root = self.store, self.site.root
         if self.site.cluster.priority.fairshare:
             if self.site.cluster.priority.fair_tree:
-                _rank_now(store.bundle, self.tree())
+                tree = self.tree()
+                if store.now[at.IS_STALE]:
+                    _rank_now(store.bundle, tree)
             else:
                 for one in (job.assoc, root):
                     one.usage = float(store.usage[self.place_of(one)])

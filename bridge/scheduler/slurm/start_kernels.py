@@ -38,6 +38,7 @@ from bridge.scheduler.slurm.arrays import (
     LASTS_LONG,
     LIMIT,
     LIMITS_DUE,
+    N_ENDS,
     N_FREE_RUNS,
     N_NEWS,
     N_ORDERINGS,
@@ -355,6 +356,7 @@ def end_job(b: SlurmArrays, tree: ShareArrays, r: int) -> None:
     """Let a job run no more; its nodes complete until they are free."""
     now, time = b.now, b.now[NOW]
     now[VERSION] += 1
+    now[N_ENDS] += 1
     if b.runs[r, IS_RUNNING] == 1:
         _use(b, r, -1, True)
     else:

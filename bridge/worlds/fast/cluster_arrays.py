@@ -137,8 +137,11 @@ class ClusterArrays:
     def refuse_calendar(self, subject: str) -> None:
         """Raise BridgeError if the cluster changes in time, or preempts, which `subject` does not know."""
         if self.calendar is not None:
-            what = f"{subject} do not know a calendar, advance reservations and preemption yet"
-            remedy = "Leave out [[calendar]] and [[reservations]], and set scheduler.preempt to none."
+            what = f"{subject} do not know a calendar, advance reservations, failures and preemption yet"
+            remedy = (
+                "Leave out [[calendar]], [[reservations]] and [failures], and set scheduler.preempt to none;"
+            )
+            remedy += " or replay a whole log."
             raise BridgeError(what, where=f"cluster {self.cluster.name!r}", remedy=remedy)
 
     def shares_nodes(self, which: Array) -> Ints:

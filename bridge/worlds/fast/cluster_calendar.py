@@ -8,7 +8,7 @@ import numpy as np
 
 from bridge.base.arrays import Flags, Ints, Records
 from bridge.base.errors import BridgeError
-from bridge.cluster.description import CalendarEvent, Cluster
+from bridge.cluster.description import CalendarEvent, Cluster, Partition
 from bridge.cluster.idle_events import idle_events, label_of
 from bridge.cluster.limits import Limits, Qos
 from bridge.scheduler import timed_state as timed
@@ -164,7 +164,7 @@ def build_calendar(
     """
     requests = jobs.requests
     assert requests is not None
-    names = list(dict.fromkeys(("", *(row.name for row in cluster.qos))))
+    names = names_of_qos(cluster)
     preempts = np.zeros((len(names), len(names)), np.int8)
     for row in cluster.qos:
         for other in row.preempt:
@@ -245,19 +245,28 @@ def _job_records(
     columns = (partition, requests.qos.code, requests.account.code, requests.user.code)
     _, first, of = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
     rows = np.zeros(len(first), timed.TIMED_JOB).view(np.recarray)
-    exempt = cluster.scheduler.preempt_exempt_time
     for k, j in enumerate(first.tolist()):
         own = classes.partitions[partition[j]]
         name = qos_of(cluster, requests, j, user_of(cluster, own.name, requests, j))
-        qos = tables.get(name)
-        mode = (qos and qos.preempt_mode) or own.preempt_mode or cluster.scheduler.preempt_mode
-        grace = qos.grace_time if qos is not None and qos.grace_time else own.grace_time
-        rows[k].mode, rows[k].grace, rows[k].exempt = _MODES[mode], grace * SECOND, exempt * SECOND
-        rows[k].tier, rows[k].priority = own.tier, qos.priority if qos is not None else 0
+        set_preemption(rows[k], cluster, own, tables.get(name))
         rows[k].qos = names.index(name) if name in names else 0
     for name in ("mode", "grace", "exempt", "tier", "priority", "qos"):
         records[name] = rows[name][of.reshape(-1)]
     return records
+
+
+def names_of_qos(cluster: Cluster) -> list[str]:
+    """Return the names of which TIMED_JOB's `qos` is the place; the first: of no QOS."""
+    return list(dict.fromkeys(("", *(row.name for row in cluster.qos))))
+
+
+def set_preemption(record: Any, cluster: Cluster, partition: Partition, qos: Qos | None) -> None:
+    """Write to a TIMED_JOB when and how a job of this partition and QOS is preempted."""
+    mode = (qos and qos.preempt_mode) or partition.preempt_mode or cluster.scheduler.preempt_mode
+    grace = qos.grace_time if qos is not None and qos.grace_time else partition.grace_time
+    record.mode, record.grace = _MODES[mode], grace * SECOND
+    record.exempt = cluster.scheduler.preempt_exempt_time * SECOND
+    record.tier, record.priority = partition.tier, qos.priority if qos is not None else 0
 
 
 class _Events:

@@ -156,8 +156,6 @@ def prepare(
         refuse_followers(jobs)
         cluster = build_cluster_arrays(jobs.cluster, jobs, acts=compiled.action is not None)
         _refuse_suspensions(compiled, cluster)
-        if policy.agent and protocol.own_passes:
-            cluster.refuse_calendar(f"agents under the protocol {protocol.name}")
         check_machines(protocol, cluster, [str(name) for name in jobs.id])
         if protocol.own_passes:
             more = dict.fromkeys((*cluster.reasons, *reasons_of_refusals(jobs.cluster)))

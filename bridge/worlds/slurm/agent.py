@@ -24,7 +24,7 @@ from bridge.worlds.slurm.live_scheduler import LivePolicy, LiveScheduler
 from bridge.worlds.slurm.losses import JobLosses
 from bridge.worlds.slurm.report import AgentCounters, Journal
 from bridge.worlds.slurm.settings import AgentConfig
-from bridge.worlds.slurm.site_jobs import SitePass
+from bridge.worlds.slurm.site_jobs import SitePass, StopKind
 from bridge.worlds.slurm.site_reading import SiteReader, require_partitions
 from bridge.worlds.slurm.site_scheduler import SiteScheduler
 from bridge.worlds.slurm.site_tracking import SiteTracking
@@ -36,6 +36,8 @@ from bridge.worlds.slurm.trigger import ScheduleTrigger
 TICK, POLL, RECONCILE = 0.01, 5.0, 60.0
 #: Seconds between looks at jobs that were released or are to be tried again.
 LOOK = 0.05
+#: Passes at one time at most: each but the first follows one that has stopped jobs.
+_MOST_PASSES = 100
 #: Seconds between polls while a released job is not seen running.
 HURRY = 0.2
 
@@ -116,9 +118,20 @@ class SlurmAgent:
         self._reader: SiteReader | None = None
         self.tracking = Tracking(*parts)
         if site is not None:
-            self._reader = SiteReader(client, require_partitions(settings.partition))
+            self._reader = SiteReader(client, require_partitions(settings.partition), preempts=True)
+            self._say_preemption(self._reader)
             self.tracking = SiteTracking(*parts, reader=self._reader)
-        self._starts = Starts(settings, self._control, book, journal, self.tracking, self._kicks)
+        self._starts = Starts(settings, self._control, book, journal, self.tracking, self._kicks, client)
+
+    def _say_preemption(self, reader: SiteReader) -> None:
+        """Say by which rule running jobs are stopped, and what of Slurm's configuration is not honoured."""
+        rules = reader.cluster.scheduler
+        if rules.preempt == "none":
+            return
+        whose = "tier of partitions" if rules.preempt == "partition" else "QOS"
+        self._log(f"jobs are preempted by {whose}, as Slurm's configuration says")
+        for note in reader.notes:
+            self._log(f"NOT HONOURED: {note}")
 
     # The loop.
 
@@ -233,11 +246,18 @@ class SlurmAgent:
         self._soonest = 2 * self._polled - started_at
 
     def _decide(self, now: float) -> None:
-        starts = self._book.decide(self.tracking.out, now)
-        for key in self._book.stops:
-            self._starts.stop(key, now)
-        for key in starts:
-            self._starts.start(key, now)
+        for _ in range(_MOST_PASSES):
+            starts = self._book.decide(self.tracking.out, now)
+            self._starts.name_spared(self._book.spared)
+            of = {kind: {row.key for row in self._book.stops if row.kind is kind} for kind in StopKind}
+            stands_again = of[StopKind.RESUME] & of[StopKind.SUSPEND]  # it would go on for no time
+            for stop in self._book.stops:
+                if stop.key not in stands_again:
+                    self._starts.stop(stop, now)
+            for key in starts:
+                self._starts.start(key, now)
+            if not self._book.goes_on:
+                return
 
     def report(self) -> dict[str, Any]:
         counts = Counter(job.phase.value for job in self.tracking.jobs.values())

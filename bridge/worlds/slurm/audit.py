@@ -20,7 +20,7 @@ from bridge.cluster.node_groups import format_nodes
 from bridge.wire.fields import Fields, read_json
 from bridge.worlds.slurm.gate import DiskError
 from bridge.worlds.slurm.live_scheduler import LiveEvent, LivePolicy, LiveScheduler
-from bridge.worlds.slurm.site_jobs import NodePart, SitePass
+from bridge.worlds.slurm.site_jobs import NodePart, SitePass, SiteStop
 from bridge.worlds.slurm.site_scheduler import SiteScheduler, starts_record
 
 #: Of the log's form.
@@ -184,16 +184,24 @@ def replay(path: Path, deciding: LivePolicy, open_pass: Callable[[], SitePass] |
 
 
 def _replay_nodes(book: SiteScheduler, line: Fields, decided: Sequence[str], now: float) -> str:
-    """Compare the starts and nodes of a pass; return how they differ. From here on as it was."""
+    """Compare the starts, nodes and stops of a pass; return how they differ. From here on as it was."""
     parts = line.mapping("parts") if "parts" in line else {}
     if {*parts} != {*decided}:
         raise BridgeError("'parts' is not of the jobs that were decided on", remedy=_REMEDY)
     now_parts = starts_record(book.starts)
-    if list(book.starts) == list(decided) and now_parts == parts:
+    stops = tuple(map(SiteStop.from_record, line.array("stops", [])))
+    firsts = line.array("firsts", [])
+    is_same = list(book.starts) == list(decided) and now_parts == parts
+    if is_same and book.stops == stops and book.firsts == firsts:
         return ""
-    texts = [_starts_text(decided, parts), _starts_text(list(book.starts), now_parts)]
-    book.replace_starts({key: parts[key] for key in decided}, now)
-    return f"decided {texts[0]}, now {texts[1]}"
+    logged = [_starts_text(decided, parts), *map(_stop_text, stops)]
+    decisions = [_starts_text(list(book.starts), now_parts), *map(_stop_text, book.stops)]
+    book.replace_decision({key: parts[key] for key in decided}, stops, firsts, now)
+    return f"decided {'; '.join(logged)}, now {'; '.join(decisions)}"
+
+
+def _stop_text(stop: SiteStop) -> str:
+    return f"{stop.kind} {stop.key}" + (f" until {stop.grace_end:.0f}" if stop.grace_end >= 0 else "")
 
 
 def _starts_text(keys: Sequence[str], parts: Mapping[str, Any]) -> str:

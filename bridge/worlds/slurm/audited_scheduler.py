@@ -1,13 +1,13 @@
 """The scheduler as the agent uses it: what it learns and what it decides stands in the audit log."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bridge.worlds.slurm.live_scheduler import LiveEvent, LiveScheduler
 from bridge.worlds.slurm.report import Journal
-from bridge.worlds.slurm.site_jobs import NodePart, SiteRequest
-from bridge.worlds.slurm.site_scheduler import SiteScheduler, starts_record
+from bridge.worlds.slurm.site_jobs import PlacedJob, SiteRequest, SiteStop, StopKind
+from bridge.worlds.slurm.site_scheduler import SiteScheduler, decision_record
 
 #: The scheduler of one pool of nodes, or of a site.
 AnyScheduler = LiveScheduler | SiteScheduler
@@ -17,7 +17,8 @@ class AuditedBook:
     """A scheduler that writes each pass down, with the events before it.
 
     `open_scheduler`: makes one that knows of nothing yet, for so many nodes. `news`: whether something has
-    happened since the last pass; `stops`: jobs that it stopped.
+    happened since the last pass; `stops`: jobs that it stopped, and how; `goes_on`: for another one, which a
+    pass takes at once; `spared`: see `SiteScheduler`.
     """
 
     def __init__(self, nodes: int, open_scheduler: Callable[[int], AnyScheduler], journal: Journal) -> None:
@@ -26,7 +27,9 @@ class AuditedBook:
         self._out: int | frozenset[str] = -1
         self._events: list[LiveEvent] = []
         self.news = False
-        self.stops: list[str] = []
+        self.stops: Sequence[SiteStop] = ()
+        self.spared: Mapping[str, str] = {}
+        self.goes_on = False
 
     def __contains__(self, key: str) -> bool:
         return key in self._book
@@ -66,17 +69,17 @@ class AuditedBook:
         assert isinstance(self._book, SiteScheduler)
         return self._book.starts[key].nodes
 
-    def parts_of(self, key: str) -> tuple[NodePart, ...]:
-        """Return what a running job is believed to have."""
+    def placed(self, key: str) -> PlacedJob | None:
+        """Return a job that has nodes as it is believed to be; None: it has none."""
         assert isinstance(self._book, SiteScheduler)
-        return self._book.parts_of(key)
+        return self._book.placed(key)
 
     def decide(self, out: int | frozenset[str], now: float) -> list[str]:
         """Return the jobs to be started now, in order.
 
         `out`: the nodes that none of its jobs can have, of a pool how many.
         """
-        self.stops = []
+        self.stops, self.goes_on = (), False
         if out != self._out:
             self._out = out
             self.tell("out", **({"nodes": out} if isinstance(out, int) else {"names": sorted(out)}))
@@ -87,9 +90,15 @@ class AuditedBook:
         events, self._events, self.news = self._events, [], False
         starts = self._book.decide(now)
         self._journal.counts.passes += 1
-        self.stops = self._book.stopped
-        more: dict[str, Any] = {"stopped": self.stops} if self.stops else {}
-        if isinstance(self._book, SiteScheduler) and starts:
-            more["parts"] = starts_record(self._book.starts)
+        more: dict[str, Any] = {}
+        if isinstance(self._book, SiteScheduler):
+            more = decision_record(self._book)
+            self.stops, self.spared = self._book.stops, self._book.spared
+        elif self._book.stopped:
+            more["stopped"] = self._book.stopped
+            self.stops = [SiteStop(key, StopKind.REQUEUE) for key in self._book.stopped]
         self._journal.audit.write_pass(now, events, starts, **more)
+        self.goes_on = isinstance(self._book, SiteScheduler) and self._book.goes_on
+        if self.goes_on:
+            self.tell("wake")
         return starts

@@ -17,16 +17,16 @@ from bridge.cluster.slurm_values import limit, node_names
 
 #: Longest time that any command may take (s): beyond it slurmctld counts as away.
 PATIENCE = 10.0
-#: The admin comment of jobs that the gate holds.
-HELD = "agent:held"
+#: The admin comment of jobs that the gate holds, and of those that the agent has suspended.
+HELD, SUSPENDED = "agent:held", "agent:suspended"
 _MARK = "\x1f"
 #: Columns of squeue's poll, and their letters: none of them holds text that a user makes up.
 _COLUMNS = (
     *("raw", "label", "state", "priority", "submit", "start", "limit", "nodes", "cores", "memory", "user"),
     *("reason", "dependency", "features", "gres", "reservation", "licenses", "required", "excluded"),
-    *("hosts", "partition"),
+    *("hosts", "partition", "qos"),
 )
-_LETTERS = "AiTQVSlDCmurEfbvWnxNP"
+_LETTERS = "AiTQVSlDCmurEfbvWnxNPq"
 _NONE = frozenset({"", "(null)", "N/A", "None", "none"})
 _CONF = "Set SLURM_CONF to the cluster's slurm.conf."
 
@@ -45,7 +45,7 @@ class QueueEntry:
         limit: seconds, infinite without one.
         nodes, cores: asked for.
         required, excluded, hosts: node lists as Slurm writes them, empty without.
-        dependency, features, gres, reservation, licenses: empty without.
+        dependency, features, gres, reservation, licenses, qos: empty without.
     """
 
     label: str
@@ -69,6 +69,7 @@ class QueueEntry:
     excluded: str
     hosts: str
     partition: str
+    qos: str = ""
 
     @property
     def key(self) -> str:
@@ -288,4 +289,13 @@ def may_requeue(answer: str) -> bool:
 
 def is_held_by_us(answer: str) -> bool:
     """Return whether our gate holds a job, by `show job`, not by the job's comment."""
-    return f"AdminComment={HELD} " in answer.partition("Comment=(null)")[0].partition(" Comment=")[0] + " "
+    return _is_marked(answer, HELD)
+
+
+def is_suspended_by_us(answer: str) -> bool:
+    """Return whether the agent has suspended a job, as `is_held_by_us`; it may go on by now."""
+    return _is_marked(answer, SUSPENDED)
+
+
+def _is_marked(answer: str, mark: str) -> bool:
+    return f"AdminComment={mark} " in answer.partition("Comment=(null)")[0].partition(" Comment=")[0] + " "

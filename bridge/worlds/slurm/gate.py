@@ -13,7 +13,7 @@ from typing import TextIO
 
 from bridge.base import files
 from bridge.base.errors import BridgeError
-from bridge.worlds.slurm.client import Client, Control, is_held_by_us
+from bridge.worlds.slurm.client import Client, Control, is_held_by_us, is_suspended_by_us
 
 #: A heartbeat that is older means that the agent is dead (s).
 STALE = 30
@@ -99,7 +99,7 @@ def open_gate(gate: Path, client: Client) -> int:
 
 
 def release(client: Client, partition: str) -> int:
-    """Release all jobs that a gate holds, and return how many."""
+    """Release all jobs that a gate holds, and let suspended ones go on; return how many were released."""
     control, released = Control(client), 0
     try:
         for row in client.queue(partition):
@@ -110,6 +110,8 @@ def release(client: Client, partition: str) -> int:
             ):
                 control(f"update JobId={row.label} ReqNodeList=")
                 released += not control(f"release {row.label}")
+            elif row.state == "SUSPENDED" and is_suspended_by_us(control(f"show job {row.label}")):
+                control(f"resume {row.label}")
     finally:
         control.close()
     return released

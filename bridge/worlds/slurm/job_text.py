@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from bridge.cluster.request_texts import parse_constraints, parse_licenses
 from bridge.cluster.slurm_nodes import gpus_of
 from bridge.cluster.slurm_values import amount, node_names
-from bridge.worlds.slurm.client import QueueEntry
-from bridge.worlds.slurm.site_jobs import NodePart, SiteRequest
+from bridge.worlds.slurm.client import QueueEntry, is_suspended_by_us
+from bridge.worlds.slurm.site_jobs import NodePart, PlacedJob, SiteRequest
 
 _DETAIL = re.compile(r"^ +Nodes=(\S+) CPU_IDs=([\d,-]+) Mem=(\d{1,15}) GRES=(\S*)$", re.MULTILINE | re.ASCII)
 _ARRAY = re.compile(r"JobId=\d+ ArrayJobId=(\d{1,18}) ")
@@ -30,7 +30,7 @@ class _JobText:
     answer: str
 
     def number(self, name: str, default: int) -> int:
-        match = re.search(rf"^   (?:\S+ )*{re.escape(name)}=(\d{{1,9}})\b", self.answer, re.MULTILINE)
+        match = re.search(rf"^   (?:\S+ )*{re.escape(name)}=(\d{{1,12}})\b", self.answer, re.MULTILINE)
         return int(match[1]) if match else default
 
     def last(self, name: str) -> str:
@@ -41,6 +41,16 @@ class _JobText:
     @property
     def is_exclusive(self) -> bool:
         return re.search(r"^   OverSubscribe=(?:NO|EXCLUSIVE) ", self.answer, re.MULTILINE) is not None
+
+    @property
+    def may_requeue(self) -> bool:
+        return self.number("Requeue", 1) > 0 and self.number("BatchFlag", 1) > 0
+
+    @property
+    def stood(self) -> float:
+        """For how long it was suspended by the time at which it was last suspended, or went on (s)."""
+        last, start = self.number("SuspendTime", 0), self.number("StartTime", 0)
+        return float(max(last - start - self.number("SecsPreSuspend", 0), 0)) if last and start else 0.0
 
     @property
     def array(self) -> tuple[int, int]:
@@ -94,6 +104,8 @@ def request_of(row: QueueEntry, answer: str, threads: int = 1) -> SiteRequest:
         exclude=row.excluded,
         array=array,
         array_limit=array_limit,
+        qos=row.qos,
+        may_requeue=text.may_requeue,
     )
     on_each = text.number("NtasksPerN:B:S:C", 0)
     if high == 0 and tasks > 1 and not on_each and text.memory[1]:
@@ -192,6 +204,26 @@ def _gpus_on_node(text: str) -> dict[str, int]:
         return dict(gpus_of(text)[0])
     except ValueError:
         return {}
+
+
+def placed_of(row: QueueEntry, answer: str, length: float, now: float, *, is_ours: bool) -> PlacedJob:
+    """Return a job that has nodes, by its details; `is_ours`: the agent may stop it."""
+    text, start = _JobText(answer), float(row.start if row.start > 0 else now)
+    by_us = row.state == "SUSPENDED" and is_suspended_by_us(answer)
+    return PlacedJob(
+        row.key,
+        start,
+        min(length, 1e9),
+        parts_of(answer, row.names),
+        row.licenses,
+        *text.array,
+        number=row.raw,
+        partition=row.partition if is_ours else "",
+        qos=row.qos,
+        may_requeue=text.may_requeue,
+        suspended=float(text.number("SuspendTime", round(now))) if by_us else -1.0,
+        stood=text.stood,
+    )
 
 
 def array_of(answer: str) -> tuple[int, int]:

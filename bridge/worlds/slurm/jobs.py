@@ -22,10 +22,10 @@ _FEATURES = re.compile(r"(?:[\w.-]+(?:&[\w.-]+)*)?", re.ASCII)
 class Phase(StrEnum):
     HELD = "held"  # the policy may start it
     BLOCKED = "blocked"  # it waits for another job, or for the next try
-    AWAITING = "awaiting"  # decided, on nodes of jobs that are being requeued
+    AWAITING = "awaiting"  # decided, on nodes of jobs that are being stopped
     RELEASED = "released"  # decided and written, not seen running yet
     RUNNING = "running"
-    REQUEUED = "requeued"  # killed by the policy; Slurm has not put it back into its queue yet
+    REQUEUED = "requeued"  # requeued or cancelled; Slurm has not put it back into its queue yet
     FOREIGN = "foreign"  # Slurm's, or its user's own affair
 
 

@@ -17,6 +17,8 @@ class AgentCounters:
     starts: int = 0
     withdrawn: int = 0
     requeued: int = 0
+    cancelled: int = 0
+    suspended: int = 0
     lost: list[str] = field(default_factory=list)
     ended_unnoticed: Annotated[list[str], Constraint(key="ghosts")] = field(default_factory=list)
     moved: list[str] = field(default_factory=list)

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from bridge.base.errors import BridgeError
@@ -23,6 +25,8 @@ class SiteRequest:
         exclusive: it has whole nodes.
         features, licenses, reservation, nodelist, exclude: as Slurm writes them, empty without.
         array, array_limit: its array (-1: none), and how many of its tasks may run at once (0: all).
+        qos: empty without.
+        may_requeue: Slurm may stop it, and let it run again.
     """
 
     partition: str
@@ -40,6 +44,8 @@ class SiteRequest:
     exclude: str = ""
     array: int = -1
     array_limit: int = 0
+    qos: str = ""
+    may_requeue: bool = True
 
     def as_record(self) -> dict[str, Any]:
         """Return what is stated, as plain data."""
@@ -80,8 +86,8 @@ class NodePart:
 class PendingJob:
     """A job that may be started: `number` is Slurm's; `submit` s since 1970, `length` believed s.
 
-    What an agent's passes have left of it: `rejects`: how often it was rejected; `is_head`: it is its
-    partition's head, which stays so.
+    What passes have left of it: `rejects`: how often an agent rejected it; `is_head`: it is its partition's
+    head, which stays so; `goes_first`: jobs have given way to it, and the next pass takes it first.
     """
 
     key: str
@@ -91,11 +97,21 @@ class PendingJob:
     request: SiteRequest
     rejects: int = 0
     is_head: bool = False
+    goes_first: bool = False
 
 
 @dataclass(frozen=True)
 class PlacedJob:
-    """A job that has nodes since `start`, s since 1970, and is believed to run for `length` s."""
+    """A job that has nodes since `start`, s since 1970, and is believed to run for `length` s.
+
+    Attributes:
+        number: Slurm's; of two that started together the higher one is preempted first.
+        partition, qos: by which it may be preempted; no partition: it is never stopped.
+        may_requeue: it may be stopped, and run again.
+        grace_end: when it is stopped in favour of the job `preemptor`; -1: it is not.
+        suspended: since when the agent has it suspended; -1: it is not. It keeps all but its cores.
+        stood: for how long it was suspended before, s.
+    """
 
     key: str
     start: float
@@ -104,40 +120,89 @@ class PlacedJob:
     licenses: str = ""
     array: int = -1
     array_limit: int = 0
+    number: int = 0
+    partition: str = ""
+    qos: str = ""
+    may_requeue: bool = True
+    grace_end: float = -1.0
+    preemptor: str = ""
+    suspended: float = -1.0
+    stood: float = 0.0
 
 
 @dataclass(frozen=True)
 class SiteStart:
-    """A start that was decided, with the nodes and what the job takes there."""
+    """A start that was decided, with the nodes and what the job takes there, and by which partition."""
 
     key: str
     parts: tuple[NodePart, ...]
+    partition: str = ""
 
     @property
     def nodes(self) -> list[str]:
         return [name for part in self.parts for name in part.nodes]
 
 
+class StopKind(StrEnum):
+    """What a pass does to a running job, or to one that is suspended (`RESUME`)."""
+
+    REQUEUE = "requeue"
+    CANCEL = "cancel"
+    SUSPEND = "suspend"
+    RESUME = "resume"
+    GRACE = "grace"  # it is stopped later
+
+
+class SiteStop(NamedTuple):
+    """What a pass decides on a job that has nodes; of a grace its end, s since 1970, and in whose favour."""
+
+    key: str
+    kind: StopKind
+    grace_end: float = -1.0
+    preemptor: str = ""
+
+    def as_record(self) -> list[Any]:
+        return [self.key, str(self.kind), self.grace_end, self.preemptor]
+
+    @classmethod
+    def from_record(cls, record: Any) -> "SiteStop":
+        """Return what `as_record` has written; BridgeError: it is none."""
+        try:
+            return cls(str(record[0]), StopKind(record[1]), float(record[2]), str(record[3]))
+        except (IndexError, TypeError, ValueError) as error:
+            raise BridgeError("it is not [job, kind, end of grace, preemptor]") from error
+
+
 class SiteDecision(NamedTuple):
     """What a pass decides: its `starts`, in order; `left`: the jobs that wait on, as it leaves them.
 
-    `wake_at`: when it is to be made again at the latest, s since 1970.
+    `wake_at`: when it is to be made again at the latest, s since 1970; `goes_on`: at once, for jobs were
+    stopped; `resumes`: see `SiteQueue`, of that pass. `stops`: of running jobs. `spared`: jobs that the
+    site's rules would stop, and no pass does, and why.
     """
 
     starts: list[SiteStart]
     left: tuple[PendingJob, ...] = ()
     wake_at: float = math.inf
+    stops: tuple[SiteStop, ...] = ()
+    spared: Mapping[str, str] = MappingProxyType({})
+    goes_on: bool = False
+    resumes: bool = True
 
 
 @dataclass(frozen=True)
 class SiteQueue:
-    """A site with its jobs at one time, in seconds since 1970; no job starts on the nodes that are `out`."""
+    """A site with its jobs at one time, in seconds since 1970; no job starts on the nodes that are `out`.
+
+    `resumes`: the pass begins with letting suspended jobs go on; not where it takes a job first.
+    """
 
     cluster: Cluster
     out: frozenset[str]
     waiting: Sequence[PendingJob]
     running: Sequence[PlacedJob]
     now: float
+    resumes: bool = True
 
 
 class SitePass(Protocol):

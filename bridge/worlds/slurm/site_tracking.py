@@ -8,9 +8,9 @@ from typing import Any
 
 from bridge.cluster.clusterfile import cluster_tables
 from bridge.worlds.slurm.client import QueueEntry
-from bridge.worlds.slurm.job_text import RefusedError, array_of, parts_of, request_of
+from bridge.worlds.slurm.job_text import RefusedError, placed_of, request_of
 from bridge.worlds.slurm.jobs import HAS_NODES, PartitionNodes, Phase, TrackedJob
-from bridge.worlds.slurm.site_jobs import NodePart, PendingJob, PlacedJob
+from bridge.worlds.slurm.site_jobs import NodePart, PendingJob, PlacedJob, StopKind
 from bridge.worlds.slurm.site_reading import SiteReader
 from bridge.worlds.slurm.site_scheduler import record_of_run, record_of_wait
 from bridge.worlds.slurm.tracking import Tracking
@@ -25,6 +25,7 @@ class SiteTracking(Tracking):
         self._sent: object = None  # the site that the scheduler has
         self._others: set[str] = set()
         self._unusable: frozenset[str] = frozenset()
+        self._leaving: dict[str, frozenset[str]] = {}  # nodes of jobs that were stopped, by label
 
     def forget(self) -> None:
         super().forget()
@@ -36,8 +37,25 @@ class SiteTracking(Tracking):
         return self._unusable
 
     def choose_nodes(self, job: TrackedJob, now: float) -> list[str] | None:  # noqa: ARG002
-        """Return the nodes that the scheduler chose in its last pass."""
-        return self._book.nodes_of(job.row.key)
+        """Return the nodes that the scheduler chose; None: jobs that were stopped still have some of them."""
+        if job.phase is not Phase.AWAITING:
+            job.hosts = frozenset(self._book.nodes_of(job.row.key))
+        clear = all(job.hosts.isdisjoint(hosts) for hosts in self._leaving.values())
+        return sorted(job.hosts) if clear else None
+
+    @property
+    def nodes_coming(self) -> bool:
+        return bool(self._leaving)
+
+    def note_stopped(self, job: TrackedJob, now: float) -> None:
+        """A running job was requeued or cancelled: it has its nodes until Slurm says otherwise."""
+        super().note_stopped(job, now)
+        if self._writes:
+            self._leaving[job.row.label] = job.hosts
+
+    def run_on(self, job: TrackedJob, now: float, kind: StopKind) -> None:
+        is_ours = kind is StopKind.RESUME  # else it would be stopped again and again
+        self._tell_run(job.row, now, self._control(f"show job {job.row.label}"), is_ours=is_ours)
 
     def update(self, rows: Sequence[QueueEntry], machine: PartitionNodes, now: float) -> None:
         if not self._reader.knows_reservations([row for row in rows if self._is_ours(row)]):
@@ -46,7 +64,11 @@ class SiteTracking(Tracking):
             self._sent = self._reader.cluster
             self._book.tell("site", cluster=cluster_tables(self._reader.cluster))
         self._update_others(rows, now)
+        present = {row.label for row in rows if row.state in HAS_NODES}
+        self._leaving = {label: hosts for label, hosts in self._leaving.items() if label in present}
         super().update(rows, machine, now)
+        if not self._writes:
+            self._bring_back(now)
         occupied = [row.names for row in rows if row.state in HAS_NODES and row.state != "COMPLETING"]
         pinned = (job.hosts for job in self.jobs.values() if job.phase is Phase.RELEASED)
         self._unusable = self._reader.unusable(machine.nodes, frozenset().union(*occupied, *pinned))
@@ -66,20 +88,30 @@ class SiteTracking(Tracking):
             self._book.tell("end", key)
         self._others = present
 
-    def _tell_run(self, row: QueueEntry, now: float, answer: str) -> None:
-        """Let the scheduler know that a job has nodes, unless it believes just that."""
-        parts = parts_of(answer, row.names)
-        if row.key in self._book and _by_node(parts) == _by_node(self._book.parts_of(row.key)):
-            return
-        start = row.start if row.start > 0 else now
-        job = self.jobs.get(row.key)
+    def _bring_back(self, now: float) -> None:
+        """Jobs that would have been stopped run on, once nothing would be on their nodes."""
+        would_run = [job.hosts for job in self.jobs.values() if job.phase is Phase.RELEASED]
+        for job in self.jobs.values():
+            is_stopped = job.phase is Phase.REQUEUED and job.row.state in HAS_NODES
+            if is_stopped and all(job.hosts.isdisjoint(hosts) for hosts in would_run):
+                job.phase = Phase.RUNNING
+                self._tell_run(job.row, now, self._control(f"show job {job.row.label}"))
+
+    def _tell_run(self, row: QueueEntry, now: float, answer: str, *, is_ours: bool = True) -> None:
+        """Let the scheduler know that a job has nodes, unless it believes just that.
+
+        `is_ours`: the agent may stop it, if it is of its partitions.
+        """
+        job, placed = self.jobs.get(row.key), self._book.placed(row.key)
         length = job.length if job is not None else row.limit
-        array, array_limit = array_of(answer)
-        running = PlacedJob(row.key, start, min(length, 1e9), parts, row.licenses, array, array_limit)
-        self._book.tell("run", row.key, **record_of_run(running))
+        running = placed_of(row, answer, length, now, is_ours=is_ours and self._is_ours(row))
+        if placed is None or _has(placed) != _has(running):
+            self._book.tell("run", row.key, **record_of_run(running))
 
     def _update_job(self, row: QueueEntry, now: float) -> None:
-        job = self.jobs.get(row.key)
+        job, placed = self.jobs.get(row.key), self._book.placed(row.key)
+        if self._writes and placed is not None and placed.suspended >= 0 and row.state == "RUNNING":
+            self._tell_run(row, now, self._control(f"show job {row.label}"))  # somebody let it go on
         waits = job is not None and job.phase in (Phase.HELD, Phase.BLOCKED) and row.state == "PENDING"
         if job is not None and waits and _asks(job.row) != _asks(row):
             self._drop(row.key)  # somebody has changed what it asks for
@@ -104,7 +136,8 @@ class SiteTracking(Tracking):
 
     def _tell_runs(self, job: TrackedJob, now: float) -> None:
         is_placed = job.phase is Phase.RELEASED and job.row.names == job.hosts
-        if is_placed and job.request is not None and job.request.tasks == 0:
+        request = job.request
+        if is_placed and request is not None and request.tasks == 0 and "," not in request.partition:
             return  # it has what was decided: only tasks may lie on their nodes in another way
         self._tell_run(job.row, now, self._control(f"show job {job.row.label}"))
 
@@ -117,8 +150,14 @@ def _asks(row: QueueEntry) -> tuple[object, ...]:
     """Return what a job asks for, but for the nodes to which we pin it."""
     return (
         *(row.limit, row.nodes, row.cores, row.memory, row.features, row.gres, row.reservation),
-        *(row.licenses, row.excluded, row.partition),
+        *(row.licenses, row.excluded, row.partition, row.qos),
     )
+
+
+def _has(job: PlacedJob) -> tuple[object, ...]:
+    """Return what of a job that has nodes counts for a pass, but for its times."""
+    by_rules = job.partition, job.qos, job.may_requeue, job.suspended >= 0
+    return _by_node(job.parts), by_rules
 
 
 def _by_node(parts: Sequence[NodePart]) -> dict[str, object]:

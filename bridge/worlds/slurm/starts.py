@@ -1,20 +1,32 @@
-"""What starts jobs, and looks after them until they run: pins to nodes, releases, kicks, and takes back."""
+"""What starts jobs, and looks after them until they run: pins to nodes, releases, kicks, and takes back.
+
+It stops running jobs, too: requeues, cancels and suspends them, and lets suspended ones go on.
+"""
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from bridge.base.errors import BridgeError
 from bridge.worlds.slurm.audited_scheduler import AuditedBook
-from bridge.worlds.slurm.client import Control, quoted_nodes
+from bridge.worlds.slurm.client import (
+    HELD,
+    SUSPENDED,
+    Client,
+    Control,
+    SlurmUnreachableError,
+    quoted_nodes,
+)
 from bridge.worlds.slurm.jobs import Phase, TrackedJob
 from bridge.worlds.slurm.report import Journal
 from bridge.worlds.slurm.settings import AgentConfig
+from bridge.worlds.slurm.site_jobs import SiteStop, StopKind
 from bridge.worlds.slurm.tracking import Tracking
 from bridge.worlds.slurm.trigger import ScheduleTrigger
 
 #: A released job that does not run: kicked again, withdrawn, offered again (s, doubled each time) after.
 KICK_AGAIN, WITHDRAW, RETRY, RETRY_MOST = 0.15, 2.0, 2.0, 60.0
-#: A job waits so long for nodes of jobs that are being requeued (s): Slurm's KillWait, and more.
+#: A job waits so long for nodes of jobs that are being stopped (s): Slurm's KillWait, and more.
 AWAIT = 120.0
 
 
@@ -29,7 +41,9 @@ class Starts:
         journal: Journal,
         tracking: Tracking,
         kicks: ScheduleTrigger,
+        client: Client,
     ) -> None:
+        self._client, self._spared = client, set[str]()
         self._settings, self._writes = settings, settings.mode == "live"
         self._control, self._book, self._journal = control, book, journal
         self._tracking, self._kicks = tracking, kicks
@@ -68,31 +82,76 @@ class Starts:
         self._kicks.trigger()
 
     def _awaits(self, job: TrackedJob, now: float) -> bool:
-        """Tell whether a job's nodes are still to come, from jobs that are being requeued."""
+        """Tell whether a job's nodes are still to come, from jobs that are being stopped."""
         if job.phase is not Phase.AWAITING:
             if not self._tracking.nodes_coming:
                 return False
             job.phase, job.since = Phase.AWAITING, now
         return now - job.since <= AWAIT
 
-    def stop(self, key: str, now: float) -> None:
-        """Requeue a job that the scheduler has stopped, and hold it, lest Slurm starts it itself."""
+    def stop(self, stop: SiteStop, now: float) -> None:
+        """Do to a job that has nodes what the scheduler has decided, or only say that it would be done."""
+        key, kind = stop.key, stop.kind
         job, label = self._tracking.jobs[key], self._tracking.jobs[key].row.label
+        if kind is StopKind.GRACE and (job.phase is not Phase.RUNNING or stop.grace_end <= now):
+            return  # it has just been started, or is stopped at once
         if job.phase is not Phase.RUNNING:  # Slurm has not started it yet
-            answer = [self._control(f"hold {label}"), self._control(f"update JobId={label} ReqNodeList=")]
-            self._journal.audit.write({"time": now, "stop": key, "answer": answer})
+            if self._writes:
+                answer = [self._control(f"hold {label}"), self._control(f"update JobId={label} ReqNodeList=")]
+                self._journal.audit.write({"time": now, "stop": key, "answer": answer})
+            if key in self._book:
+                self._book.tell("end", key)
             self._tracking.offer(job, now)
             job.hosts = frozenset()
+            self._tracking.dirty = True
+            return
+        text = _describe(stop, label)
+        if not self._writes:
+            self._journal.say(f"would {text}")
         else:
-            answer = [self._control(f"requeuehold {label}")]
-            self._journal.audit.write({"time": now, "stop": key, "answer": answer})
+            answer = self._carry_out(kind, label)
+            record = {"time": now, "stop": key, "kind": str(kind), "answer": answer}
+            self._journal.audit.write(record)
             if any(answer):
-                self._journal.say(f"REFUSED to requeue {label}: {' '.join(answer)}")
-                self._tracking.run_on(job, now)
+                self._journal.say(f"REFUSED to {text}: {' '.join(filter(None, answer))}")
+                if kind is not StopKind.GRACE:
+                    self._tracking.run_on(job, now, kind)
                 return
-            self._journal.counts.requeued += 1
-            job.phase, job.since = Phase.REQUEUED, now
+            self._count(kind)
+        if kind in (StopKind.REQUEUE, StopKind.CANCEL):
+            self._tracking.note_stopped(job, now)
         self._tracking.dirty = True
+
+    def _carry_out(self, kind: StopKind, label: str) -> list[str]:
+        """Write to Slurm what is to become of a running job; return its answers, empty if all is well."""
+        mark = f"update JobId={label} AdminComment="
+        if kind is StopKind.REQUEUE:  # held, lest Slurm starts it itself
+            return [self._control(f"{mark}{HELD}"), self._control(f"requeuehold {label}")]
+        if kind is StopKind.SUSPEND:  # marked, so that the watchdog lets it go on
+            return [self._control(f"{mark}{SUSPENDED}"), self._control(f"suspend {label}")]
+        if kind is StopKind.RESUME:
+            return [self._control(f"resume {label}"), self._control(f"{mark}{HELD}")]
+        words = ("-s", "TERM", "-f") if kind is StopKind.GRACE else ()
+        try:
+            return [self._client.call("scancel", *words, label).strip()]
+        except SlurmUnreachableError:
+            raise
+        except BridgeError as error:
+            return [error.what]
+
+    def _count(self, kind: StopKind) -> None:
+        counts = self._journal.counts
+        counts.requeued += kind is StopKind.REQUEUE
+        counts.cancelled += kind is StopKind.CANCEL
+        counts.suspended += kind is StopKind.SUSPEND
+
+    def name_spared(self, spared: Mapping[str, str]) -> None:
+        """Say of which jobs the site's rules would stop one that no pass does, each once."""
+        for key, why in spared.items():
+            if key not in self._spared:
+                self._spared.add(key)
+                self._journal.say(f"NOT PREEMPTED {key.partition('@')[0]}: {why}")
+                self._journal.audit.write({"time": time.time(), "spared": key, "why": why})
 
     def _would_start(self, key: str, job: TrackedJob, nodes: Sequence[str], now: float) -> None:
         """Note what would be started: no other job would get its nodes, as long as Slurm has them free."""
@@ -158,3 +217,11 @@ class Starts:
         job.failed_starts += 1
         job.phase, job.why, job.since, job.hosts = Phase.BLOCKED, why, now, frozenset()
         job.retry = now + min(RETRY * 2 ** (job.failed_starts - 1), RETRY_MOST)
+
+
+def _describe(stop: SiteStop, label: str) -> str:
+    """Return what is done to a job, in words."""
+    if stop.kind is not StopKind.GRACE:
+        return f"{stop.kind} {label}"
+    at = time.strftime("%H:%M:%S", time.localtime(stop.grace_end))
+    return f"stop {label} at {at}, for {stop.preemptor.partition('@')[0]}"

@@ -24,6 +24,7 @@ from bridge.worlds.slurm.jobs import HAS_NODES, OWN_HOLD, PartitionNodes, Phase,
 from bridge.worlds.slurm.losses import JobLosses
 from bridge.worlds.slurm.report import Journal
 from bridge.worlds.slurm.settings import AgentConfig
+from bridge.worlds.slurm.site_jobs import StopKind
 from bridge.worlds.slurm.site_reading import require_partitions
 
 #: Starts that are remembered, should a job be requeued.
@@ -136,8 +137,12 @@ class Tracking:
         """Whether jobs that were killed still have nodes."""
         return any(job.phase is Phase.REQUEUED for job in self.jobs.values())
 
-    def run_on(self, job: TrackedJob, now: float) -> None:
-        """A job that the scheduler has stopped runs on, for Slurm has refused to requeue it."""
+    def note_stopped(self, job: TrackedJob, now: float) -> None:
+        """A running job was requeued or cancelled, or would be."""
+        job.phase, job.since = Phase.REQUEUED, now
+
+    def run_on(self, job: TrackedJob, now: float, kind: StopKind) -> None:  # noqa: ARG002
+        """A job that the scheduler has stopped runs on, for Slurm has refused to do so."""
         start = job.row.start if job.row.start > 0 else now
         self._book.tell("on", job.row.key, start=start)
 

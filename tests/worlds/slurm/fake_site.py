@@ -18,8 +18,10 @@ PARTITIONS = {"gpu": "n[0-2]", "cpu": "n[2-4]", "other": "n4"}
 _TEXT = """JobId={raw}{array} JobName=a
    UserId=alice(1) GroupId=alice(1) MCS_label=N/A
    Priority={priority} Nice=0 Account=(null) QOS=(null)
-   Requeue=1 Restarts=0 BatchFlag=1 Reboot=0 ExitCode=0:0
+   Requeue={requeue} Restarts=0 BatchFlag=1 Reboot=0 ExitCode=0:0
    SubmitTime={submit} EligibleTime=Unknown
+   StartTime={start} EndTime=Unknown Deadline=N/A
+   SuspendTime={suspend_time} SecsPreSuspend={before_suspension} LastSchedEval=Unknown Scheduler=Main
    Partition={partition} AllocNode:Sid=localhost:1
    NumNodes={nodes} NumCPUs={cpus} NumTasks={tasks} CPUs/Task={each} ReqB:S:C:T=0:0:*:*
    Socks/Node=* NtasksPerN:B:S:C={on_each}:0:*:* CoreSpec=*
@@ -28,7 +30,7 @@ _TEXT = """JobId={raw}{array} JobName=a
    OverSubscribe={share} Contiguous=0 Licenses={licenses} Network=(null)
    Command=(null)
    WorkDir=/home
-   AdminComment=agent:held Comment=none
+   AdminComment={mark} Comment=none
    StdErr=/dev/null
    Power=
 {tres}"""
@@ -58,6 +60,12 @@ class FakeJob:
     required: str = ""
     hosts: str = ""
     start: int = -1
+    qos: str = ""
+    requeue: int = 1
+    mark: str = "agent:held"
+    state: str = "PENDING"
+    suspend_time: int | str = "None"
+    before_suspension: int = 0
     ran: list[str] = field(default_factory=list)
 
     @property
@@ -77,7 +85,7 @@ class FakeJob:
 
     def row(self) -> QueueEntry:
         return QueueEntry(
-            label=self.label, raw=self.raw, state="RUNNING" if self.hosts else "PENDING",
+            label=self.label, raw=self.raw, state=self.state, qos=self.qos,
             priority=9 if self.hosts else 0, submit=self.submit, start=self.start, limit=self.limit,
             nodes=int(self.nodes.partition("-")[0]), cores=self.cpus, memory=self.memory, user="alice",
             reason="", dependency=self.dependency, features=self.features, gres=self.gres,
@@ -110,6 +118,11 @@ class FakeSite:
         self.reservations = "No reservations in the system\n"
         self.states: dict[str, str] = {}
         self.licenses = 2
+        self.config = ""
+        self.of_partitions: dict[str, str] = {}
+        self.qos = ""
+        self.commands: list[str] = []
+        self.refused = ""
 
     def submit(self, label: str, partition: str, **asks: Any) -> None:
         self.jobs[label] = FakeJob(label, partition, **asks)
@@ -117,11 +130,20 @@ class FakeSite:
     def start(self, label: str, hosts: str) -> None:
         """Start a job as Slurm would of itself."""
         job = self.jobs[label]
-        job.hosts, job.start, job.ran = hosts, int(self.clock), list(node_names(hosts))
+        job.hosts, job.start, job.ran, job.state = hosts, int(self.clock), list(node_names(hosts)), "RUNNING"
 
     def end(self, label: str) -> None:
         self.jobs[label].hosts = ""
         del self.jobs[label]
+
+    def clear(self, label: str) -> None:
+        """The nodes of a job that was requeued or cancelled are free: it waits two minutes, or is gone."""
+        job = self.jobs[label]
+        assert job.state == "COMPLETING"
+        if f"requeuehold {label}" not in self.commands:
+            self.end(label)
+            return
+        job.hosts, job.state, job.submit, job.start = "", "PENDING", int(self.clock), int(self.clock) + 121
 
     # what the agent calls
 
@@ -139,8 +161,15 @@ class FakeSite:
 
     def call(self, *words: str) -> str:
         kind = words[-1]
+        if words[0] == "sacctmgr":
+            return self.qos
+        if words[0] == "scancel":
+            self.commands.append(" ".join(words))
+            if "TERM" not in words:
+                self.jobs[words[-1]].state = "COMPLETING"
+            return ""
         if kind == "config":
-            return "ClusterName = fake\nSelectTypeParameters = CR_CORE_MEMORY\n"
+            return f"ClusterName = fake\nSelectTypeParameters = CR_CORE_MEMORY\n{self.config}"
         if kind == "node":
             lines = [
                 f"NodeName={name} CPUTot={CORES} RealMemory={MEMORY} Gres="
@@ -149,7 +178,8 @@ class FakeSite:
             ]
         elif kind == "partition":
             lines = [
-                f"PartitionName={name} MaxTime=UNLIMITED Nodes={nodes} OverSubscribe=NO State=UP"
+                f"PartitionName={name} MaxTime=UNLIMITED Nodes={nodes} OverSubscribe=NO State=UP "
+                f"{self.of_partitions.get(name, '')}"
                 for name, nodes in PARTITIONS.items()
             ]
         elif kind == "lic":
@@ -167,9 +197,27 @@ class FakeSite:
             name, _, value = words[1].partition("=")
             if name == "ReqNodeList":
                 job.required = value
+            elif name == "AdminComment":
+                job.mark = value
+        elif verb in ("requeuehold", "suspend", "resume"):
+            if self.refused:
+                return self.refused
+            self.commands.append(command)
+            self._stop(verb, self.jobs[words[0]])
         elif verb == "release" and self.jobs[words[0]].required:
             self._start_released(self.jobs[words[0]])
         return ""
+
+    def _stop(self, verb: str, job: FakeJob) -> None:
+        now = int(self.clock)
+        if verb == "requeuehold":
+            job.state = "COMPLETING"
+            return
+        assert job.state == ("RUNNING" if verb == "suspend" else "SUSPENDED")
+        if verb == "suspend":
+            since = job.suspend_time if isinstance(job.suspend_time, int) else job.start
+            job.before_suspension += now - since
+        job.state, job.suspend_time = "SUSPENDED" if verb == "suspend" else "RUNNING", now
 
     def _start_released(self, job: FakeJob) -> None:
         job.ran = list(node_names(job.required))
@@ -177,11 +225,11 @@ class FakeSite:
         assert len(job.ran) == low or "-" not in job.nodes, f"{job.label}: {len(job.ran)} nodes"
         for name in job.ran:
             others = [other for other in self.jobs.values() if other.hosts and name in other.ran]
-            cores = sum(other.counts[0] for other in others)
+            cores = sum(other.counts[0] for other in others if other.state != "SUSPENDED")
             gpus = sum(other.counts[1] for other in others)
             assert not any(other.exclusive for other in others), f"{job.label} beside an exclusive job"
             assert not (job.exclusive and others), f"{job.label} is not alone on {name}"
             assert cores + job.counts[0] <= CORES, f"{job.label}: no cores on {name}"
             assert gpus + job.counts[1] <= GPUS.get(name, 0), f"{job.label}: no GPUs on {name}"
             assert self.states.get(name, "idle") == "idle", f"{job.label} on {name}"
-        job.hosts, job.start = job.required, int(self.clock)
+        job.hosts, job.start, job.state = job.required, int(self.clock), "RUNNING"

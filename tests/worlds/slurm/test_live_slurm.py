@@ -28,22 +28,24 @@ NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 
 
 class Fake:
-    """The cluster, and an agent that can be started, killed and asked."""
+    """The cluster, and an agent that can be started, killed and asked; it decides for `partitions`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, partitions: tuple[str, ...] = ("agent",), nodes: int = NODES, **settings: Any
+    ) -> None:
         port = 20000 + (os.getpid() % 500) * 16
-        self.folder = folder
-        self.conf = cluster.start(folder, nodes=NODES, port=port, backfill=5)
+        self.folder, self.partitions = folder, ",".join(partitions)
+        self.conf = cluster.start(folder, nodes=nodes, port=port, backfill=5, **settings)
         self.client = Client(str(self.conf))
         self.directory = folder / "agent"
-        self.gate = self.directory / "agent"
+        self.gate = self.directory / partitions[0]
         self.audit = folder / "audit.jsonl"
         self.agent: subprocess.Popen[str] | None = None
 
     def start(self, policy: str = "sjf+easy", *words: str) -> None:
         """Start an agent, and wait until it is at work."""
         (self.gate / "heartbeat").unlink(missing_ok=True)
-        command = [*BRIDGE, "decide", policy, "--slurm", "--partition", "agent"]
+        command = [*BRIDGE, "decide", policy, "--slurm", "--partition", self.partitions]
         command += ["--directory", str(self.directory), "--kick", "kick", "--audit", str(self.audit)]
         command += ["--max-starts-per-s", "50", "--out", str(self.folder / "report.json"), *words]
         self.agent = subprocess.Popen(command, env=self.client.env, stderr=subprocess.PIPE, text=True)

@@ -101,10 +101,11 @@ def test_when_a_job_may_begin() -> None:
 def test_a_line_of_squeue() -> None:
     cells = (
         *("7", "12_3", "PENDING", "0", "1795346424", "N/A", "1-00:00:00", "2-2", "4", "100M", "alice"),
-        *("JobHeldUser", "(null)", "(null)", "N/A", "(null)", "(null)", "", "", "", "agent"),
+        *("JobHeldUser", "(null)", "(null)", "N/A", "(null)", "(null)", "", "", "", "agent", "night"),
     )
     row = _row("\x1f".join(cells))
     assert (row.label, row.raw, row.key) == ("12_3", 7, "12_3@1795346424")
     assert (row.start, row.limit, row.nodes, row.cores) == (-1, 86400, 2, 4)
     assert (row.dependency, row.gres, row.hosts, row.names) == ("", "", "", frozenset())
+    assert (row.partition, row.qos) == ("agent", "night")
     assert _row("\x1f".join(cells).replace("1-00:00:00", "UNLIMITED")).limit == math.inf

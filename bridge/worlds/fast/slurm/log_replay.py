@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bridge.base.errors import BridgeError
+from bridge.base.garbage import no_looks_for_garbage
 from bridge.cluster.description import SchedulerParameters
 from bridge.cluster.reasons import RESERVATION_NOT_ALLOWED
 from bridge.scheduler import timed_state as timed
@@ -95,6 +96,8 @@ class LogReplay(UsualDelays):
         self.is_foreign = names_foreign_reservation(cluster, self.arrays.requests)
         n = len(self.all)
         self.run = (self.all.run / SECOND).tolist()
+        self.whole_run, self.tasks = self.all.run.tolist(), self.arrays.requests.tasks.tolist()
+        self.succeeds = self.arrays.jobs.succeeds.tolist()
         self.codes = {name: k for k, name in enumerate(self.arrays.reasons)}
         self.columns = {
             name: [-1] * n
@@ -113,8 +116,9 @@ class LogReplay(UsualDelays):
 
     def play(self, seed: int, glance: Callable[[int], None] | None = None) -> None:
         """Play all jobs, without an agent; errors as `decisions`."""
-        for _ in self.decisions(seed, glance):
-            raise AssertionError("nobody answers")
+        with no_looks_for_garbage():
+            for _ in self.decisions(seed, glance):
+                raise AssertionError("nobody answers")
 
     def decisions(self, seed: int, glance: Callable[[int], None] | None = None) -> Steps:
         """Play all jobs, up to each decision of an agent in turn.
@@ -237,7 +241,7 @@ class LogReplay(UsualDelays):
         return float(self.run[job.key])
 
     def exit_code(self, job: SlurmJob) -> int:
-        return 0 if self.arrays.jobs.succeeds[job.key] else 1
+        return 0 if self.succeeds[job.key] else 1
 
     def on_start(self, job: SlurmJob, who: str, time: float) -> None:
         j, columns = job.key, self.columns
@@ -265,7 +269,7 @@ class LogReplay(UsualDelays):
         began, serial = self.began.pop(j)
         start = round(began * SECOND)
         stood = job.suspended * SECOND
-        whole = start + int(self.all.run[j]) + stood
+        whole = start + self.whole_run[j] + stood
         # instants of Slurm are whole seconds: a job at its limit is killed within the second of its end
         is_whole = not how or (how == "timeout" and round(time * SECOND) > whole - SECOND)
         end = whole if is_whole else round(time * SECOND)
@@ -275,11 +279,10 @@ class LogReplay(UsualDelays):
         elif how.startswith("node failed"):
             outcome = timed.FAILED_REQUEUED if how.endswith("requeued") else timed.NODE_FAILED
         first = len(self.nodes)
-        of_tasks = int(self.arrays.requests.tasks[j]) > 0 and not job.whole
-        table_index, each = self.site.table_index, job.cpus_per_task
-        for n, cpus, _ in job.rows.tolist():
-            self.nodes.append(table_index[n])
-            self.units.append(max(cpus // each, 1) if of_tasks else 1)
+        table_index, each, rows = self.site.table_index, job.cpus_per_task, job.rows.tolist()
+        self.nodes += [table_index[n] for n, _, _ in rows]
+        of_tasks = self.tasks[j] > 0 and not job.whole
+        self.units += [max(cpus // each, 1) if of_tasks else 1 for _, cpus, _ in rows]
         places = (first, len(self.nodes), 0, 0)
         self.records.append((start, end, self.since[j], stood, serial, j, episode, outcome, *places))
         for since, until in job.stands:

@@ -110,7 +110,8 @@ class SlurmWorld(abc.ABC):
     def expect(self, job: SlurmJob) -> None:
         """Take note of how long a job will run that has begun to wait."""
         loop, key = self.loop, job.key
-        loop.make_room(key + 1, *_OF_JOBS)
+        if key >= len(loop.work):
+            loop.make_room(key + 1, *_OF_JOBS)
         loop.work[key], loop.delay[key], loop.token[key] = self.work_of(job), self.free_delay(job), -1
 
     # --- events
