@@ -10,7 +10,12 @@ def counted(number: int, one: str, several: str = "") -> str:
 
 
 #: What the first two words of a text about several become in one about one.
-_OF_ONE = {"jobs": "job", "ask": "asks", "follow": "follows", "have": "has", "wait": "waits", "were": "was"}
+_OF_ONE = {
+    "jobs": "job",
+    "have": "has",
+    "were": "was",
+    **{verb: f"{verb}s" for verb in ("ask", "depend", "follow", "name", "wait")},
+}
 
 
 def counted_text(number: int, text: str) -> str:

@@ -30,6 +30,7 @@ def test_a_noun_agrees_with_its_number(number: int, words: tuple[str, ...], text
         ),
         (1, "jobs ask for licences", "1 job asks for licences"),
         (1, "jobs ran in a reservation", "1 job ran in a reservation"),
+        (1, "jobs depend on a job that is not there: met", "1 job depends on a job that is not there: met"),
         (1, "jobs of 2 partitions: all nodes are one pool", "1 job of 2 partitions: all nodes are one pool"),
         (1, "never ran: run time set to 60 s", "1 never ran: run time set to 60 s"),
     ],

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from bridge.base.arrays import Floats, Ints
-from bridge.base.counted import counted
+from bridge.base.counted import counted_text
 from bridge.base.errors import BridgeError
 from bridge.scheduler.action_state import ActionState, allocate_actions, reset_actions
 from bridge.scheduler.actions import format_action
@@ -88,7 +88,7 @@ class Scenario:
     def warnings(self) -> list[str]:
         """What was decided for jobs in place of what they say, a line each."""
         notes = self.cluster.notes if self.cluster is not None else {}
-        counts = (f"{counted(count, 'job')} {note}" for note, count in notes.items())
+        counts = (counted_text(count, f"jobs {note}") for note, count in notes.items())
         record = self.recorded_nodes.notes if self.recorded_nodes is not None else ()
         return [*counts, *self.idle_events, *self._notes_of_priorities(), *self.terms.notes, *record]
 

@@ -4,9 +4,9 @@ import pytest
 from jit_modes import passes_with_checked_indices
 
 
-def test_lists_and_profiles_read_nothing_beside_an_array() -> None:
+def test_the_profile_reads_nothing_beside_an_array() -> None:
     """Whole replays compile for a minute and more: they are among the slow ones."""
-    passes_with_checked_indices("scheduler/test_growing_scores.py", "scheduler/test_profile.py")
+    passes_with_checked_indices("scheduler/test_profile.py")
 
 
 @pytest.mark.slow
