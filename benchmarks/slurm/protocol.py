@@ -66,7 +66,9 @@ fairshare = 10000
 """
 
 
-SHARED = LARGE.replace("count = 1000", "count = 1000\ncores = 16")
+SHARED = LARGE.replace("count = 1000", "count = 1000\ncores = 16").replace(
+    'name = "batch"', 'name = "batch"\nexclusive = false'
+)
 
 
 def _rate(jobs: int, cpu: float, simulated: float) -> str:

@@ -348,7 +348,7 @@ class Rows:
         store = self.store
         used = [r for r, job in enumerate(self.runs) if job is not None]
         count = sum(int(store.runs[r, at.LAST_ROW] - store.runs[r, at.FIRST_ROW]) for r in used)
-        pool, place = np.zeros((2 * (count + need) + 1024, 3), np.int64), 0
+        pool, place = np.zeros((4 * (count + need) + 16_384, 3), np.int64), 0
         for r in used:
             first, last = store.runs[r, at.FIRST_ROW : at.LAST_ROW + 1].tolist()
             pool[place : place + last - first] = store.pool[first:last]

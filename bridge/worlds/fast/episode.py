@@ -195,11 +195,7 @@ def prepare(
             ),
         )
     )
-    # The last instant at which a job can be looked at, and the longest that is believed of one then.
-    latest = float(jobs.submit.max(initial=0)) + float(jobs.run.sum(dtype=np.float64))
-    for lengths in (believed.waiting, believed.running):
-        if latest + float(lengths.max(initial=0)) > END:
-            raise jobs.too_long("believed length", lengths)
+    _refuse_too_long(jobs, believed)
     node_seconds = jobs.demand[:, 0] * (jobs.run / SECOND)
     users, share = _shares(node_seconds, jobs.user)
     queues, queue_share = _shares(node_seconds, jobs.queue)
@@ -216,6 +212,14 @@ def prepare(
         cluster=cluster,
         beliefs=beliefs,
     )
+
+
+def _refuse_too_long(jobs: Jobs, believed: RunTimeEstimates) -> None:
+    """Raise BridgeError if a believed end may be beyond 64 bits at the last instant that can be."""
+    latest = float(jobs.submit.max(initial=0)) + float(jobs.run.sum(dtype=np.float64))
+    for lengths in (believed.waiting, believed.running):
+        if latest + float(lengths.max(initial=0)) > END:
+            raise jobs.too_long("believed length", lengths)
 
 
 def refuse_followers(jobs: Jobs) -> None:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 import pytest
 
 from bridge.cluster.description import Cluster, NodeGroup, Partition, SchedulerParameters
+from bridge.cluster.limits import Qos
 from bridge.scheduler.slurm.backfill_pass import backfill_idle_until, backfill_pass
 from bridge.scheduler.slurm.controller import Controller
 from bridge.scheduler.slurm.jobs import SlurmJob
+from bridge.scheduler.slurm.main_pass import main_pass
 from bridge.scheduler.slurm.masks import bits
 from bridge.scheduler.slurm.settings import Settings
 from bridge.scheduler.slurm.site import Site
@@ -277,3 +279,55 @@ def test_a_pass_that_is_left_out_would_start_nothing(seeds: range) -> None:
         n_bounded += until < NOW + 4_000
     assert n_left_out > len(seeds)
     assert n_bounded >= len(seeds) // 50
+
+
+def starts_under_limits(seed: int, memory: int) -> list[tuple[int, int, int]]:
+    """Return starts of some passes, with their nodes; jobs ask for so much memory on each node."""
+    draw = random.Random(seed)
+    count = draw.choice([9, 40, 70])
+    limited = Qos(name="normal", max_tres_per_user={"nodes": draw.randint(count // 4, count)})
+    cluster = Cluster(
+        nodes=(NodeGroup(name="n", count=count, cores=4, memory=1000),),
+        partitions=(Partition(name="p"), Partition(name="q", nodes=(f"n[0-{count // 2}]",), tier=2)),
+        qos=(limited, Qos(name="free")),
+    )
+    site = Site(cluster, Settings(limits=True))
+    slurm, starts = Controller(site), []
+    for k in range(30):
+        user, size = draw.choice("uvw"), draw.randint(1, max(count // draw.choice([1, 2, 8]), 1))
+        part = site.parts[draw.randint(0, 1)]
+        slurm.submit(
+            SlurmJob(
+                id=k + 1,
+                key=k,
+                user=user,
+                assoc=site.user_of(user, "root"),
+                qos=draw.choice(["normal", "free"]),
+                parts=(part,),
+                tasks=size,
+                min_cpus=size,
+                min_nodes=size,
+                max_nodes=size,
+                limit=60 * draw.randint(1, 30),
+                memory_node=memory,
+            ),
+            NOW,
+        )
+    for now in range(NOW, NOW + 3000, 100):
+        for job in [one for one in slurm.running.values() if one.end <= now]:
+            slurm.finish(job, now)
+            slurm.nodes_freed(job.nodes)
+        main_pass(slurm, now, full=True)
+        backfill_pass(slurm, now + 1)
+        starts += [(now, job.key, job.nodes) for job, _ in slurm.started]
+        slurm.started.clear()
+    return starts
+
+
+def test_whole_nodes_are_chosen_alike_whether_they_are_equal_or_not() -> None:
+    starts = 0
+    for seed in range(60):
+        equal = starts_under_limits(seed, 0)
+        assert equal == starts_under_limits(seed, 1), seed
+        starts += len(equal)
+    assert starts > 60 * 10

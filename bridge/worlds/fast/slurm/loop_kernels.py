@@ -8,7 +8,7 @@ import math
 from typing import NamedTuple
 
 from bridge.base.arrays import Bundle, Floats, Ints
-from bridge.base.jit import inline, inner, kernel
+from bridge.base.jit import hot, inline, inner, kernel
 from bridge.scheduler.slurm.arrays import (
     BY_PYTHON,
     HAS_BARRED,
@@ -289,7 +289,7 @@ def _happen(b: SlurmArrays, tree: ShareArrays, w: LoopArrays) -> bool:
     return bool(stops)
 
 
-@kernel
+@hot
 def advance(b: SlurmArrays, tree: ShareArrays, w: LoopArrays, event: float, order: int) -> int:
     """Go on until the caller has to do something; its next event comes at an instant, in its order."""
     while True:
