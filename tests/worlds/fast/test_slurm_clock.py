@@ -6,6 +6,7 @@ import random
 import pytest
 
 from bridge.scheduler.slurm.parameters import Parameters
+from bridge.worlds.fast.slurm import clock_kernels
 from bridge.worlds.fast.slurm.own_clock import MEASURED, PUNCTUAL, Idle, OwnClock
 
 #: Sums of periods are rounded, s.
@@ -28,7 +29,7 @@ def test_passes_after_those_left_out_come_as_ever(seed: int) -> None:
         event += draw.choice((0.4, 31.0, 200.0, 2_000.0))
         until = {kind: float(draw.choice((0, event - 100, event + 100)) // 1) for kind in Idle._fields[:4]}
         writes = draw.random() < 0.5
-        idle = Idle(**until, unchanged=0.0 if writes else until["full"], main_writes=writes)
+        idle = Idle(**until, unchanged=-math.inf if writes else until["full"], main_writes=writes)
         while True:
             due = leaves_out.next(event, idle)
             time, kind = due or (event, "")
@@ -72,3 +73,14 @@ def test_a_pass_that_writes_why_jobs_wait_wakes_the_backfill_thread() -> None:
         clock.passed(150.2, "full", started=False, changed=writes)
     assert [clock.next(math.inf, NOTHING)[1] for clock in clocks] == ["backfill", "limits"]
     assert clocks[0].next(math.inf, NOTHING) == (151.0, "backfill")  # it looks each second since 130
+
+
+def test_without_the_compiler_too_no_period_ends_before_minus_infinity() -> None:
+    periods = getattr(clock_kernels._periods, "py_func", clock_kernels._periods)
+    assert [periods(100.0, until, 30.0) for until in (-math.inf, 99.0, 129.0, 160.0, 191.0)] == [
+        0,
+        0,
+        -1,
+        1,
+        2,
+    ]

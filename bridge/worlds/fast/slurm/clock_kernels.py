@@ -67,6 +67,12 @@ def choose_next(at: Floats) -> int:
 
 
 @inline
+def _periods(since: float, until: float, period: float) -> int:
+    """Return how many periods go by before the last one that ends by then; `until` may be minus infinity."""
+    return math.floor((until - since) / period - 1) if until > since else 0
+
+
+@inline
 def leave_out(at: Floats, event: float, limit: float, change: float) -> None:
     """Let passes that do nothing go by before an event.
 
@@ -75,11 +81,11 @@ def leave_out(at: Floats, event: float, limit: float, change: float) -> None:
     """
     if event == math.inf:
         return
-    checks = math.floor((min(event, limit) - at[LAST_LIMITS]) / LIMITS_PERIOD - 1)
+    checks = _periods(at[LAST_LIMITS], min(event, limit), LIMITS_PERIOD)
     if checks > 0:
         at[LAST_LIMITS] += checks * LIMITS_PERIOD
     until = min(event, change, at[PERIOD_DUE], _backfill(at))
-    passes = math.floor((until - at[LAST_FULL]) / at[SCHED_INTERVAL] - 1)
+    passes = _periods(at[LAST_FULL], until, at[SCHED_INTERVAL])
     if passes > 0 and at[WANTED] == math.inf and at[AT_ONCE] == math.inf:
         at[LAST_FULL] += passes * at[SCHED_INTERVAL]
         at[LAST_MAIN] = max(at[LAST_MAIN], at[LAST_FULL])
