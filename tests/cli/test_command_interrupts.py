@@ -177,8 +177,15 @@ def command():
     terminal.TERMINAL.announce_compiling("compiling")
     for switch in switches:
         switch(0, False)
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-    hashlib.pbkdf2_hmac("sha256", b"", b"", int(sys.argv[2]))
+    is_sent = threading.Event()
+
+    def interrupt():
+        os.kill(os.getpid(), signal.SIGINT)
+        is_sent.set()
+
+    threading.Timer(0.2, interrupt).start()
+    while not is_sent.is_set():
+        hashlib.pbkdf2_hmac("sha256", b"", b"", int(sys.argv[2]))
 
 sys.exit(main([], command.main, sys.argv[1]))
 """

@@ -32,10 +32,10 @@ def cleared(fake: Fake) -> Iterator[None]:
     fake.clear()
 
 
-def submit(fake: Fake, partition: str, node: str, *words: str) -> str:
-    """Submit a job that has a whole node for long, and does not mind SIGTERM."""
-    options = ("-p", partition, "-w", node, "-N1", "-c8", "-t", "5", "-o", "/dev/null", *words)
-    script = "trap '' TERM; sleep 120"
+def submit(fake: Fake, partition: str, node: str, ready: str = "/dev/null") -> str:
+    """Submit a job that has a whole node for long; it makes `ready` once it does not mind SIGTERM."""
+    options = ("-p", partition, "-w", node, "-N1", "-c8", "-t", "5", "-o", "/dev/null")
+    script = f"trap '' TERM; touch {ready}; sleep 120"
     return fake.client.call("sbatch", "--parsable", *options, "--wrap", script).strip()
 
 
@@ -47,10 +47,13 @@ def test_running_jobs_are_requeued_cancelled_after_their_grace_and_suspended(
     fake: Fake, tmp_path: Path
 ) -> None:
     fake.start("fcfs+easy")
+    partitions = ("requeue", "cancel", "suspend")
+    ready = [tmp_path / partition for partition in partitions]
     requeued, cancelled, suspended = (
-        submit(fake, partition, f"n{k}") for k, partition in enumerate(("requeue", "cancel", "suspend"))
+        submit(fake, partition, f"n{k}", str(ready[k])) for k, partition in enumerate(partitions)
     )
     fake.until(lambda: all(fake.runs(job) for job in (requeued, cancelled, suspended)))
+    fake.until(lambda: all(path.exists() for path in ready))
     before = time.time()
     words = ("-p", "high", "-N3", "--ntasks-per-node=1", "-c8", "-x", "n3", "-t", "5")
     high = fake.submit(*words, seconds=6)
