@@ -36,7 +36,7 @@ echo "What it is worth on sequences that it has never seen, beside rules that do
 echo
 pages="$runs/fcfs-easy $runs/sjf-easy $agent $runs/evaluation.json"
 if "$bin/bridge" simgrid --simgrid-version >/dev/null 2>&1; then
-    echo "The same agent deciding for a simulated platform, over ZeroMQ. With delay profiles both worlds must agree:"
+    echo "The same agent deciding for a simulated platform, over ZeroMQ. With delay profiles both worlds must agree (half a minute):"
     "$bin/bridge" -q validate "$agent" --workload bundled-128 --first 500 --platform sp2-128 --out "$runs/validate-delay" \
         >"$runs/validate-delay.txt"
     tail -n 1 "$runs/validate-delay.txt"

@@ -62,6 +62,8 @@ def train(decisions: int = 24_576) -> None:
 
 def policy() -> UserPolicy:
     """Return the saved model as a policy: `bridge … --policy sb3_policy:policy` calls this function."""
+    if not MODEL.exists():
+        raise FileNotFoundError(f"no {MODEL.resolve()}: train it first, with `python sb3_policy.py`")
     model = MaskablePPO.load(MODEL, device="cpu")
 
     def predict(observation: Any, mask: np.ndarray) -> int:

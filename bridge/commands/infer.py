@@ -156,7 +156,8 @@ def infer_site(
             cluster = _limited(cluster, int(limit.value))
     notes += gate.notes()
     if any(not row.exclusive for row in cluster.partitions):
-        notes.append("next: import the log again with --cluster and this file; then its jobs request cores")
+        again = "next: import the log again with --cluster, this file and --force"
+        notes.append(f"{again}; then its jobs request cores")
     if delay.value is not None or cycle.value is not None:
         notes.append("delay and cycle: no protocol here plays them, they are told only")
     return InferredSite(cluster, estimates, tuple(steps), tuple(notes))
