@@ -50,6 +50,8 @@ def _without_groups(text: str) -> str:
     def tag(match: re.Match[str]) -> str:
         if match[0] == "</g>":
             return match[0] if keeps.pop() else ""
+        if match[1].endswith("/"):  # nothing is in it
+            return ""
         keeps.append(not _NAME.fullmatch(match[1]))
         return match[0] if keeps[-1] else ""
 

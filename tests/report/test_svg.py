@@ -70,3 +70,14 @@ def test_no_picture_of_the_documentation_is_large() -> None:
     pictures = [p for p in (ROOT / "docs").rglob("*") if p.suffix in (".svg", ".png", ".webp", ".jpg")]
     assert len(pictures) > 100
     assert [p.name for p in pictures if p.stat().st_size > LARGEST] == []
+
+
+def test_a_group_with_nothing_in_it_goes_whole() -> None:
+    group = '<g id="axes_2"><g id="matplotlib.axis_4"/><path d="M 0 0"/></g>'
+    small = ElementTree.fromstring(shrink(f"<svg>{group}</svg>"))
+    assert [element.tag for element in small.iter()] == ["svg", "path"]
+
+
+def test_every_picture_of_the_documentation_can_be_drawn() -> None:
+    for path in sorted((ROOT / "docs").rglob("*.svg")):
+        ElementTree.parse(path)
